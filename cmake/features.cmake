@@ -1,0 +1,52 @@
+# What is found of the outside libraries. Each adds to:
+#   tandem_libraries     what the library links
+#   tandem_sources_off   files left out because their library is missing
+# and defines TDM_HAVE_<NAME> in generated/tandem_features.h.
+find_package(PkgConfig QUIET)
+set(tandem_libraries)
+set(tandem_sources_off)
+set(tandem_sources_on)
+
+# tandem_feature(NAME pkg-config-name "files that need it")
+function(tandem_feature name package sources)
+  option(TANDEM_${name} "use ${package}" ON)
+  set(TDM_HAVE_${name} 0)
+  if(TANDEM_${name} AND PkgConfig_FOUND)
+    pkg_check_modules(${name} QUIET IMPORTED_TARGET ${package})
+    if(${name}_FOUND)
+      set(TDM_HAVE_${name} 1)
+      list(APPEND tandem_libraries PkgConfig::${name})
+      message(STATUS "${name}: ${package} ${${name}_VERSION}")
+    endif()
+  endif()
+  if(NOT TDM_HAVE_${name})
+    message(STATUS "${name}: off")
+    foreach(source ${sources})
+      list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/${source})
+    endforeach()
+  endif()
+  set(TDM_HAVE_${name} ${TDM_HAVE_${name}} PARENT_SCOPE)
+  set(TDM_${name}_VERSION "${${name}_VERSION}" PARENT_SCOPE)
+  set(tandem_libraries ${tandem_libraries} PARENT_SCOPE)
+  set(tandem_sources_off ${tandem_sources_off} PARENT_SCOPE)
+endfunction()
+
+tandem_feature(JPEG libjpeg src/image/jpeg.c)
+tandem_feature(PNG spng src/image/png.c)
+tandem_feature(HWLOC hwloc src/base/affinity_hwloc.c)
+
+# oneDNN from the system when new enough, else the wheel that tools/deps unpacked.
+option(TANDEM_ONEDNN "use oneDNN" ON)
+set(TDM_HAVE_ONEDNN 0)
+if(TANDEM_ONEDNN)
+  find_package(dnnl 3.2 CONFIG QUIET HINTS ${CMAKE_SOURCE_DIR}/.deps/onednn)
+  if(dnnl_FOUND)
+    set(TDM_HAVE_ONEDNN 1)
+    set(TDM_ONEDNN_VERSION "${dnnl_VERSION}")
+    list(APPEND tandem_libraries DNNL::dnnl)
+    file(GLOB onednn_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/*.c)
+    list(APPEND tandem_sources_on ${onednn_sources})
+  endif()
+endif()
+
+configure_file(${CMAKE_SOURCE_DIR}/cmake/tandem_features.h.in ${CMAKE_BINARY_DIR}/generated/tandem_features.h)

@@ -1,0 +1,52 @@
+/*
+ * What happens during long work, as one vocabulary for every listener: the terminal, the run
+ * record, later the live page. The library calls the sink from one thread at a time; a sink must
+ * not call back into the library's object that feeds it.
+ */
+#ifndef TANDEM_EVENT_H
+#define TANDEM_EVENT_H
+
+#include "tandem/api.h"
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A counted judgement on n images. accuracy, low and high follow from the counts (Wilson, 95 %). */
+typedef struct tdm_score {
+    int64_t n, correct;
+    double accuracy, low, high;
+    double loss; /* mean over the n images */
+} tdm_score;
+
+typedef enum tdm_event_kind {
+    TDM_EVENT_NOTE,        /* text: something a person should know (a default chosen, a skip) */
+    TDM_EVENT_PHASE_BEGIN, /* text names it ("reading", "training epoch 3"); total: images or 0 */
+    TDM_EVENT_PROGRESS,    /* done of total images in this phase; step; loss: mean so far */
+    TDM_EVENT_PHASE_END,
+    TDM_EVENT_EPOCH,     /* epoch ended: train, val, learning_rate, seconds, is_best */
+    TDM_EVENT_CHECKPOINT /* text: path of the file that is now complete */
+} tdm_event_kind;
+
+typedef struct tdm_event {
+    tdm_event_kind kind;
+    int epoch;    /* from 1; 0 before the first */
+    int64_t step; /* optimiser steps taken since the start of training */
+    int64_t done, total;
+    double loss, learning_rate;
+    double seconds; /* since the run began, earlier sittings of a resumed run included */
+    int is_best;
+    tdm_score train, val;
+    const char *text; /* lives for the call */
+} tdm_event;
+
+typedef struct tdm_sink {
+    void *self;
+    void (*event)(void *self, const tdm_event *event); /* NULL: nobody listens */
+} tdm_sink;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Messages for people, on standard error. The level is the library's one global setting besides
+ * the stop flag. Results never go through here.
+ */
+#ifndef TANDEM_LOG_H
+#define TANDEM_LOG_H
+
+#include "tandem/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tdm_log_level {
+    TDM_LOG_SILENT,
+    TDM_LOG_ERROR,
+    TDM_LOG_WARNING,
+    TDM_LOG_INFO,
+    TDM_LOG_DEBUG
+} tdm_log_level;
+
+/* Any thread, any time. The start value is TDM_LOG_WARNING. */
+TDM_API void tdm_log_set_level(tdm_log_level level);
+TDM_API tdm_log_level tdm_log_level_now(void);
+
+/* One line, written whole (one write call), cut at 1,000 bytes, newline added. */
+TDM_API void tdm_log(tdm_log_level level, const char *format, ...) TDM_PRINTF(2, 3);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,80 @@
+/*
+ * A trained model: opened from a run folder or a model file, asked about pictures.
+ */
+#ifndef TANDEM_MODEL_H
+#define TANDEM_MODEL_H
+
+#include "tandem/error.h"
+#include "tandem/event.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tdm_model tdm_model;
+
+/* path is a run folder (its best weights, else its last) or a .safetensors file written by tandem.
+ * threads 0: all usable CPUs. device as in tdm_train_options. The model's own self-test is run:
+ * stored input in, stored logits out, or TDM_E_INPUT. */
+TDM_API tdm_status tdm_model_open(const char *path, const char *device, int threads,
+                                  tdm_model **model, tdm_error *err) TDM_MUST_USE;
+TDM_API void tdm_model_close(tdm_model *model);
+
+TDM_API const char *tdm_model_name(const tdm_model *model);
+TDM_API int tdm_model_classes(const tdm_model *model);
+TDM_API const char *tdm_model_class(const tdm_model *model, int index);
+TDM_API int64_t tdm_model_parameters(const tdm_model *model);
+
+/* ---- evaluate --------------------------------------------------------------------------- */
+
+enum tdm_part { TDM_PART_ALL, TDM_PART_TRAIN, TDM_PART_VAL, TDM_PART_TEST };
+
+struct tdm_class_score {
+    const char *label; /* lives as long as the model */
+    int64_t n, correct;
+};
+
+struct tdm_evaluation {
+    tdm_score score;
+    int64_t trained_on; /* of those n images, how many the model was trained on */
+    int64_t skipped;    /* pictures that could not be read, or whose label the model lacks */
+    int n_classes;
+    struct tdm_class_score *per_class; /* n_classes of them */
+};
+
+/* Every picture of the part exactly once. Parts follow the content of the pictures as the model
+ * remembers them from training, so copies and renamed files are recognised. */
+TDM_API tdm_status tdm_model_evaluate(tdm_model *model, const char *source, enum tdm_part part,
+                                      int batch, tdm_sink sink, struct tdm_evaluation *evaluation,
+                                      tdm_error *err) TDM_MUST_USE;
+TDM_API void tdm_evaluation_release(struct tdm_evaluation *evaluation);
+
+/* ---- predict ---------------------------------------------------------------------------- */
+
+struct tdm_guess {
+    int index;
+    const char *label; /* lives as long as the model */
+    float probability;
+};
+
+/* Called once a picture, in order. path is as given, or relative to the folder given. problem is
+ * NULL, or says why there is no answer (then n_guesses is 0). A return other than TDM_OK ends the
+ * prediction with that status. */
+typedef struct tdm_prediction_sink {
+    void *self;
+    tdm_status (*prediction)(void *self, const char *path, const struct tdm_guess *guesses,
+                             int n_guesses, const char *problem, tdm_error *err);
+} tdm_prediction_sink;
+
+/* paths are files or folders (searched for pictures, any depth). A path that is missing is
+ * TDM_E_INPUT before any picture is read. */
+TDM_API tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths,
+                                     int top, tdm_prediction_sink sink,
+                                     tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,72 @@
+/*
+ * From a folder of labelled pictures to a run folder with a trained, checked model.
+ *
+ * Batch sizes are global. Same source, options and seed give the same bits at any thread count and
+ * across any number of interruptions (on equal ISA and library versions).
+ */
+#ifndef TANDEM_TRAIN_H
+#define TANDEM_TRAIN_H
+
+#include "tandem/error.h"
+#include "tandem/event.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Start from tdm_train_options_default() and change fields. Strings are lent for the call. */
+struct tdm_train_options {
+    const char *source;    /* what a source reads: a folder of class folders, IDX, CIFAR binary */
+    const char *run;       /* run folder to make; NULL: runs/<model>-<time> */
+    const char *model;     /* a name of models.def; NULL: convnet7 */
+    int size;              /* input pixels, square; 0: the model's own */
+    int epochs;            /* stop after so many; 0: no limit of this kind */
+    int64_t steps;         /* … optimiser steps; 0: no limit of this kind */
+    double minutes;        /* … minutes of training; 0: no limit of this kind */
+    int eval_every;        /* validate every so many epochs (and at the end) */
+    double train_fraction; /* of the split: 0.9 */
+    double val_fraction;   /* 0.1; both sum to at most 1 */
+    double fraction;       /* use this part of the pictures of every class; 1: all */
+    int per_class;         /* use at most so many pictures a class; 0: all */
+    int batch;             /* global batch, images */
+    int shard;             /* images a shard; 0: the model's own */
+    double learning_rate;  /* 0: the optimiser's own, scaled by its rule from the reference batch */
+    const char *optimizer; /* a name of optimizers.def */
+    double momentum;
+    double weight_decay;  /* on weights, never on biases or batch-norm parameters */
+    const char *schedule; /* a name of schedules.def */
+    double warmup_epochs; /* learning rate rises linearly over so many epochs first */
+    int patience;         /* stop when val did not improve for so many validations; 0: never */
+    int threads;          /* 0: all usable CPUs */
+    const char *device;   /* a name of backends.def, or "cpu": the best one for the CPU */
+    uint64_t seed;
+    int checkpoint_every; /* steps between checkpoints beside those at epoch ends; 0: none */
+    bool resume;          /* go on where the run stands; start it where there is none */
+};
+
+struct tdm_train_result {
+    char run[1024];
+    int epochs, best_epoch;
+    int64_t steps;
+    double seconds, images_per_second; /* of training, all sittings */
+    tdm_score
+        train; /* of the best epoch, counted while training: each image once, before its update */
+    tdm_score val;   /* of the best epoch's weights */
+    int64_t skipped; /* pictures that could not be read, named in the run record */
+    bool cached;     /* features of a frozen base were reused */
+    int world;       /* ranks */
+};
+
+TDM_API struct tdm_train_options tdm_train_options_default(void);
+
+/* Blocks until trained, stopped (TDM_E_STOPPED after a checkpoint) or failed. An existing run
+ * without resume is TDM_E_USAGE; resume with other options that change bits too. */
+TDM_API tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
+                             struct tdm_train_result *result, tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,64 @@
+/*
+ * Files that are there whole or not at all, and the few path and folder calls the rooms share.
+ */
+#ifndef TANDEM_BASE_FILE_H
+#define TANDEM_BASE_FILE_H
+
+#include "base/arena.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- atomic writing ----------------------------------------------------------------------
+ * A file is written under a temporary name beside its final one (".<name>.<pid>.tmp"), fsynced,
+ * renamed, and its folder fsynced. Until commit returns TDM_OK the old file stays as it was; abort
+ * removes the temporary one. Existing files keep their mode. */
+typedef struct tdmi_atomic_file tdmi_atomic_file;
+
+tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_atomic_write(tdmi_atomic_file *file, const void *bytes, size_t length_bytes,
+                             tdm_error *err) TDM_MUST_USE;
+/* Overwrite bytes already written (a checksum that is known last). */
+tdm_status tdmi_atomic_write_at(tdmi_atomic_file *file, uint64_t offset, const void *bytes,
+                                size_t length_bytes, tdm_error *err) TDM_MUST_USE;
+/* Frees file whatever the result. */
+tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. */
+void tdmi_atomic_abort(tdmi_atomic_file *file);
+
+/* open, write, commit in one. */
+tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes,
+                           tdm_error *err) TDM_MUST_USE;
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* The whole file into memory of tdmi_alloc (one extra zero byte follows), refused above
+ * limit_bytes. A missing or unreadable file is TDM_E_INPUT. */
+tdm_status tdmi_file_read(const char *path, size_t limit_bytes, void **bytes, size_t *length_bytes,
+                          tdm_error *err) TDM_MUST_USE;
+
+/* ---- folders and paths ------------------------------------------------------------------- */
+
+enum tdmi_file_kind { TDMI_FILE_MISSING, TDMI_FILE_REGULAR, TDMI_FILE_FOLDER, TDMI_FILE_OTHER };
+/* Follows symbolic links. */
+enum tdmi_file_kind tdmi_file_kind_of(const char *path);
+
+tdm_status tdmi_folder_make(const char *path, tdm_error *err) TDM_MUST_USE; /* and its parents */
+/* fsync a folder, so that renames in it last. */
+tdm_status tdmi_folder_sync(const char *path, tdm_error *err) TDM_MUST_USE;
+
+struct tdmi_folder_entry {
+    const char *name;
+    enum tdmi_file_kind kind;
+};
+/* Names sorted by bytes, without "." and "..", in the arena. */
+tdm_status tdmi_folder_list(const char *path, tdmi_arena *arena, struct tdmi_folder_entry **entries,
+                            size_t *n_entries, tdm_error *err) TDM_MUST_USE;
+
+/* "folder/name" in the arena ("name" when folder is "" or name is absolute). */
+char *tdmi_path_join(tdmi_arena *arena, const char *folder, const char *name);
+/* The part after the last slash. */
+const char *tdmi_path_name(const char *path);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * The one place that calls malloc. Sizes are checked for overflow, memory comes back zeroed, and
+ * the tests can make the n-th allocation fail.
+ */
+#ifndef TANDEM_BASE_MEMORY_H
+#define TANDEM_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* count * item_bytes zeroed bytes, or NULL. A count of 0 gives a valid pointer. */
+void *tdmi_alloc(size_t count, size_t item_bytes);
+/* The same, aligned to 64 bytes (a cache line, a vector); freed by tdmi_free too. */
+void *tdmi_alloc_aligned(size_t bytes);
+/* Grow (bytes past the old size are not zeroed); on NULL the old block stays valid. */
+void *tdmi_realloc(void *block, size_t count, size_t item_bytes);
+void tdmi_free(void *block);
+
+/* For tests: let the call number n from now (1 is the next) and all after it fail; 0 ends that. */
+void tdmi_memory_fail_from(int64_t n);
+/* Allocations made so far in this process: a training step must not change it. */
+int64_t tdmi_memory_calls(void);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * A pool of worker threads for parallel loops. The caller works too (as worker 0), so a pool of one
+ * starts no thread. Which worker takes which task is left to chance: tasks must not care.
+ */
+#ifndef TANDEM_BASE_THREAD_H
+#define TANDEM_BASE_THREAD_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+
+typedef struct tdmi_pool tdmi_pool;
+
+/* n_threads 0 takes the CPUs this process may use (affinity mask and cgroup quota). Where hwloc is
+ * built in and is_pinned is set, workers are bound to distinct cores, nearest first. Every worker
+ * flushes denormals to zero. */
+tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool,
+                         tdm_error *err) TDM_MUST_USE;
+void tdmi_pool_free(tdmi_pool *pool);
+int tdmi_pool_threads(const tdmi_pool *pool);
+
+/* Run task(self, index, worker, err) for every index in [0, n_tasks), each once; worker is in
+ * [0, threads). Returns when all have ended. When tasks fail, no further one starts and the failure
+ * with the lowest index is returned. One caller at a time; not from inside a task. */
+typedef tdm_status (*tdmi_task)(void *self, int index, int worker, tdm_error *err);
+tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self,
+                         tdm_error *err) TDM_MUST_USE;
+
+/* CPUs this process may use: the affinity mask, cut by the cgroup quota (rounded up); at least 1.
+ */
+int tdmi_cpus_usable(void);
+
+/* Denormals to zero for the calling thread (x86 and arm64; nothing elsewhere). */
+void tdmi_thread_flush_denormals(void);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * Pictures in memory: 8-bit RGB, rows top to bottom, no padding between rows.
+ * Decoding always ends here: grey, palette, alpha (over white), CMYK and 16-bit files too, with the
+ * EXIF orientation applied.
+ */
+#ifndef TANDEM_IMAGE_IMAGE_H
+#define TANDEM_IMAGE_IMAGE_H
+
+#include "base/text.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tdmi_image { /* start from a zeroed object */
+    int width, height;
+    uint8_t *pixels;       /* (height, width, 3), of tdmi_alloc */
+    size_t capacity_bytes; /* decoding into a used image reuses its memory */
+} tdmi_image;
+
+void tdmi_image_release(tdmi_image *image);
+/* Set the size, growing the memory when needed; pixels are not cleared. */
+tdm_status tdmi_image_reshape(tdmi_image *image, int width, int height,
+                              tdm_error *err) TDM_MUST_USE;
+
+/* ---- kinds, by content, never by file name ------------------------------------------------ */
+
+enum tdmi_image_format {
+    TDMI_IMAGE_UNKNOWN,
+#define X(name, extensions, what_brings_it) TDMI_IMAGE_##name,
+#include "image/formats.def"
+#undef X
+    TDMI_IMAGE_FORMATS
+};
+
+enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes);
+const char *tdmi_image_format_name(enum tdmi_image_format format); /* "JPEG" */
+/* Does the file name end like a picture's? */
+bool tdmi_image_has_extension(const char *path);
+bool tdmi_image_can_decode(enum tdmi_image_format format);
+bool tdmi_image_can_encode(enum tdmi_image_format format);
+
+/* ---- decode, encode ------------------------------------------------------------------------ */
+
+struct tdmi_image_limits {
+    int64_t max_pixels; /* 0: 178 million, as Pillow's bomb check */
+};
+
+/* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged or too large one;
+ * TDM_E_ABSENT: a format this build cannot read. Any thread. */
+tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
+                             struct tdmi_image_limits limits, tdmi_image *image,
+                             tdm_error *err) TDM_MUST_USE;
+
+/* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 from 95 on, else 4:2:0). The same
+ * picture gives the same bytes on every machine. */
+tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
+                             tdmi_text *out, tdm_error *err) TDM_MUST_USE;
+
+/* ---- geometry ------------------------------------------------------------------------------ */
+
+enum tdmi_filter { TDMI_FILTER_LANCZOS, TDMI_FILTER_BICUBIC, TDMI_FILTER_BILINEAR };
+
+/* Antialiased separable resampling in fixed point, equal to Pillow's for the same filter. The box
+ * (x, y, width, height in source pixels) is what is scaled to the target's size. */
+struct tdmi_box {
+    double x, y, width, height;
+};
+tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int width, int height,
+                             enum tdmi_filter filter, tdmi_image *target,
+                             tdm_error *err) TDM_MUST_USE;
+
+/* EXIF orientation 1–8 of a JPEG's or PNG's bytes; 1 when there is none. */
+int tdmi_exif_orientation(const void *bytes, size_t length_bytes);
+/* In place (memory is exchanged for 5–8). */
+tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err) TDM_MUST_USE;
+
+#endif

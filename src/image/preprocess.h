@@ -1,0 +1,52 @@
+/*
+ * One preprocessing: how a file's bytes become a network's input. It is described here, stored in
+ * the model file, and run by the same code for training, evaluation, prediction and export.
+ */
+#ifndef TANDEM_IMAGE_PREPROCESS_H
+#define TANDEM_IMAGE_PREPROCESS_H
+
+#include "image/image.h"
+#include "tandem/json.h"
+
+enum tdmi_fit { TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH };
+/* How bytes 0–255 become numbers: tf x/127.5-1, torch (x/255-mean)/std of ImageNet, unit x/255,
+ * raw x. */
+enum tdmi_scale { TDMI_SCALE_TF, TDMI_SCALE_TORCH, TDMI_SCALE_UNIT, TDMI_SCALE_RAW };
+
+struct tdmi_preprocess {
+    int width, height;
+    int channels; /* 3, or 1: luma (299 R + 587 G + 114 B) / 1000, rounded, as Pillow's "L" */
+    enum tdmi_fit
+        fit; /* pad: shrink to fit inside (never enlarge beyond the target), centre on white */
+    double crop_fraction; /* crop: short side to size / crop_fraction, then centre crop */
+    enum tdmi_filter filter;
+    enum tdmi_scale scale;
+};
+
+/* Working memory, one a thread; start from a zeroed object. */
+struct tdmi_preprocess_scratch {
+    tdmi_image decoded, resized;
+};
+void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch);
+
+/* Encoded file -> (height, width, channels) bytes at out. */
+tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,
+                                size_t length_bytes, const char *name,
+                                struct tdmi_preprocess_scratch *scratch, uint8_t *out,
+                                tdm_error *err) TDM_MUST_USE;
+/* The same from a decoded picture. */
+tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
+                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
+                                 tdm_error *err) TDM_MUST_USE;
+/* n pixels of bytes -> floats by the scale. */
+void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const uint8_t *bytes,
+                               int64_t n_pixels, float *out);
+
+/* As an object under key (names in words: "fit": "pad"). */
+void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_writer *writer,
+                             const char *key);
+tdm_status tdmi_preprocess_from_json(const tdm_json_value *object, const char *name,
+                                     struct tdmi_preprocess *preprocess,
+                                     tdm_error *err) TDM_MUST_USE;
+
+#endif
