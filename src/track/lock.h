@@ -1,0 +1,24 @@
+/*
+ * A lock file: at most one process owns it, the kernel frees it when its owner dies, and its text
+ * says who the owner is. It works across hosts where the file system offers fcntl locks (local
+ * disks, NFS, Lustre with flock). Where it offers none, the text alone decides: an owner that lives
+ * on this host keeps it, a dead one does not, one on another host must be removed by hand.
+ *
+ * The file stays, emptied, when the lock is given back: removing it would let two processes hold
+ * locks on two files of one name.
+ */
+#ifndef TANDEM_TRACK_LOCK_H
+#define TANDEM_TRACK_LOCK_H
+
+#include "tandem/error.h"
+
+typedef struct tdmi_lock tdmi_lock;
+
+/* Never waits. Held by another (or by this process already): TDM_E_USAGE naming pid and host. */
+tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
+/* The way for file systems without locks; tdmi_lock_take falls back to it. */
+tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. */
+void tdmi_lock_give(tdmi_lock *lock);
+
+#endif

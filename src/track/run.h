@@ -1,0 +1,94 @@
+/*
+ * A run folder: the one place where a training leaves what it did. This file owns RUN/lock,
+ * RUN/run.json (the record: rewritten whole, atomically) and RUN/metrics.jsonl (one line an event,
+ * cut back on resume). Model files beside them belong to src/train. docs/files.md has the form.
+ *
+ *     tdmi_run_open(path, TDMI_RUN_RESUME, &run, err)    folder, lock, what was recorded before
+ *     tdmi_run_set(run, "options", json, err)            … "machine", "data": facts
+ *     tdmi_run_save(run, TDMI_RUN_RUNNING, err)          from here on it is an existing run
+ *     tdmi_run_cut(run, step, err)                       when a checkpoint was found
+ *     tdmi_run_line / tdmi_run_sync                      through src/track/track.h
+ *     tdmi_run_set(run, "result", json, err), tdmi_run_save(run, TDMI_RUN_FINISHED, err)
+ *     tdmi_run_close(run)
+ *
+ * One thread at a time. One process at a time per folder: see src/track/lock.h.
+ */
+#ifndef TANDEM_TRACK_RUN_H
+#define TANDEM_TRACK_RUN_H
+
+#include "tandem/error.h"
+#include "tandem/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of run.json: newer ones are refused, older ones are read. */
+#define TDMI_RUN_FORMAT_VERSION 1
+
+enum tdmi_run_mode {
+    TDMI_RUN_NEW,   /* the folder must be missing or empty: an existing run is TDM_E_USAGE */
+    TDMI_RUN_RESUME /* go on with an existing run; begin one where there is none */
+};
+
+enum tdmi_run_status {
+    TDMI_RUN_NONE,    /* nothing recorded yet */
+    TDMI_RUN_RUNNING, /* or killed: nobody holds the lock then */
+    TDMI_RUN_FINISHED,
+    TDMI_RUN_STOPPED, /* on request; --resume goes on */
+    TDMI_RUN_FAILED
+};
+
+typedef struct tdmi_run tdmi_run;
+
+/* Make the folder (parents too) where it is missing, lock it, and read its record.
+ *   TDM_E_USAGE   NEW on an existing run; a folder with other files in it; the run is in use by
+ *                 another process (the message names its pid and host)
+ *   TDM_E_INPUT   run.json is damaged or of a newer format
+ *   TDM_E_SYSTEM  the folder cannot be made or written */
+tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run,
+                         tdm_error *err) TDM_MUST_USE;
+/* Gives the lock back; what was saved stays. Accepts NULL. */
+void tdmi_run_close(tdmi_run *run);
+
+const char *tdmi_run_path(const tdmi_run *run);
+/* As recorded when the run was opened; NONE: this is its first sitting. */
+enum tdmi_run_status tdmi_run_found(const tdmi_run *run);
+/* A section as recorded when the run was opened ("options", "result", …); NULL when it is missing.
+ * Lives as long as the run, and does not change when the section is set. */
+const tdm_json_value *tdmi_run_recorded(const tdmi_run *run, const char *section);
+
+/* ---- the record ------------------------------------------------------------------------- */
+
+/* Give a section its value: any JSON text, copied. Sections not set keep what was recorded before.
+ * Known names: "command", "options", "machine", "data", "result". The run's own members
+ * ("format_version", "tandem", "status", "started", "ended", "sittings") are TDM_E_BUG. */
+tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
+                        tdm_error *err) TDM_MUST_USE;
+/* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
+ * save of a sitting counts it in "sittings". */
+tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *err) TDM_MUST_USE;
+
+/* ---- metrics.jsonl ---------------------------------------------------------------------- */
+
+/* Append one JSON object (without newline) as one line, in one write call. On failure the file is
+ * as before. */
+tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes,
+                         tdm_error *err) TDM_MUST_USE;
+/* What was appended so far survives a crash of the machine. */
+tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err) TDM_MUST_USE;
+/* Keep the lines whose "step" is at most step (and those without one), atomically; a torn last line
+ * goes too. A line that belongs to a checkpoint must be appended before the checkpoint is written,
+ * or a crash in between loses it. */
+tdm_status tdmi_run_cut(tdmi_run *run, int64_t step, tdm_error *err) TDM_MUST_USE;
+
+/* ---- looking from outside --------------------------------------------------------------- */
+
+/* Read RUN/run.json without the lock. A missing folder or record is TDM_OK with NONE and *document
+ * NULL. status and document may be NULL. */
+tdm_status tdmi_run_read(const char *path, enum tdmi_run_status *status,
+                         tdm_json_document **document, tdm_error *err) TDM_MUST_USE;
+
+/* "running", "finished", …; "none". Static storage. */
+const char *tdmi_run_status_name(enum tdmi_run_status status);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * One stream of events, several listeners: the run's own sinks (sinks.def) and the caller's.
+ *
+ * Recording is never worth a training: a sink that fails (a full disk) is warned about once, its
+ * failures are counted, and everything goes on.
+ */
+#ifndef TANDEM_TRACK_TRACK_H
+#define TANDEM_TRACK_TRACK_H
+
+#include "tandem/error.h"
+#include "tandem/event.h"
+#include "track/run.h"
+#include <stdint.h>
+
+/* What a sink of the run is. Add one: src/track/sink_<name>.c with such a table, a line in
+ * sinks.def. */
+struct tdmi_track_sink {
+    const char *name; /* "jsonl" */
+    /* *self may stay NULL. The run outlives the sink. */
+    tdm_status (*open)(tdmi_run *run, void **self, tdm_error *err);
+    tdm_status (*event)(void *self, const tdm_event *event, tdm_error *err);
+    void (*close)(void *self);
+};
+
+typedef struct tdmi_track tdmi_track;
+
+/* Only lack of memory fails. sink is the caller's; it hears every event, before the run's sinks. */
+tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track,
+                          tdm_error *err) TDM_MUST_USE;
+/* Closes the run's sinks, not the run. Accepts NULL. */
+void tdmi_track_free(tdmi_track *track);
+
+/* Hand an event to everyone; one thread at a time. */
+void tdmi_track_event(tdmi_track *track, const tdm_event *event);
+/* The same as a sink, to give to whatever feeds one. */
+tdm_sink tdmi_track_as_sink(tdmi_track *track);
+/* Events a sink of the run could not record. */
+int64_t tdmi_track_failures(const tdmi_track *track);
+
+#endif
