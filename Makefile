@@ -1,0 +1,66 @@
+# The short way to everything. CMake does the work (CMakePresets.json names the builds); this file
+# only puts the steps in order.
+#
+#   make            tools/deps, then a release build: build/tandem, build/libtandem.so.0
+#   make demo       synth, train, evaluate, predict, into ./demo
+#   make test       what CI runs: release suite, minimal build, layer and style checks, ASan+UBSan
+#   make test-long  ThreadSanitizer, everything under ASan, fuzzing, a fresh machine
+#   make check      room order and style alone
+#   make minimal    C compiler only: build-minimal/tandem
+#   make debug | asan | tsan | cuda     the other presets, in build-<name>
+#   make fuzz SECONDS=60                every fuzz target for so long
+#   make install PREFIX=/where          a tree that can be moved
+#
+#   DEPS=0          install nothing, use what is there
+#   CC=clang        takes effect on a clean tree (make clean first)
+#   JOBS=n          compile and test n at a time
+
+DEPS ?= 1
+PREFIX ?= /usr/local
+SECONDS ?= 60
+JOBS ?= $(shell nproc)
+export DEPS JOBS
+
+# Options of this make are none of the inner one's business.
+unexport MAKEFLAGS
+
+.PHONY: all deps demo test test-long check minimal debug asan tsan cuda fuzz install clean
+all: deps
+	@tools/build release
+
+deps:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps; fi
+
+demo: all
+	@tools/demo
+
+test:
+	@tools/test short
+
+test-long:
+	@tools/test long
+
+check: all
+	@tools/check-layers
+	@tools/check-style
+
+minimal debug asan cuda: deps
+	@tools/build $@
+
+tsan:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --long; fi
+	@tools/build tsan
+
+fuzz:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --long; fi
+	@tools/build fuzz
+	@tools/fuzz $(SECONDS)
+
+install: all
+	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || \
+	    { cat build/install.log; exit 1; }
+	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
+
+# demo/ stays: it holds a trained model.
+clean:
+	rm -rf build build-minimal build-debug build-asan build-tsan build-cuda build-fuzz

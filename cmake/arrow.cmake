@@ -1,0 +1,23 @@
+# Finds Arrow C++ and Parquet, 20 or newer: the target tandem_arrow and TDM_ARROW_VERSION.
+# The wheel carries versioned .so files and headers only, so those are taken as they are.
+set(arrow_minimum 20.0.0)
+if(PkgConfig_FOUND)
+  pkg_check_modules(ARROW_SYSTEM QUIET IMPORTED_TARGET arrow>=${arrow_minimum}
+    parquet>=${arrow_minimum})
+endif()
+if(ARROW_SYSTEM_FOUND)
+  add_library(tandem_arrow INTERFACE)
+  target_link_libraries(tandem_arrow INTERFACE PkgConfig::ARROW_SYSTEM)
+  set(TDM_ARROW_VERSION "${ARROW_SYSTEM_arrow_VERSION}")
+else()
+  file(GLOB arrow_library ${deps}/arrow/lib/libarrow.so.*)
+  file(GLOB parquet_library ${deps}/arrow/lib/libparquet.so.*)
+  set(arrow_config ${deps}/arrow/include/arrow/util/config.h)
+  if(arrow_library AND parquet_library AND EXISTS ${arrow_config})
+    file(STRINGS ${arrow_config} line REGEX "define ARROW_VERSION_STRING")
+    string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" TDM_ARROW_VERSION "${line}")
+    add_library(tandem_arrow INTERFACE)
+    target_include_directories(tandem_arrow SYSTEM INTERFACE ${deps}/arrow/include)
+    target_link_libraries(tandem_arrow INTERFACE ${parquet_library} ${arrow_library})
+  endif()
+endif()

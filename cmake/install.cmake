@@ -1,0 +1,43 @@
+# `make install PREFIX=…`: a tree that can be moved as a whole. Everything finds its neighbours
+# relative to itself: the program and the library by $ORIGIN, pkg-config by pcfiledir, CMake by the
+# place of its own file. Libraries out of .deps travel along in lib/tandem.
+set(private_libdir ${CMAKE_INSTALL_LIBDIR}/tandem)
+file(RELATIVE_PATH from_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+
+set_target_properties(tandem_shared PROPERTIES INSTALL_RPATH "$ORIGIN/tandem")
+install(TARGETS tandem_shared EXPORT tandemTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tandem)
+  set_target_properties(tandem PROPERTIES INSTALL_RPATH "$ORIGIN/${from_bin_to_lib}")
+  install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
+
+# Which of them the library really needs is read off the library when it is installed.
+install(CODE "
+  set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
+  set(target \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} RESOLVED_DEPENDENCIES_VAR found
+    UNRESOLVED_DEPENDENCIES_VAR missing)
+  if(missing)
+    message(FATAL_ERROR \"libtandem needs \${missing}, which the loader does not find here\")
+  endif()
+  foreach(file IN LISTS found)
+    if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/\")
+      file(INSTALL \${file} DESTINATION \${target} FOLLOW_SYMLINK_CHAIN)
+    endif()
+  endforeach()
+")
+
+string(REGEX REPLACE "[^/]+" ".." up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file(cmake/tandem.pc.in ${CMAKE_BINARY_DIR}/generated/tandem.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/generated/tandem.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/tandemConfigVersion.cmake
+  COMPATIBILITY SameMajorVersion)
+install(EXPORT tandemTargets NAMESPACE tandem:: FILE tandemConfig.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
+install(FILES ${CMAKE_BINARY_DIR}/generated/tandemConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
