@@ -1,0 +1,148 @@
+# Sourced by tests/cli/test_<name>.sh, which tests the command as a user meets it:
+#
+#   . "$SOURCE/tests/cli/lib.sh"
+#   expect_exit 2 "$TANDEM" trian            # runs it; keeps its output in $out and $err
+#   expect_stderr_matches 'did you mean .train'
+#   expect_stdout_is ''
+#   finish
+#
+# tests/run sets TANDEM (the program), SOURCE (the checkout), BUILD, a TMPDIR of its own as the
+# working folder, and TANDEM_TEST_DATA where there is any. Every check prints one line: "ok - …",
+# "not ok - …" or "skip - …"; scripts are POSIX sh. By hand: tests/run --match NAME build cli.
+set -u
+: "${TANDEM:?run this through tests/run}" "${SOURCE:?}"
+temp=$PWD
+out=$temp/stdout.txt
+err=$temp/stderr.txt
+n_failed=0
+
+pass() {
+    echo "ok - $*"
+}
+
+fail() {
+    echo "not ok - $*"
+    n_failed=$((n_failed + 1))
+}
+
+skip() {
+    echo "skip - $*"
+}
+
+# Shows what the last command said, indented, below a "not ok".
+show_output() {
+    for file in "$out" "$err"; do
+        [ -s "$file" ] || continue
+        echo "# $(basename "$file" .txt) of: $last_command"
+        head -n 40 "$file" | sed 's/^/#   /'
+    done
+}
+
+# expect_exit CODE COMMAND…: runs it with its output in $out and $err and compares the exit code.
+expect_exit() {
+    expected=$1
+    shift
+    last_command=$*
+    status=0
+    "$@" >"$out" 2>"$err" </dev/null || status=$?
+    if [ "$status" = "$expected" ]; then
+        pass "exit $expected: $(short_command "$@")"
+    else
+        fail "exit $status instead of $expected: $(short_command "$@")"
+        show_output
+        return 1
+    fi
+}
+
+short_command() {
+    program=$(basename "$1")
+    shift
+    echo "$program $*" | tr '\n' ' ' | sed "s|$temp/||g; s|$SOURCE/||g"
+}
+
+expect_match() { # file name pattern
+    if grep -Eq -- "$3" "$1"; then
+        pass "$2 matches '$3'"
+    else
+        fail "$2 does not match '$3'"
+        show_output
+        return 1
+    fi
+}
+
+# Extended regular expressions, tried on each line of the last command's output.
+expect_stdout_matches() {
+    expect_match "$out" "standard output" "$1"
+}
+
+expect_stderr_matches() {
+    expect_match "$err" "standard error" "$1"
+}
+
+expect_stdout_is() {
+    if [ "$(cat "$out")" = "$1" ]; then
+        pass "standard output is '$1'"
+    else
+        fail "standard output is not '$1'"
+        show_output
+        return 1
+    fi
+}
+
+# expect_json KEY…: the last command wrote exactly one JSON object with at least these keys.
+# The program's own reader is not asked; a second opinion is what makes this a test.
+expect_json() {
+    if ! command -v python3 >/dev/null; then
+        skip "no python3 to read the JSON with"
+        return 0
+    fi
+    if python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+assert isinstance(value, dict), "not an object"
+missing = [key for key in sys.argv[2:] if key not in value]
+assert not missing, "missing: " + " ".join(missing)
+' "$out" "$@" 2>"$temp/json.txt"; then
+        pass "one JSON object with: $*"
+    else
+        fail "standard output is no JSON object with: $* ($(tail -n 1 "$temp/json.txt"))"
+        show_output
+        return 1
+    fi
+}
+
+# json_value EXPRESSION: prints value EXPRESSION of the last command's JSON, as in: train.n
+json_value() {
+    python3 -c '
+import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2].split("."):
+    value = value[int(key)] if isinstance(value, list) else value[key]
+print(value)' "$out" "$1"
+}
+
+# expect_same A B SENTENCE / expect_true SENTENCE COMMAND…
+expect_same() {
+    if [ "$1" = "$2" ]; then
+        pass "$3"
+    else
+        fail "$3 ('$1' and '$2')"
+        return 1
+    fi
+}
+
+expect_true() {
+    sentence=$1
+    shift
+    if "$@"; then
+        pass "$sentence"
+    else
+        fail "$sentence"
+        return 1
+    fi
+}
+
+finish() {
+    [ "$n_failed" = 0 ]
+    exit
+}
