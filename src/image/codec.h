@@ -1,0 +1,58 @@
+/*
+ * What one picture format offers to the registry in formats.c. A codec fills a tdmi_image from
+ * bytes in memory, or appends a file's bytes to a text; it knows nothing of names, orientation or
+ * preprocessing. Sentences it adds to an error say what is wrong inside the file; formats.c adds
+ * which file it was.
+ */
+#ifndef TANDEM_IMAGE_CODEC_H
+#define TANDEM_IMAGE_CODEC_H
+
+#include "image/image.h"
+
+struct tdmi_codec_source {
+    const uint8_t *bytes;
+    size_t length_bytes;
+    int64_t max_pixels; /* above it a picture is refused before memory is taken */
+};
+
+struct tdmi_codec {
+    const char *name;
+    bool (*sniff)(const uint8_t *bytes, size_t length_bytes);
+    /* NULL where the build cannot. */
+    tdm_status (*decode)(const struct tdmi_codec_source *source, tdmi_image *image, tdm_error *err);
+    tdm_status (*encode)(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err);
+    /* The TIFF block of the file's EXIF data, NULL when there is none; NULL for formats without. */
+    const uint8_t *(*find_exif)(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
+};
+
+/* Check a header's size against the limit, then make the image that large. */
+tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
+                            tdmi_image *image, tdm_error *err) TDM_MUST_USE;
+
+/* At least this much memory behind image->pixels, whatever its size (room for a workspace). */
+tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err) TDM_MUST_USE;
+
+tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out,
+                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_png_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_bmp_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_bmp_encode(const tdmi_image *image, int quality, tdmi_text *out,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_ppm_encode(const tdmi_image *image, int quality, tdmi_text *out,
+                           tdm_error *err) TDM_MUST_USE;
+
+/* Where JPEG and PNG files keep their EXIF data; always built, they only walk bytes. */
+const uint8_t *tdmi_exif_in_jpeg(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
+const uint8_t *tdmi_exif_in_png(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
+/* The orientation tag of such a block; 1 when it has none or is damaged. */
+int tdmi_exif_orientation_in(const uint8_t *tiff, size_t length_bytes);
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * The registry of picture formats: one table, built from formats.def, and the calls that only look
+ * a format up in it. This is the one file that asks which decoders the build has.
+ */
+#include "image/codec.h"
+#include "image/image.h"
+#include "tandem_features.h"
+#include <string.h>
+#include <strings.h>
+
+/* Pillow refuses what is larger as a decompression bomb. */
+#define DEFAULT_MAX_PIXELS 178956970
+
+static bool is_jpeg(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
+}
+
+static bool is_png(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static bool is_bmp(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 2 && memcmp(bytes, "BM", 2) == 0;
+}
+
+static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 3 && bytes[0] == 'P' && bytes[1] != 0 &&
+           strchr("2356", bytes[1]) != NULL && bytes[2] != 0 &&
+           strchr(" \t\r\n#", bytes[2]) != NULL;
+}
+
+#if TDM_HAVE_JPEG
+#define JPEG_CALLS tdmi_jpeg_decode, tdmi_jpeg_encode
+#else
+#define JPEG_CALLS NULL, NULL
+#endif
+#if TDM_HAVE_PNG
+#define PNG_CALLS tdmi_png_decode, tdmi_png_encode
+#else
+#define PNG_CALLS NULL, NULL
+#endif
+
+static const struct tdmi_codec codecs[TDMI_IMAGE_FORMATS] = {
+    [TDMI_IMAGE_UNKNOWN] = {"unknown", NULL, NULL, NULL, NULL},
+    [TDMI_IMAGE_JPEG] = {"JPEG", is_jpeg, JPEG_CALLS, tdmi_exif_in_jpeg},
+    [TDMI_IMAGE_PNG] = {"PNG", is_png, PNG_CALLS, tdmi_exif_in_png},
+    [TDMI_IMAGE_BMP] = {"BMP", is_bmp, tdmi_bmp_decode, tdmi_bmp_encode, NULL},
+    [TDMI_IMAGE_PPM] = {"PPM", is_ppm, tdmi_ppm_decode, tdmi_ppm_encode, NULL},
+};
+
+static const char *const extensions[TDMI_IMAGE_FORMATS] = {
+    [TDMI_IMAGE_UNKNOWN] = "",
+#define X(name, extensions_of_it, what_brings_it) [TDMI_IMAGE_##name] = extensions_of_it,
+#include "image/formats.def"
+#undef X
+};
+
+static const char *const brought_by[TDMI_IMAGE_FORMATS] = {
+    [TDMI_IMAGE_UNKNOWN] = "",
+#define X(name, extensions_of_it, what_brings_it) [TDMI_IMAGE_##name] = what_brings_it,
+#include "image/formats.def"
+#undef X
+};
+
+/* ---- look-ups -------------------------------------------------------------------------------- */
+
+static const struct tdmi_codec *codec_of(enum tdmi_image_format format)
+{
+    return &codecs[format > TDMI_IMAGE_UNKNOWN && format < TDMI_IMAGE_FORMATS ? format
+                                                                              : TDMI_IMAGE_UNKNOWN];
+}
+
+enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes)
+{
+    for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++)
+        if (codecs[i].sniff(bytes, length_bytes))
+            return (enum tdmi_image_format)i;
+    return TDMI_IMAGE_UNKNOWN;
+}
+
+const char *tdmi_image_format_name(enum tdmi_image_format format)
+{
+    return codec_of(format)->name;
+}
+
+bool tdmi_image_can_decode(enum tdmi_image_format format)
+{
+    return codec_of(format)->decode != NULL;
+}
+
+bool tdmi_image_can_encode(enum tdmi_image_format format)
+{
+    return codec_of(format)->encode != NULL;
+}
+
+bool tdmi_image_has_extension(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (dot == NULL || dot == name || dot[1] == '\0')
+        return false;
+    size_t length = strlen(dot);
+    for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++)
+        for (const char *at = strchr(extensions[i], '.'); at != NULL; at = strchr(at + 1, '.'))
+            if (strncasecmp(at, dot, length) == 0 && (at[length] == '.' || at[length] == '\0'))
+                return true;
+    return false;
+}
+
+/* ---- decode, encode -------------------------------------------------------------------------- */
+
+/* Says what the bytes begin with, since there is no format to blame. */
+static tdm_status refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_error *err)
+{
+    if (length_bytes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "there are no bytes in it");
+    char shown[3 * 8 + 1] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < length_bytes && i < 8; i++) {
+        static const char hex[] = "0123456789abcdef";
+        shown[n++] = hex[bytes[i] >> 4];
+        shown[n++] = hex[bytes[i] & 15];
+        shown[n++] = ' ';
+    }
+    shown[n - 1] = '\0';
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "it begins with the bytes %s, which is no JPEG, PNG, BMP or PPM picture",
+                    shown);
+}
+
+tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
+                             struct tdmi_image_limits limits, tdmi_image *image, tdm_error *err)
+{
+    enum tdmi_image_format format = tdmi_image_sniff(bytes, length_bytes);
+    const struct tdmi_codec *codec = codec_of(format);
+    if (format == TDMI_IMAGE_UNKNOWN)
+        return TDM_WRAP(err, refuse_unknown(bytes, length_bytes, err), "cannot read picture \"%s\"",
+                        name);
+    if (codec->decode == NULL)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "cannot read picture \"%s\": it is a %s file and this build has no decoder "
+                        "for it; install %s and build again",
+                        name, codec->name, brought_by[format]);
+    struct tdmi_codec_source source = {
+        .bytes = bytes,
+        .length_bytes = length_bytes,
+        .max_pixels = limits.max_pixels > 0 ? limits.max_pixels : DEFAULT_MAX_PIXELS,
+    };
+    TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s picture \"%s\"", codec->name,
+            name);
+    TDM_TRY(tdmi_image_orient(image, tdmi_exif_orientation(bytes, length_bytes), err), err,
+            "cannot turn %s picture \"%s\"", codec->name, name);
+    return TDM_OK;
+}
+
+tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
+                             tdmi_text *out, tdm_error *err)
+{
+    const struct tdmi_codec *codec = codec_of(format);
+    if (codec->encode == NULL)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "cannot write a %s picture: this build has no encoder for it; install %s "
+                        "and build again",
+                        codec->name, brought_by[format]);
+    if (image->pixels == NULL || image->width < 1 || image->height < 1)
+        return TDM_FAIL(err, TDM_E_USAGE, "cannot write an empty picture as %s", codec->name);
+    TDM_TRY(codec->encode(image, quality, out, err), err,
+            "cannot write a picture of %d x %d pixels as %s", image->width, image->height,
+            codec->name);
+    if (out->is_broken)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a %s picture of %d x %d pixels",
+                        codec->name, image->width, image->height);
+    return TDM_OK;
+}
+
+int tdmi_exif_orientation(const void *bytes, size_t length_bytes)
+{
+    const struct tdmi_codec *codec = codec_of(tdmi_image_sniff(bytes, length_bytes));
+    if (codec->find_exif == NULL)
+        return 1;
+    size_t exif_bytes = 0;
+    const uint8_t *tiff = codec->find_exif(bytes, length_bytes, &exif_bytes);
+    return tiff == NULL ? 1 : tdmi_exif_orientation_in(tiff, exif_bytes);
+}

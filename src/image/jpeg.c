@@ -1,0 +1,308 @@
+/*
+ * JPEG through libjpeg-turbo. Decoding uses the slow integer transform and the default upsampling,
+ * as Pillow does, so that both see the same pixels.
+ *
+ * libjpeg reports errors by a callback that must not return. All state lives in one struct that
+ * outlives the jump; trap_run() is the only place with setjmp and has no local variables that could
+ * be clobbered. A warning is refused where it means that part of the picture is missing or was
+ * invented (early end, broken Huffman codes); warnings about harmless oddities pass, and so does
+ * the early end of a progressive pass that only refines what is there.
+ */
+#include "image/codec.h"
+#include <setjmp.h>
+#include <stdio.h> /* jpeglib.h needs FILE before it */
+#include <string.h>
+
+#include <jpeglib.h>
+#include <jerror.h>
+
+/* ---- errors of libjpeg as values ------------------------------------------------------------- */
+
+struct trap {
+    struct jpeg_error_mgr manager; /* first, so that the callbacks find the trap */
+    jmp_buf escape;
+    int code;                   /* what libjpeg stopped at; 0 for a stop of our own */
+    char text[JMSG_LENGTH_MAX]; /* in its own words */
+};
+
+static struct trap *trap_of(j_common_ptr codec)
+{
+    return (struct trap *)codec->err;
+}
+
+_Noreturn static void stop(j_common_ptr codec)
+{
+    struct trap *trap = trap_of(codec);
+    trap->code = trap->manager.msg_code;
+    trap->manager.format_message(codec, trap->text);
+    longjmp(trap->escape, 1);
+}
+
+/* A pass of a progressive file that adds detail to coefficients an earlier one brought. */
+static bool is_refining(j_common_ptr codec)
+{
+    j_decompress_ptr decoder = (j_decompress_ptr)codec;
+    return codec->is_decompressor && decoder->progressive_mode &&
+           (decoder->Ss > 0 || decoder->Ah > 0);
+}
+
+/* libjpeg sends warnings here with level -1, traces with 0 and more. A file that is cut anywhere
+ * ends in JWRN_JPEG_EOF, whatever the pass. */
+static void hear(j_common_ptr codec, int level)
+{
+    if (level >= 0)
+        return;
+    switch (codec->err->msg_code) {
+    case JWRN_HIT_MARKER:
+        if (is_refining(codec))
+            return;
+        stop(codec);
+    case JWRN_JPEG_EOF:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+        stop(codec);
+    default:
+        return;
+    }
+}
+
+static void keep_silent(j_common_ptr codec)
+{
+    (void)codec;
+}
+
+static struct jpeg_error_mgr *trap_set(struct trap *trap)
+{
+    jpeg_std_error(&trap->manager);
+    trap->manager.error_exit = stop;
+    trap->manager.emit_message = hear;
+    trap->manager.output_message = keep_silent;
+    return &trap->manager;
+}
+
+/* false when work was stopped; self is then in the state that work left it in. */
+static bool trap_run(struct trap *trap, void (*work)(void *self), void *self)
+{
+    if (setjmp(trap->escape) != 0)
+        return false;
+    work(self);
+    return true;
+}
+
+/* ---- decode ---------------------------------------------------------------------------------- */
+
+/* A progressive file may announce any number of passes over a picture; real ones use about ten. */
+#define MAX_SCANS 500
+
+struct reader {
+    struct jpeg_decompress_struct decoder;
+    struct jpeg_progress_mgr progress;
+    struct trap trap;
+    const struct tdmi_codec_source *source;
+    tdmi_image *image;
+};
+
+static void watch_scans(j_common_ptr codec)
+{
+    if (((j_decompress_ptr)codec)->input_scan_number <= MAX_SCANS)
+        return;
+    struct trap *trap = trap_of(codec);
+    snprintf(trap->text, sizeof trap->text, "more than %d scans", MAX_SCANS);
+    longjmp(trap->escape, 1);
+}
+
+static void read_header(void *self)
+{
+    struct reader *reader = self;
+    jpeg_create_decompress(&reader->decoder);
+    reader->progress.progress_monitor = watch_scans;
+    reader->decoder.progress = &reader->progress;
+    jpeg_mem_src(&reader->decoder, reader->source->bytes,
+                 (unsigned long)reader->source->length_bytes);
+    (void)jpeg_read_header(&reader->decoder, TRUE);
+}
+
+/* a * b / 255, rounded. */
+static unsigned multiply_255(unsigned a, unsigned b)
+{
+    unsigned product = a * b + 128;
+    return (product + (product >> 8)) >> 8;
+}
+
+/* Files store ink inverted (Adobe's way, the only one in use), so a stored value is already what
+ * the ink lets through. The rounding is Pillow's. */
+static void cmyk_to_rgb(const uint8_t *inks, int width, uint8_t *pixels)
+{
+    for (int x = 0; x < width; x++, inks += 4, pixels += 3)
+        for (int c = 0; c < 3; c++)
+            pixels[c] = (uint8_t)(inks[3] - multiply_255(255u - inks[c], inks[3]));
+}
+
+static void read_pixels(void *self)
+{
+    struct reader *reader = self;
+    j_decompress_ptr decoder = &reader->decoder;
+    const bool has_inks = decoder->num_components == 4;
+    decoder->out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
+    decoder->dct_method = JDCT_ISLOW;
+    (void)jpeg_start_decompress(decoder);
+
+    const size_t row_bytes = 3 * (size_t)reader->image->width;
+    JSAMPARRAY inks = NULL;
+    if (has_inks)
+        inks = decoder->mem->alloc_sarray((j_common_ptr)decoder, JPOOL_IMAGE,
+                                          decoder->output_width * 4, 1);
+    while (decoder->output_scanline < decoder->output_height) {
+        uint8_t *row = reader->image->pixels + row_bytes * decoder->output_scanline;
+        if (has_inks) {
+            (void)jpeg_read_scanlines(decoder, inks, 1);
+            cmyk_to_rgb(inks[0], reader->image->width, row);
+            continue;
+        }
+        enum { ROWS = 16 };
+        JSAMPROW rows[ROWS];
+        JDIMENSION n = decoder->output_height - decoder->output_scanline;
+        if (n > ROWS)
+            n = ROWS;
+        for (JDIMENSION i = 0; i < n; i++)
+            rows[i] = row + row_bytes * i;
+        (void)jpeg_read_scanlines(decoder, rows, n);
+    }
+    (void)jpeg_finish_decompress(decoder);
+}
+
+static tdm_status refuse(const struct reader *reader, tdm_error *err)
+{
+    const struct trap *trap = &reader->trap;
+    j_decompress_ptr decoder = (j_decompress_ptr)&reader->decoder;
+    if (trap->code == JERR_OUT_OF_MEMORY)
+        return TDM_FAIL(err, TDM_E_MEMORY, "%s", trap->text);
+    if (decoder->output_height == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "its header is damaged: %s", trap->text);
+    bool is_short = trap->code == JWRN_JPEG_EOF || trap->code == JWRN_HIT_MARKER;
+    return TDM_FAIL(err, TDM_E_INPUT, "it is %s at row %u of %u: %s",
+                    is_short ? "truncated" : "damaged", decoder->output_scanline,
+                    decoder->output_height, trap->text);
+}
+
+tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                            tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    struct reader reader;
+    memset(&reader, 0, sizeof reader);
+    reader.source = source;
+    reader.image = image;
+    reader.decoder.err = trap_set(&reader.trap);
+    if (!trap_run(&reader.trap, read_header, &reader)) {
+        status = refuse(&reader, err);
+        goto out;
+    }
+    int n_components = reader.decoder.num_components;
+    if (n_components != 1 && n_components != 3 && n_components != 4) {
+        status = TDM_FAIL(err, TDM_E_INPUT, "it has %d colour components; 1, 3 or 4 are read",
+                          n_components);
+        goto out;
+    }
+    status = tdmi_codec_shape(source, reader.decoder.image_width, reader.decoder.image_height,
+                              image, err);
+    if (status == TDM_OK && !trap_run(&reader.trap, read_pixels, &reader))
+        status = refuse(&reader, err);
+out:
+    jpeg_destroy_decompress(&reader.decoder);
+    return status;
+}
+
+/* ---- encode ---------------------------------------------------------------------------------- */
+
+struct writer {
+    struct jpeg_compress_struct encoder;
+    struct jpeg_destination_mgr destination;
+    struct trap trap;
+    const tdmi_image *image;
+    int quality;
+    tdmi_text *out;
+    uint8_t buffer[16384];
+};
+
+static struct writer *writer_of(j_compress_ptr encoder)
+{
+    return encoder->client_data;
+}
+
+static void begin_output(j_compress_ptr encoder)
+{
+    struct writer *writer = writer_of(encoder);
+    writer->destination.next_output_byte = writer->buffer;
+    writer->destination.free_in_buffer = sizeof writer->buffer;
+}
+
+/* libjpeg calls this when the buffer is full, whatever free_in_buffer says. */
+static boolean pass_output(j_compress_ptr encoder)
+{
+    struct writer *writer = writer_of(encoder);
+    tdmi_text_add(writer->out, writer->buffer, sizeof writer->buffer);
+    begin_output(encoder);
+    return TRUE;
+}
+
+static void end_output(j_compress_ptr encoder)
+{
+    struct writer *writer = writer_of(encoder);
+    tdmi_text_add(writer->out, writer->buffer,
+                  sizeof writer->buffer - writer->destination.free_in_buffer);
+}
+
+static void write_picture(void *self)
+{
+    struct writer *writer = self;
+    j_compress_ptr encoder = &writer->encoder;
+    const tdmi_image *image = writer->image;
+    jpeg_create_compress(encoder);
+    encoder->client_data = writer;
+    writer->destination.init_destination = begin_output;
+    writer->destination.empty_output_buffer = pass_output;
+    writer->destination.term_destination = end_output;
+    encoder->dest = &writer->destination;
+
+    encoder->image_width = (JDIMENSION)image->width;
+    encoder->image_height = (JDIMENSION)image->height;
+    encoder->input_components = 3;
+    encoder->in_color_space = JCS_RGB;
+    jpeg_set_defaults(encoder);
+    jpeg_set_quality(encoder, writer->quality, TRUE);
+    encoder->dct_method = JDCT_ISLOW;
+    int sampling = writer->quality >= 95 ? 1 : 2; /* 4:4:4, else 4:2:0 */
+    encoder->comp_info[0].h_samp_factor = sampling;
+    encoder->comp_info[0].v_samp_factor = sampling;
+
+    jpeg_start_compress(encoder, TRUE);
+    while (encoder->next_scanline < encoder->image_height) {
+        JSAMPROW row = image->pixels + 3 * (size_t)image->width * encoder->next_scanline;
+        (void)jpeg_write_scanlines(encoder, &row, 1);
+    }
+    jpeg_finish_compress(encoder);
+}
+
+tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
+{
+    if (quality < 1 || quality > 100)
+        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG quality of %d was asked for; 1 to 100 exist",
+                        quality);
+    if (image->width > JPEG_MAX_DIMENSION || image->height > JPEG_MAX_DIMENSION)
+        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG holds at most %ld pixels a side; PNG holds more",
+                        JPEG_MAX_DIMENSION);
+    struct writer writer;
+    memset(&writer, 0, offsetof(struct writer, buffer));
+    writer.image = image;
+    writer.quality = quality;
+    writer.out = out;
+    writer.encoder.err = trap_set(&writer.trap);
+    tdm_status status = TDM_OK;
+    if (!trap_run(&writer.trap, write_picture, &writer))
+        status = TDM_FAIL(err, writer.trap.code == JERR_OUT_OF_MEMORY ? TDM_E_MEMORY : TDM_E_FAILED,
+                          "libjpeg stopped: %s", writer.trap.text);
+    jpeg_destroy_compress(&writer.encoder);
+    return status;
+}

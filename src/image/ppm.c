@@ -1,0 +1,124 @@
+/*
+ * The portable grey and colour maps of Netpbm: P2 and P5 (grey), P3 and P6 (RGB), as text or as
+ * bytes, with up to 16 bits a sample and comments between the numbers of the header. The format of
+ * last resort: every build reads and writes it.
+ */
+#include "image/codec.h"
+
+struct reader {
+    const uint8_t *at, *end;
+};
+
+static bool is_space(uint8_t byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (reader->at < reader->end) {
+        if (*reader->at == '#')
+            while (reader->at < reader->end && *reader->at != '\n')
+                reader->at++;
+        else if (is_space(*reader->at))
+            reader->at++;
+        else
+            return;
+    }
+}
+
+/* The next decimal number of at most nine digits; false when something else stands there. */
+static bool read_number(struct reader *reader, uint32_t *value)
+{
+    skip_blanks(reader);
+    const uint8_t *start = reader->at;
+    *value = 0;
+    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9' &&
+           reader->at - start < 9)
+        *value = *value * 10 + (uint32_t)(*reader->at++ - '0');
+    bool is_ended = reader->at == reader->end || is_space(*reader->at) || *reader->at == '#';
+    return reader->at > start && is_ended;
+}
+
+static tdm_status refuse_sample(uint32_t sample, uint32_t maximum, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "it is damaged: a sample is %u, above the maximum of %u in its header", sample,
+                    maximum);
+}
+
+/* n samples to bytes; grey ones fill three. */
+static tdm_status read_text(struct reader *reader, size_t n, uint32_t maximum, size_t copies,
+                            uint8_t *pixels, tdm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t sample;
+        if (!read_number(reader, &sample))
+            return TDM_FAIL(err, TDM_E_INPUT, "it is %s: sample %zu of %zu is no number",
+                            reader->at == reader->end ? "truncated" : "damaged", i + 1, n);
+        if (sample > maximum)
+            return refuse_sample(sample, maximum, err);
+        uint8_t byte = (uint8_t)((sample * 255 + maximum / 2) / maximum);
+        for (size_t c = 0; c < copies; c++)
+            *pixels++ = byte;
+    }
+    return TDM_OK;
+}
+
+static tdm_status read_binary(struct reader *reader, size_t n, uint32_t maximum, size_t copies,
+                              uint8_t *pixels, tdm_error *err)
+{
+    const size_t sample_bytes = maximum > 255 ? 2 : 1;
+    const size_t left = (size_t)(reader->end - reader->at);
+    if (left / sample_bytes < n)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it is truncated: %zu samples of %zu bytes follow the header; it says %zu",
+                        left / sample_bytes, sample_bytes, n);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t sample = *reader->at++;
+        if (sample_bytes == 2)
+            sample = sample << 8 | *reader->at++;
+        if (sample > maximum)
+            return refuse_sample(sample, maximum, err);
+        uint8_t byte =
+            maximum == 255 ? (uint8_t)sample : (uint8_t)((sample * 255 + maximum / 2) / maximum);
+        for (size_t c = 0; c < copies; c++)
+            *pixels++ = byte;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                           tdm_error *err)
+{
+    const uint8_t kind = source->bytes[1];
+    const bool is_text = kind == '2' || kind == '3', is_grey = kind == '2' || kind == '5';
+    struct reader reader = {source->bytes + 2, source->bytes + source->length_bytes};
+    uint32_t width, height, maximum;
+    if (!read_number(&reader, &width) || !read_number(&reader, &height) ||
+        !read_number(&reader, &maximum))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its header is %s: width, height and maximum must follow P%c",
+                        reader.at == reader.end ? "truncated" : "damaged", kind);
+    if (maximum < 1 || maximum > 65535)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its header is damaged: the maximum is %u; 1 to 65535 are read", maximum);
+    tdm_status status = tdmi_codec_shape(source, width, height, image, err);
+    if (status != TDM_OK)
+        return status;
+    size_t copies = is_grey ? 3 : 1, n = (size_t)width * height * (is_grey ? 1 : 3);
+    if (is_text)
+        return read_text(&reader, n, maximum, copies, image->pixels, err);
+    if (reader.at < reader.end)
+        reader.at++; /* exactly one blank stands before binary samples */
+    return read_binary(&reader, n, maximum, copies, image->pixels, err);
+}
+
+tdm_status tdmi_ppm_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
+{
+    (void)quality; /* nothing is lost */
+    (void)err;     /* a failed growth is kept in out and found by the caller */
+    tdmi_text_printf(out, "P6\n%d %d\n255\n", image->width, image->height);
+    tdmi_text_add(out, image->pixels, 3 * (size_t)image->width * (size_t)image->height);
+    return TDM_OK;
+}
