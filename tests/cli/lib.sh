@@ -10,7 +10,7 @@
 # working folder, and TANDEM_TEST_DATA where there is any. Every check prints one line: "ok - …",
 # "not ok - …" or "skip - …"; scripts are POSIX sh. By hand: tests/run --match NAME build cli.
 set -u
-: "${TANDEM:?run this through tests/run}" "${SOURCE:?}"
+: "${SOURCE:?run this through tests/run}"
 temp=$PWD
 out=$temp/stdout.txt
 err=$temp/stderr.txt
