@@ -1,0 +1,132 @@
+/*
+ * Opening a path means asking every kind of sources.def in turn whether it knows it. The rest hands
+ * calls on to the table of the kind that said yes.
+ */
+#include "data/source.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include <string.h>
+
+#define X(table) extern const struct tdmi_source_table table;
+#include "data/sources.def"
+#undef X
+
+static const struct tdmi_source_table *const kinds[] = {
+#define X(table) &table,
+#include "data/sources.def"
+#undef X
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+struct tdmi_source {
+    const struct tdmi_source_table *table;
+    void *self;
+    char *path;
+};
+
+static tdm_status fail_unknown(const char *path, tdm_error *err)
+{
+    tdmi_text known = {0};
+    for (int i = 0; i < N_KINDS; i++)
+        tdmi_text_printf(&known, "%s%s (%s)", i == 0 ? "" : "; ", kinds[i]->summary,
+                         kinds[i]->name);
+    tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is no data set of a kind known here: %s",
+                                 path, tdmi_text_string(&known));
+    tdmi_text_release(&known);
+    return status;
+}
+
+static const struct tdmi_source_table *kind_for(const char *path)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (kinds[i]->can_open(path))
+            return kinds[i];
+    return NULL;
+}
+
+tdm_status tdmi_source_open(const char *path, tdmi_source **source, tdm_error *err)
+{
+    *source = NULL;
+    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+        return TDM_FAIL(err, TDM_E_INPUT, "no such file or folder: '%s'", path);
+    const struct tdmi_source_table *table = kind_for(path);
+    if (table == NULL)
+        return fail_unknown(path, err);
+
+    tdm_status status = TDM_OK;
+    size_t path_bytes = strlen(path) + 1;
+    tdmi_source *opened = tdmi_alloc(1, sizeof *opened);
+    if (opened == NULL || (opened->path = tdmi_alloc(path_bytes, 1)) == NULL) {
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
+        goto out;
+    }
+    memcpy(opened->path, path, path_bytes);
+    opened->table = table;
+    status = TDM_WRAP(err, table->open(path, &opened->self, err), "cannot open '%s' as %s", path,
+                      table->summary);
+    if (status != TDM_OK)
+        goto out;
+    if (table->n_items(opened->self) == 0) {
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "there is no picture in '%s' (%lld other files seen); expected %s", path,
+                          (long long)table->n_ignored(opened->self), table->summary);
+        goto out;
+    }
+    *source = opened;
+    opened = NULL;
+out:
+    tdmi_source_close(opened);
+    return status;
+}
+
+void tdmi_source_close(tdmi_source *source)
+{
+    if (source == NULL)
+        return;
+    if (source->self != NULL)
+        source->table->close(source->self);
+    tdmi_free(source->path);
+    tdmi_free(source);
+}
+
+const char *tdmi_source_path(const tdmi_source *source)
+{
+    return source->path;
+}
+
+const char *tdmi_source_kind(const tdmi_source *source)
+{
+    return source->table->name;
+}
+
+int tdmi_source_classes(const tdmi_source *source)
+{
+    return source->table->n_classes(source->self);
+}
+
+const char *tdmi_source_class(const tdmi_source *source, int index)
+{
+    return source->table->class_name(source->self, index);
+}
+
+int64_t tdmi_source_items(const tdmi_source *source)
+{
+    return source->table->n_items(source->self);
+}
+
+struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index)
+{
+    return source->table->item(source->self, index);
+}
+
+tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
+                            tdm_error *err)
+{
+    return source->table->read(source->self, index, bytes, err);
+}
+
+int64_t tdmi_source_ignored(const tdmi_source *source)
+{
+    return source->table->n_ignored(source->self);
+}
