@@ -1,9 +1,14 @@
 /*
  * The split: which pictures train and which judge. A pure function of (content, class, seed,
- * fractions): within a class the pictures stand in the order of a keyed hash of their content, and
- * the lowest round(val · n) (at least one where there are two, never all) go to validation. Equal
- * content always stays on one side, across classes too. A part the source gives is kept, and so is
- * a stored assignment (files added to a folder later do not move the old ones).
+ * fractions): within a class the distinct contents stand in the order of a keyed hash, and the
+ * lowest round(val · n) of them (at least one where there are two, never all) go to validation.
+ *
+ * Equal content always stays on one side. Copies inside a class count as one picture; a content
+ * that occurs in several classes is counted in the first of them and takes its copies along.
+ *
+ * A part the source gives is kept. Where it gives train and test but no validation, validation is
+ * taken from train; test is used by neither side, and neither are its copies. A stored assignment
+ * is kept too (pictures added later do not move the old ones), unless the source gives another.
  */
 #ifndef TANDEM_DATA_SPLIT_H
 #define TANDEM_DATA_SPLIT_H
@@ -13,26 +18,30 @@
 
 struct tdmi_split_options {
     double train_fraction, val_fraction; /* what both leave over is used by neither */
-    double fraction;                     /* of every class, by another keyed hash; 1: all */
-    int per_class;                       /* at most; 0: all */
+    /* Use fewer, chosen by another keyed hash before the split: this fraction of the distinct
+     * pictures of every class (at least one; 1: all), and at most so many (0: all). A class with
+     * given parts is cut in each of them. */
+    double fraction;
+    int per_class;
     uint64_t seed;
 };
 
 typedef struct tdmi_split { /* start from a zeroed object */
     int64_t *train, *val;   /* item indices, ascending */
     int64_t n_train, n_val;
-    uint64_t *hashes; /* content hash of every item of the source (XXH64, seed 0) */
+    uint64_t *hashes; /* content hash of every item of the source (XXH64, seed 0; 0: unreadable) */
     int64_t n_items;
     int64_t n_unreadable; /* left out; each was logged as a warning by path */
 } tdmi_split;
 
-/* Reads every file once (threads of pool) to hash it. stored_* are sorted content hashes of an
- * earlier split, or NULL with 0. TDM_E_INPUT with a sentence where a class or a side would be
- * empty. */
+/* Content hashes of an earlier split in ascending order; NULL with 0 when there is none. */
 struct tdmi_split_stored {
     const uint64_t *train, *val;
     int64_t n_train, n_val;
 };
+
+/* Reads every file once (threads of pool) to hash it. TDM_E_USAGE: fractions that make no split.
+ * TDM_E_INPUT: a class would have nothing to train on, or validation would be empty. */
 tdm_status tdmi_split_make(const tdmi_source *source, struct tdmi_split_options options,
                            struct tdmi_split_stored stored, tdmi_pool *pool, tdmi_split *split,
                            tdm_error *err) TDM_MUST_USE;
