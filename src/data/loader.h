@@ -6,7 +6,10 @@
  *
  * A slot belongs to the loader while it is filled and to the caller from next() until the following
  * next(). Batches arrive in order; the last one of an epoch is shorter, never padded. A picture
- * that cannot be read keeps its position with label -1 and is counted and named.
+ * that cannot be read keeps its position with label -1 and is counted and named; what a batch holds
+ * and which pictures are named never depends on the number of threads.
+ *
+ * One thread at a time may call seek, next and close; the queries may come from any.
  */
 #ifndef TANDEM_DATA_LOADER_H
 #define TANDEM_DATA_LOADER_H
@@ -15,12 +18,16 @@
 #include "data/source.h"
 #include "image/preprocess.h"
 
+enum { TDMI_PROBLEM_BYTES = 400 };
+
 struct tdmi_batch {
     int n;                 /* positions in this batch */
     int64_t first;         /* position of its first sample in the epoch */
-    const uint8_t *pixels; /* (n, height, width, channels) */
-    const int32_t *labels; /* -1: skipped, its pixels are undefined */
+    const uint8_t *pixels; /* (n, height, width, channels); of a skipped picture 0 */
+    const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
+    /* "" or why the picture at a position was skipped, its path first. */
+    const char (*problems)[TDMI_PROBLEM_BYTES];
 };
 
 struct tdmi_loader_options {
@@ -29,7 +36,7 @@ struct tdmi_loader_options {
     const int64_t
         *items; /* the subset that is read, lent for the loader's life; order is over it */
     int64_t n_items;
-    const int *label_map; /* source label -> model label (-1: skip); NULL: as they are */
+    const int *label_map; /* source label -> model label or -1, lent too; NULL: as they are */
     uint64_t seed;
     bool is_shuffled;
     int batch;
@@ -45,17 +52,19 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
 /* Stops and joins the threads. */
 void tdmi_loader_close(tdmi_loader *loader);
 
-/* Begin at any position (a multiple of batch) of any epoch: O(1). What was being read is dropped.
- */
+/* Begin at any position (a multiple of batch, or the end) of any epoch: O(1). What was being read
+ * is dropped. */
 tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t position,
                             tdm_error *err) TDM_MUST_USE;
-/* Waits for the next batch; NULL at the end of the epoch. */
+/* Waits for the next batch; NULL at the end of the epoch. Running out of memory while reading is
+ * TDM_E_MEMORY, here and in every later call. */
 tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch,
                             tdm_error *err) TDM_MUST_USE;
 
-/* Distinct pictures skipped so far, and the sentence about the i-th, for the record. */
+/* Distinct pictures skipped in the batches handed out so far, and the sentence about the i-th, in
+ * the order they came, for the record. */
 int64_t tdmi_loader_skipped(const tdmi_loader *loader);
-/* false past the end; the first 100 are kept. Copies path and problem, cut to fit. */
+/* false past the end; the first 100 are kept. Copies the problem, cut to fit. */
 bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes);
 
 #endif
