@@ -12,13 +12,16 @@
 void *tdmi_alloc(size_t count, size_t item_bytes);
 /* The same, aligned to 64 bytes (a cache line, a vector); freed by tdmi_free too. */
 void *tdmi_alloc_aligned(size_t bytes);
-/* Grow (bytes past the old size are not zeroed); on NULL the old block stays valid. */
+/* Grow a block of tdmi_alloc (bytes past the old size are not zeroed); on NULL the old block stays
+ * valid. */
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes);
 void tdmi_free(void *block);
 
+/* The next two are process-wide and may be called from any thread. */
+
 /* For tests: let the call number n from now (1 is the next) and all after it fail; 0 ends that. */
 void tdmi_memory_fail_from(int64_t n);
-/* Allocations made so far in this process: a training step must not change it. */
+/* Allocations asked for so far in this process: a training step must not change it. */
 int64_t tdmi_memory_calls(void);
 
 #endif

@@ -30,6 +30,15 @@ typedef struct tdmi_rng {
 /* The bare block function, for the published test vectors. */
 void tdmi_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
+/* The stream of one (seed, purpose, epoch, sample). This layout is part of the file format:
+ *
+ *   key      mix(seed XOR purpose << 56), key[0] its low and key[1] its high 32 bits, where mix is
+ *            the finaliser of SplitMix64: z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27;
+ *            z *= 0x94D049BB133111EB; z ^= z >> 31. It is a bijection, so for seeds below 2^56 no
+ *            two (seed, purpose) share a key.
+ *   counter  [0] the block of draws, from 0; [1] epoch; [2] sample, low 32 bits; [3] sample, high.
+ *
+ * Draws are the four words of block 0, then of block 1, and so on: a stream repeats after 2^34. */
 tdmi_rng tdmi_rng_at(uint64_t seed, enum tdmi_rng_purpose purpose, uint32_t epoch, uint64_t sample);
 uint32_t tdmi_rng_u32(tdmi_rng *rng);
 /* Unbiased in [0, bound); bound >= 1. */

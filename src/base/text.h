@@ -1,6 +1,6 @@
 /*
- * A growing byte string, always terminated. The first failed growth is remembered: check
- * is_broken once at the end.
+ * A growing byte string, always terminated. The first failed growth is remembered and
+ * makes later additions do nothing: check is_broken once at the end.
  */
 #ifndef TANDEM_BASE_TEXT_H
 #define TANDEM_BASE_TEXT_H
@@ -16,6 +16,7 @@ typedef struct tdmi_text { /* start from a zeroed object */
 } tdmi_text;
 
 void tdmi_text_release(tdmi_text *text);
+/* Empty again, and no longer broken; keeps the memory. */
 void tdmi_text_clear(tdmi_text *text);
 void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);

@@ -1,0 +1,321 @@
+/*
+ * The pool: fork and join under one mutex. Between runs the workers sleep on a condition; a run is
+ * announced by its number. Tasks are claimed in ascending order from an atomic counter, and a
+ * worker looks for failures only before it claims. So when task i fails, every task below i was
+ * claimed and runs to its end: the failure with the lowest index is the same whatever the threads
+ * do.
+ */
+#include "base/thread.h"
+#include "base/affinity.h"
+#include "base/cgroup.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include "base/banned.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+/* ---- denormals ---------------------------------------------------------------------------- */
+
+/* The floating-point control word of this thread: MXCSR on x86, FPCR on arm64. */
+#if defined(__SSE2__)
+
+typedef unsigned int control_word;
+static const control_word flush_bits = 0x8040; /* FTZ, bit 15: results; DAZ, bit 6: operands */
+
+static control_word read_control(void)
+{
+    return _mm_getcsr();
+}
+
+static void write_control(control_word word)
+{
+    _mm_setcsr(word);
+}
+
+#elif defined(__aarch64__)
+
+typedef uint64_t control_word;
+static const control_word flush_bits = (control_word)1 << 24; /* FZ */
+
+static control_word read_control(void)
+{
+    control_word word;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(word));
+    return word;
+}
+
+static void write_control(control_word word)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(word));
+}
+
+#else
+
+typedef unsigned int control_word;
+static const control_word flush_bits = 0;
+
+static control_word read_control(void)
+{
+    return 0;
+}
+
+static void write_control(control_word word)
+{
+    (void)word;
+}
+
+#endif
+
+void tdmi_thread_flush_denormals(void)
+{
+    write_control(read_control() | flush_bits);
+}
+
+/* ---- the pool ----------------------------------------------------------------------------- */
+
+struct worker {
+    tdmi_pool *pool;
+    pthread_t thread;
+    int number;
+    int cpu; /* bound to; -1: free */
+    /* The worker's first failure of this run. */
+    tdm_status status;
+    int failed_index;
+    tdm_error error;
+};
+
+struct tdmi_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t has_work, is_done;
+    struct worker *workers; /* [0] is the caller and has no thread of its own */
+    int n_workers, n_started;
+    /* Under the lock. */
+    uint64_t run_number;
+    int n_busy;
+    bool is_ending;
+    /* Of the current run: written before it is announced. */
+    tdmi_task task;
+    void *self;
+    int n_tasks;
+    _Atomic int64_t next; /* 64 bits: every worker claims one past the end */
+    atomic_bool has_failed;
+};
+
+static void work(struct worker *worker)
+{
+    tdmi_pool *pool = worker->pool;
+    worker->status = TDM_OK;
+    while (!atomic_load_explicit(&pool->has_failed, memory_order_relaxed)) {
+        int64_t index = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (index >= pool->n_tasks)
+            return;
+        tdm_error_clear(&worker->error);
+        worker->status = pool->task(pool->self, (int)index, worker->number, &worker->error);
+        if (worker->status != TDM_OK) {
+            worker->failed_index = (int)index;
+            atomic_store_explicit(&pool->has_failed, true, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+static void *live(void *argument)
+{
+    struct worker *worker = argument;
+    tdmi_pool *pool = worker->pool;
+    uint64_t seen = 0;
+    tdmi_thread_flush_denormals();
+    if (worker->cpu >= 0)
+        tdmi_affinity_bind(&worker->cpu, 1); /* when refused the worker is merely free to move */
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (pool->run_number == seen && !pool->is_ending)
+            pthread_cond_wait(&pool->has_work, &pool->lock);
+        if (pool->is_ending)
+            break;
+        seen = pool->run_number;
+        pthread_mutex_unlock(&pool->lock);
+        work(worker);
+        pthread_mutex_lock(&pool->lock);
+        if (--pool->n_busy == 0)
+            pthread_cond_signal(&pool->is_done);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* Distinct CPUs for the workers, where there are enough of them; the others stay free. */
+static void choose_cpus(tdmi_pool *pool, bool is_pinned)
+{
+    for (int i = 0; i < pool->n_workers; i++)
+        pool->workers[i].cpu = -1;
+    int *cpus = is_pinned ? tdmi_alloc(TDMI_CPUS_MAX, sizeof *cpus) : NULL;
+    int n_cpus = cpus ? tdmi_affinity_order(cpus, TDMI_CPUS_MAX) : 0;
+    if (n_cpus >= pool->n_workers)
+        for (int i = 0; i < pool->n_workers; i++)
+            pool->workers[i].cpu = cpus[i];
+    tdmi_free(cpus);
+}
+
+/* Signals belong to the application's threads; those that report a fault stay deliverable. */
+static void block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+static tdm_status start_workers(tdmi_pool *pool, tdm_error *err)
+{
+    sigset_t before;
+    int reason = 0;
+    block_signals(&before);
+    for (pool->n_started = 1; pool->n_started < pool->n_workers; pool->n_started++) {
+        struct worker *worker = &pool->workers[pool->n_started];
+        reason = pthread_create(&worker->thread, NULL, live, worker);
+        if (reason != 0)
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (reason != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot start thread %d of %d: %s; use fewer threads",
+                        pool->n_started + 1, pool->n_workers, strerror(reason));
+    return TDM_OK;
+}
+
+tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_error *err)
+{
+    *pool = NULL;
+    if (n_threads < 0 || n_threads > TDMI_CPUS_MAX)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot use %d threads: 0 (all usable CPUs) to %d are accepted", n_threads,
+                        (int)TDMI_CPUS_MAX);
+    if (n_threads == 0)
+        n_threads = tdmi_cpus_usable();
+    tdmi_pool *made = tdmi_alloc(1, sizeof *made);
+    struct worker *workers = made ? tdmi_alloc((size_t)n_threads, sizeof *workers) : NULL;
+    if (!workers) {
+        tdmi_free(made);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a pool of %d threads", n_threads);
+    }
+    /* With default attributes these cannot fail on the systems we build for. */
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->has_work, NULL);
+    pthread_cond_init(&made->is_done, NULL);
+    made->workers = workers;
+    made->n_workers = n_threads;
+    for (int i = 0; i < n_threads; i++) {
+        workers[i].pool = made;
+        workers[i].number = i;
+    }
+    choose_cpus(made, is_pinned);
+    tdm_status status = start_workers(made, err);
+    if (status != TDM_OK) {
+        tdmi_pool_free(made);
+        return status;
+    }
+    *pool = made;
+    return TDM_OK;
+}
+
+void tdmi_pool_free(tdmi_pool *pool)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->is_ending = true;
+    pthread_cond_broadcast(&pool->has_work);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 1; i < pool->n_started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pthread_cond_destroy(&pool->is_done);
+    pthread_cond_destroy(&pool->has_work);
+    pthread_mutex_destroy(&pool->lock);
+    tdmi_free(pool->workers);
+    tdmi_free(pool);
+}
+
+int tdmi_pool_threads(const tdmi_pool *pool)
+{
+    return pool->n_workers;
+}
+
+/* The caller's share of a run: it computes as a worker does, and is itself again afterwards. */
+static void work_as_caller(tdmi_pool *pool)
+{
+    struct worker *caller = &pool->workers[0];
+    control_word before = read_control();
+    int cpus[TDMI_CPUS_MAX], n_cpus = 0;
+    write_control(before | flush_bits);
+    if (caller->cpu >= 0)
+        n_cpus = tdmi_affinity_mask(cpus, TDMI_CPUS_MAX);
+    if (n_cpus > 0)
+        tdmi_affinity_bind(&caller->cpu, 1);
+    work(caller);
+    if (n_cpus > 0)
+        tdmi_affinity_bind(cpus, n_cpus);
+    write_control(before);
+}
+
+tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self, tdm_error *err)
+{
+    if (n_tasks <= 0)
+        return TDM_OK;
+    pool->task = task;
+    pool->self = self;
+    pool->n_tasks = n_tasks;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->has_failed, false, memory_order_relaxed);
+    bool is_shared = n_tasks > 1 && pool->n_workers > 1;
+    if (is_shared) {
+        pthread_mutex_lock(&pool->lock);
+        pool->n_busy = pool->n_workers - 1;
+        pool->run_number++;
+        pthread_cond_broadcast(&pool->has_work);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    work_as_caller(pool);
+    if (is_shared) {
+        pthread_mutex_lock(&pool->lock);
+        while (pool->n_busy > 0)
+            pthread_cond_wait(&pool->is_done, &pool->lock);
+        pthread_mutex_unlock(&pool->lock);
+    }
+
+    const struct worker *first = NULL;
+    for (int i = 0; i < (is_shared ? pool->n_workers : 1); i++) {
+        const struct worker *worker = &pool->workers[i];
+        if (worker->status != TDM_OK && (!first || worker->failed_index < first->failed_index))
+            first = worker;
+    }
+    if (!first)
+        return TDM_OK;
+    if (err) {
+        *err = first->error;
+        err->code = first->status;
+    }
+    return first->status;
+}
+
+/* ---- how many CPUs ------------------------------------------------------------------------ */
+
+int tdmi_cpus_usable(void)
+{
+    int cpus[TDMI_CPUS_MAX];
+    int usable = tdmi_affinity_mask(cpus, TDMI_CPUS_MAX);
+    double quota = tdmi_cgroup_limits("").cpus;
+    if (quota > 0.0 && quota < usable)
+        usable = (int)ceil(quota);
+    return usable > 0 ? usable : 1;
+}

@@ -1,0 +1,152 @@
+/* Intervals and paired tests against numbers worked out apart, with 40-digit decimals. */
+#include "tandem/stats.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void assert_near(double value, double expected, double relative)
+{
+    if (fabs(value - expected) > relative * fmax(fabs(expected), 1e-300))
+        fail_msg("%.17g is not %.17g within %g", value, expected, relative);
+}
+
+static void wilson_gives_the_numbers_of_the_formula(void **state)
+{
+    static const struct {
+        int64_t correct, n;
+        double low, high;
+    } cases[] = {
+        {0, 10, 0.0, 0.277532799862889},
+        {10, 10, 0.722467200137111, 1.0},
+        {5, 10, 0.236593090512564, 0.763406909487436},
+        {0, 1, 0.0, 0.793450685622763},
+        {1, 1, 0.206549314377237, 1.0},
+        {211, 270, 0.728429544463132, 0.826636151778016},
+        {212, 270, 0.732377774130002, 0.829991418114318},
+        {263, 270, 0.947461584890462, 0.987385903515680},
+        {9000, 10000, 0.893965631474089, 0.905727169829370},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_interval interval = tdm_wilson(cases[i].correct, cases[i].n);
+        assert_near(interval.low, cases[i].low, 1e-12);
+        assert_near(interval.high, cases[i].high, 1e-12);
+    }
+}
+
+static void wilson_of_nothing_is_everything(void **state)
+{
+    tdm_interval interval = tdm_wilson(0, 0);
+    (void)state;
+    assert_true(interval.low == 0.0 && interval.high == 1.0);
+    interval = tdm_wilson(3, -1);
+    assert_true(interval.low == 0.0 && interval.high == 1.0);
+}
+
+static void wilson_holds_the_rate_and_stays_within_bounds(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 200; n++)
+        for (int64_t correct = 0; correct <= n; correct++) {
+            tdm_interval interval = tdm_wilson(correct, n);
+            double rate = (double)correct / (double)n;
+            assert_true(0.0 <= interval.low && interval.low <= rate);
+            assert_true(rate <= interval.high && interval.high <= 1.0);
+            tdm_interval mirrored = tdm_wilson(n - correct, n);
+            assert_near(1.0 - interval.low, mirrored.high, 1e-13);
+        }
+    /* Counts outside their range are the nearest ones inside. */
+    assert_true(tdm_wilson(11, 10).low == tdm_wilson(10, 10).low);
+    assert_true(tdm_wilson(-1, 10).high == tdm_wilson(0, 10).high);
+}
+
+static void mcnemar_gives_the_exact_probabilities(void **state)
+{
+    static const struct {
+        int64_t only_a, only_b;
+        double probability;
+    } cases[] = {
+        {0, 0, 1.0},
+        {7, 7, 1.0},
+        {0, 1, 1.0},
+        {0, 5, 0.0625},                 /* 2 / 2^5 */
+        {1, 9, 0.021484375},            /* 2 (1 + 10) / 2^10 */
+        {3, 17, 0.0025768280029296875}, /* 2 (1 + 20 + 190 + 1140) / 2^20 */
+        {10, 25, 0.016673847800120711},
+        {400, 500, 0.0009564441369189461},
+        {4000, 4200, 0.027972423571324383},
+        /* Either side of where the formula for the largest term changes. */
+        {4096, 4300, 0.026724044369557366},
+        {4097, 4300, 0.027490688285093143},
+        {5000, 5200, 0.048787963126822452},
+        {49000, 50000, 0.0014980826229749737},
+        {20000, 21000, 8.0585780267929587e-07},
+        {999000, 1000000, 0.47982980530927716},
+        {0, 900, 2.3661043723335494e-271},
+        {0, 1100, 0.0}, /* below the smallest double */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_near(tdm_mcnemar_exact(cases[i].only_a, cases[i].only_b), cases[i].probability,
+                    1e-10);
+        assert_true(tdm_mcnemar_exact(cases[i].only_a, cases[i].only_b) ==
+                    tdm_mcnemar_exact(cases[i].only_b, cases[i].only_a));
+    }
+}
+
+/* 211 and 212 right of the same 270: whatever the overlap, one picture proves nothing. */
+static void one_picture_of_270_is_no_difference(void **state)
+{
+    (void)state;
+    for (int64_t only_a = 0; only_a <= 58; only_a++)
+        assert_true(tdm_mcnemar_exact(only_a, only_a + 1) > 0.9);
+    tdm_interval a = tdm_wilson(211, 270), b = tdm_wilson(212, 270);
+    assert_true(a.high > b.low);
+}
+
+static void mcnemar_falls_as_the_split_grows_uneven(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 400; n++) {
+        double before = 1.0;
+        for (int64_t k = n / 2; k >= 0; k--) {
+            double now = tdm_mcnemar_exact(k, n - k);
+            assert_true(now > 0.0 && now <= before);
+            before = now;
+        }
+    }
+}
+
+static void moments_stay_exact_far_from_zero(void **state)
+{
+    tdm_moments moments = {0};
+    (void)state;
+    assert_true(tdm_moments_variance(&moments) == 0.0);
+    tdm_moments_add(&moments, 1e9 + 4.0);
+    assert_true(moments.mean == 1e9 + 4.0);
+    assert_true(tdm_moments_variance(&moments) == 0.0);
+    tdm_moments_add(&moments, 1e9 + 7.0);
+    tdm_moments_add(&moments, 1e9 + 13.0);
+    tdm_moments_add(&moments, 1e9 + 16.0);
+    assert_int_equal(moments.n, 4);
+    assert_near(moments.mean, 1e9 + 10.0, 1e-15);
+    assert_near(tdm_moments_variance(&moments), 30.0, 1e-9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wilson_gives_the_numbers_of_the_formula),
+        cmocka_unit_test(wilson_of_nothing_is_everything),
+        cmocka_unit_test(wilson_holds_the_rate_and_stays_within_bounds),
+        cmocka_unit_test(mcnemar_gives_the_exact_probabilities),
+        cmocka_unit_test(one_picture_of_270_is_no_difference),
+        cmocka_unit_test(mcnemar_falls_as_the_split_grows_uneven),
+        cmocka_unit_test(moments_stay_exact_far_from_zero),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
