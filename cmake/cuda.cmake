@@ -34,4 +34,3 @@ endif()
 
 set(TDM_HAVE_CUDA 1)
 set(TDM_CUDA_VERSION "${CUDAToolkit_VERSION}")
-message(STATUS "CUDA: ${CUDAToolkit_NVCC_EXECUTABLE}, cuDNN ${TDM_CUDNN_VERSION}")

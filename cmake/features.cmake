@@ -95,7 +95,7 @@ set(TDM_CUDNN_VERSION "")
 if(TANDEM_CUDA)
   include(cmake/cuda.cmake)
 endif()
-tandem_report(CUDA "toolkit")
+tandem_report(CUDA "${CUDAToolkit_NVCC_EXECUTABLE}, cuDNN ${TDM_CUDNN_VERSION}, toolkit")
 
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tandem_features.h.in
   ${CMAKE_BINARY_DIR}/generated/tandem_features.h)
