@@ -1,0 +1,98 @@
+/*
+ * A backend: four small tables (device, memory, stream, kernels) in one const struct, listed in
+ * backends.def. Everything above works through it, so where a network runs shows up nowhere else.
+ *
+ *     plan  kernel->needs says how much saved and workspace memory a desc wants
+ *     bind  the graph's memory plan places both, on memory of this backend
+ *     run   kernel->forward / backward, queued on a stream; nothing is allocated any more
+ */
+#ifndef TANDEM_BACKEND_BACKEND_H
+#define TANDEM_BACKEND_BACKEND_H
+
+#include "backend/op.h"
+#include "tandem/error.h"
+
+typedef struct tdmi_device tdmi_device; /* an opened card, or the CPU */
+typedef struct tdmi_stream tdmi_stream; /* work in order; a CPU stream runs at once */
+typedef struct tdmi_event tdmi_event;
+
+struct tdmi_device_table {
+    int (*count)(void);
+    /* TDM_E_ABSENT when there is no such card. */
+    tdm_status (*open)(int index, tdmi_device **device, tdm_error *err);
+    void (*close)(tdmi_device *device);
+    void (*describe)(const tdmi_device *device, char *text, size_t text_bytes);
+    bool is_host; /* its memory is ordinary memory: pointers may be followed */
+};
+
+struct tdmi_memory_table {
+    /* Zeroed, aligned to 64 bytes; NULL when there is not so much. */
+    void *(*alloc)(tdmi_device *device, size_t bytes);
+    void (*free)(tdmi_device *device, void *memory);
+    tdm_status (*upload)(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                         tdm_error *err);
+    tdm_status (*download)(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                           tdm_error *err);
+};
+
+struct tdmi_stream_table {
+    tdm_status (*open)(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
+    void (*close)(tdmi_stream *stream);
+    tdm_status (*wait)(tdmi_stream *stream, tdm_error *err); /* until all queued work is done */
+    /* Optional: NULL where streams run at once. */
+    tdm_status (*event_open)(tdmi_device *device, tdmi_event **event, tdm_error *err);
+    void (*event_close)(tdmi_event *event);
+    tdm_status (*event_record)(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
+    tdm_status (*event_wait)(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
+};
+
+struct tdmi_kernel_needs {
+    size_t saved_bytes;     /* from forward to backward; 0 when not training */
+    size_t workspace_bytes; /* the larger of both directions */
+};
+
+struct tdmi_kernel {
+    /* Optional: NULL means every desc that passed the op's own shape rule. */
+    bool (*can_run)(const struct tdmi_op_desc *desc);
+    void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
+    void (*forward)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call);
+    /* NULL for ops that never see a gradient (input). */
+    void (*backward)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call);
+};
+
+/* One optimiser step over one run of values that share all hyper-parameters. */
+struct tdmi_update_call {
+    float *params;
+    const float *gradient_sums;
+    float *slots[2]; /* the optimiser's own, as many as it keeps */
+    int64_t n;
+    float gradient_scale; /* 1 / samples: sums become means here, after every reduction */
+    float learning_rate, momentum, weight_decay;
+    bool is_nesterov;
+};
+
+struct tdmi_update_table {
+    void (*sgd)(tdmi_stream *stream, const struct tdmi_update_call *call);
+};
+
+struct tdmi_backend {
+    const char *name;    /* "ref" */
+    const char *summary; /* "plain C, the law the others are judged by" */
+    struct tdmi_device_table device;
+    struct tdmi_memory_table memory;
+    struct tdmi_stream_table stream;
+    const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
+    struct tdmi_update_table update;
+};
+
+/* By name of backends.def, or "cpu": the best of those that run on the host. Names may carry a card
+ * number ("cuda:1"), returned in *index. TDM_E_USAGE lists the names; TDM_E_ABSENT: no such card.
+ */
+tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
+                             tdm_error *err) TDM_MUST_USE;
+/* The backends of this build, NULL past the end. */
+const struct tdmi_backend *tdmi_backend_at(int index);
+
+#endif

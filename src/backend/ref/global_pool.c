@@ -1,0 +1,45 @@
+/* The mean of every channel over the whole picture. */
+#include "backend/ref/ref.h"
+
+#include <string.h>
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int channels = desc->out.c;
+    int64_t n_pixels = tdmi_shape_pixels(desc->in[0]);
+    for (int i = 0; i < call->n; i++) {
+        const float *x = call->x[0] + i * n_pixels * channels;
+        float *y = call->y + (int64_t)i * channels;
+        memset(y, 0, sizeof(float) * (size_t)channels);
+        for (int64_t p = 0; p < n_pixels; p++)
+            for (int c = 0; c < channels; c++)
+                y[c] += x[p * channels + c];
+        for (int c = 0; c < channels; c++)
+            y[c] /= (float)n_pixels;
+    }
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    (void)stream;
+    if (!desc->wants_dx)
+        return;
+    int channels = desc->out.c;
+    int64_t n_pixels = tdmi_shape_pixels(desc->in[0]);
+    for (int i = 0; i < call->n; i++)
+        for (int64_t p = 0; p < n_pixels; p++)
+            for (int c = 0; c < channels; c++)
+                call->dx[(i * n_pixels + p) * channels + c] =
+                    call->dy[(int64_t)i * channels + c] / (float)n_pixels;
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    (void)desc;
+    (void)needs; /* none */
+}
+
+const struct tdmi_kernel tdmi_ref_global_pool = {NULL, needs, forward, backward};

@@ -1,0 +1,20 @@
+/* Bytes of the pictures to numbers, by the model's own preprocessing. */
+#include "backend/ref/ref.h"
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int64_t n_pixels = tdmi_shape_pixels(desc->out);
+    for (int i = 0; i < call->n; i++)
+        tdmi_preprocess_normalise(&desc->attrs.preprocess, call->pixels[i], n_pixels,
+                                  call->y + i * tdmi_shape_values(desc->out));
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    (void)desc;
+    (void)needs; /* none */
+}
+
+const struct tdmi_kernel tdmi_ref_input = {NULL, needs, forward, NULL};

@@ -1,0 +1,100 @@
+/*
+ * The lists of ops and backends, and how a device name is understood.
+ */
+#include "backend/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define X(backend) extern const struct tdmi_backend backend;
+#include "backend/backends.def"
+#undef X
+
+static const struct tdmi_backend *const backends[] = {
+#define X(backend) &backend,
+#include "backend/backends.def"
+#undef X
+};
+
+enum { n_backends = sizeof backends / sizeof backends[0] };
+
+static const char *const op_names[TDMI_OP_KINDS] = {
+#define X(NAME, name, inputs) #name,
+#include "backend/ops.def"
+#undef X
+};
+
+const char *tdmi_op_name(enum tdmi_op_kind kind)
+{
+    return kind < TDMI_OP_KINDS ? op_names[kind] : "?";
+}
+
+enum tdmi_op_kind tdmi_op_find(const char *name)
+{
+    int kind = 0;
+    while (kind < TDMI_OP_KINDS && strcmp(name, op_names[kind]) != 0)
+        kind++;
+    return (enum tdmi_op_kind)kind;
+}
+
+const struct tdmi_backend *tdmi_backend_at(int index)
+{
+    return index >= 0 && index < n_backends ? backends[index] : NULL;
+}
+
+static bool is_called(const struct tdmi_backend *backend, const char *name, size_t name_bytes)
+{
+    if (name_bytes == 3 && memcmp(name, "cpu", 3) == 0)
+        return backend->device.is_host;
+    return strlen(backend->name) == name_bytes && memcmp(name, backend->name, name_bytes) == 0;
+}
+
+/* "", or ":7" */
+static bool read_index(const char *text, int *index)
+{
+    *index = 0;
+    if (*text == '\0')
+        return true;
+    if (*text != ':' || text[1] < '0' || text[1] > '9')
+        return false;
+    char *end;
+    long value = strtol(text + 1, &end, 10);
+    *index = (int)value;
+    return *end == '\0' && value < 1024;
+}
+
+tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
+                             tdm_error *err)
+{
+    size_t name_bytes = strcspn(name, ":");
+    for (int i = 0; i < n_backends; i++) {
+        if (!is_called(backends[i], name, name_bytes))
+            continue;
+        if (!read_index(name + name_bytes, index))
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "choosing the device '%s': '%s' is no card number; a name or NAME:0, "
+                            "NAME:1, … is wanted",
+                            name, name + name_bytes);
+        int count = backends[i]->device.count();
+        if (*index >= count)
+            return TDM_FAIL(err, TDM_E_ABSENT,
+                            "choosing the device '%s': this machine has %d of them, counted from 0",
+                            name, count);
+        *backend = backends[i];
+        return TDM_OK;
+    }
+    char known[128] = "cpu";
+    size_t length = 3;
+    for (int i = 0; i < n_backends && length + 24 < sizeof known; i++) {
+        size_t bytes = strlen(backends[i]->name);
+        memcpy(known + length, ", ", 2);
+        memcpy(known + length + 2, backends[i]->name, bytes + 1);
+        length += 2 + bytes;
+    }
+    if (strncmp(name, "cuda", 4) == 0)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "choosing the device '%s': this build has no cuda backend; it has %s", name,
+                        known);
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "choosing the device '%s': there is no such backend; there is %s", name, known);
+}

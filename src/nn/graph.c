@@ -1,0 +1,222 @@
+/*
+ * Building a graph: nodes, shapes, and the flat layout of parameters and states.
+ */
+#include "nn/graph.h"
+#include "base/memory.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { max_nodes = 4096, align_values = 16 };
+
+tdmi_graph *tdmi_graph_new(void)
+{
+    tdmi_graph *graph = tdmi_alloc(1, sizeof *graph);
+    if (graph)
+        tdmi_arena_init(&graph->arena, 0);
+    return graph;
+}
+
+void tdmi_graph_free(tdmi_graph *graph)
+{
+    if (graph) {
+        tdmi_arena_release(&graph->arena);
+        tdmi_free(graph);
+    }
+}
+
+/* Room for one more of an array in the arena; the old block is left behind, which costs at most as
+ * much again. */
+static tdm_status grow(tdmi_graph *graph, void **items, int n, int *capacity, size_t item_bytes,
+                       tdm_error *err)
+{
+    if (n < *capacity)
+        return TDM_OK;
+    int larger = *capacity ? 2 * *capacity : 32;
+    void *block = tdmi_arena_alloc(&graph->arena, (size_t)larger, item_bytes);
+    if (!block)
+        return TDM_FAIL(err, TDM_E_MEMORY, "building a graph of %d nodes: out of memory", n);
+    if (n > 0)
+        memcpy(block, *items, (size_t)n * item_bytes);
+    *items = block;
+    *capacity = larger;
+    return TDM_OK;
+}
+
+/* Lay one tensor out behind the others. */
+static tdm_status place(tdmi_graph *graph, const char *node, struct tdmi_tensor_spec spec,
+                        struct tdmi_tensor *tensor, int64_t *total, tdm_error *err)
+{
+    int64_t n = 1;
+    for (int i = 0; i < spec.n_dims; i++)
+        n *= spec.dims[i];
+    if (n < 1 || n > INT32_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "tensor %s.%s would have %lld values", node, spec.name,
+                        (long long)n);
+    tensor->name = tdmi_arena_printf(&graph->arena, "%s.%s", node, spec.name);
+    if (!tensor->name)
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming tensor %s.%s: out of memory", node, spec.name);
+    tensor->spec = spec;
+    tensor->offset = *total;
+    tensor->n = n;
+    *total += (n + align_values - 1) / align_values * align_values;
+    return TDM_OK;
+}
+
+static tdm_status add_tensors(tdmi_graph *graph, struct tdmi_node *node, tdm_error *err)
+{
+    const struct tdmi_op *op = tdmi_op_of(node->kind);
+    struct tdmi_tensor_spec params[TDMI_OP_PARAMS], states[TDMI_OP_STATES];
+    node->first_param = graph->n_params;
+    node->first_state = graph->n_states;
+    node->n_params = op->params ? op->params(&node->attrs, node->in, params) : 0;
+    node->n_states = op->states ? op->states(&node->attrs, node->in, states) : 0;
+    for (int i = 0; i < node->n_params; i++) {
+        struct tdmi_tensor *tensor = &graph->params[graph->n_params++];
+        TDM_TRY(place(graph, node->name, params[i], tensor, &graph->param_values, err), err,
+                "laying out parameters");
+        graph->parameters += tensor->n;
+    }
+    for (int i = 0; i < node->n_states; i++)
+        TDM_TRY(place(graph, node->name, states[i], &graph->states[graph->n_states++],
+                      &graph->state_values, err),
+                err, "laying out states");
+    return TDM_OK;
+}
+
+static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
+                           struct tdmi_op_attrs attrs, tdm_error *err)
+{
+    int wanted = tdmi_op_inputs(kind);
+    if (graph->n_nodes >= max_nodes)
+        return TDM_FAIL(err, TDM_E_INPUT, "a graph of more than %d nodes", max_nodes);
+    if (wanted ? input < 0 || input >= graph->n_nodes : input != -1)
+        return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; an earlier node is wanted%s", input,
+                        wanted ? "" : " by no input");
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "its name is taken by node %d", i);
+    TDM_TRY(grow(graph, (void **)&graph->nodes, graph->n_nodes, &graph->node_capacity,
+                 sizeof *graph->nodes, err),
+            err, "adding a node");
+    struct tdmi_node *node = &graph->nodes[graph->n_nodes];
+    *node = (struct tdmi_node){.kind = kind, .attrs = attrs, .n_inputs = wanted};
+    node->name = tdmi_arena_copy(&graph->arena, name);
+    if (!node->name)
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+    if (wanted) {
+        node->inputs[0] = input;
+        node->in[0] = graph->nodes[input].out;
+    }
+    TDM_TRY(tdmi_op_of(kind)->shape(&node->attrs, node->in, &node->out, err), err,
+            "op %s does not fit", tdmi_op_name(kind));
+    int tensors =
+        (graph->n_params > graph->n_states ? graph->n_params : graph->n_states) + TDMI_OP_PARAMS;
+    if (tensors > graph->tensor_capacity) {
+        int capacity = graph->tensor_capacity, same = capacity;
+        TDM_TRY(
+            grow(graph, (void **)&graph->params, capacity, &capacity, sizeof *graph->params, err),
+            err, "adding a tensor");
+        TDM_TRY(grow(graph, (void **)&graph->states, same, &same, sizeof *graph->states, err), err,
+                "adding a tensor");
+        graph->tensor_capacity = capacity;
+    }
+    TDM_TRY(add_tensors(graph, node, err), err, "op %s", tdmi_op_name(kind));
+    graph->n_nodes++;
+    return TDM_OK;
+}
+
+int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
+                   struct tdmi_op_attrs attrs)
+{
+    if (graph->mistake.code != TDM_OK)
+        return -1;
+    if (TDM_WRAP(&graph->mistake, add_node(graph, kind, name, input, attrs, &graph->mistake),
+                 "node '%s'", name) != TDM_OK)
+        return -1;
+    return graph->n_nodes - 1;
+}
+
+tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err)
+{
+    if (graph->mistake.code != TDM_OK) {
+        if (err)
+            *err = graph->mistake;
+        return TDM_WRAP(err, graph->mistake.code, "building the network %s", name);
+    }
+    if (graph->n_nodes == 0 || graph->nodes[0].kind != TDMI_OP_INPUT ||
+        graph->nodes[graph->n_nodes - 1].kind != TDMI_OP_SOFTMAX)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "building the network %s: it must begin with an input and end with softmax",
+                        name);
+    for (int i = 0; i + 1 < graph->n_nodes; i++) {
+        int readers = 0;
+        for (int j = i + 1; j < graph->n_nodes; j++)
+            for (int k = 0; k < graph->nodes[j].n_inputs; k++)
+                readers += graph->nodes[j].inputs[k] == i;
+        if (readers != 1)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "building the network %s: node '%s' is read by %d others; exactly one "
+                            "is accepted",
+                            name, graph->nodes[i].name, readers);
+    }
+    return TDM_OK;
+}
+
+int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph)
+{
+    return graph->param_values;
+}
+
+int64_t tdmi_graph_tail_at(const tdmi_graph *graph)
+{
+    return graph->param_values + graph->state_values;
+}
+
+int64_t tdmi_graph_sums_values(const tdmi_graph *graph)
+{
+    return tdmi_graph_tail_at(graph) + align_values;
+}
+
+double tdmi_graph_flops(const tdmi_graph *graph)
+{
+    double total = 0.0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        total += tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out);
+    }
+    return total;
+}
+
+const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph)
+{
+    return &graph->nodes[0].attrs.preprocess;
+}
+
+int tdmi_graph_classes(const tdmi_graph *graph)
+{
+    return graph->nodes[graph->n_nodes - 1].out.c;
+}
+
+static void init_tensor(const struct tdmi_tensor *tensor, uint64_t seed, uint64_t index,
+                        float *values)
+{
+    if (tensor->spec.init == TDMI_INIT_HE) {
+        tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_INIT, 0, index);
+        float bound = sqrtf(6.0f / (float)tensor->spec.fan_in);
+        for (int64_t i = 0; i < tensor->n; i++)
+            values[i] = tdmi_rng_uniform(&rng, -bound, bound);
+    } else {
+        for (int64_t i = 0; i < tensor->n; i++)
+            values[i] = tensor->spec.init == TDMI_INIT_ONE ? 1.0f : 0.0f;
+    }
+}
+
+void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states)
+{
+    for (int i = 0; i < graph->n_params; i++)
+        init_tensor(&graph->params[i], seed, (uint64_t)i, params + graph->params[i].offset);
+    for (int i = 0; i < graph->n_states; i++)
+        init_tensor(&graph->states[i], seed, (uint64_t)i, states + graph->states[i].offset);
+}

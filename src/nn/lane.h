@@ -1,0 +1,42 @@
+/*
+ * A lane: one plan bound to memory, running one shard at a time. Lanes share parameters, which they
+ * only read, and each writes the sums it is given; so shards run side by side, one a thread.
+ */
+#ifndef TANDEM_NN_LANE_H
+#define TANDEM_NN_LANE_H
+
+#include "nn/plan.h"
+
+/* The images of one shard. */
+struct tdmi_shard {
+    int n;                             /* 1 to the plan's max_images */
+    const uint8_t *const *pixels;      /* n pictures */
+    const int32_t *labels;             /* n, or NULL: only probabilities are wanted */
+    struct tdmi_judgement *judgements; /* n, written when there are labels */
+};
+
+/* Values on the backend's memory, laid out as the graph says. */
+struct tdmi_values {
+    const float *params, *states;
+};
+
+typedef struct tdmi_lane tdmi_lane;
+
+/* TDM_E_MEMORY says how much was wanted. */
+tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane **lane,
+                          tdm_error *err) TDM_MUST_USE;
+void tdmi_lane_close(tdmi_lane *lane);
+tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane);
+
+/* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
+ * backward has run. */
+void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
+                       float *sums);
+/* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
+void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment, float *sums);
+
+/* After forward without training: (n, classes). */
+const float *tdmi_lane_probabilities(const tdmi_lane *lane);
+const float *tdmi_lane_logits(const tdmi_lane *lane);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * LeNet-5 (LeCun et al., 1998) as it is trained today: ReLU and max pooling, 28×28 grey pixels
+ * padded by two so that the first layer sees the paper's 32×32.
+ */
+#include "nn/network.h"
+
+static void build(tdmi_graph *graph, const struct tdmi_preprocess *preprocess, int classes)
+{
+    int x = tdmi_add_input(graph, preprocess);
+    x = tdmi_add_conv(graph, "conv1", x, 6, 5, 1, 2, true);
+    x = tdmi_add_relu(graph, "relu1", x);
+    x = tdmi_add_max_pool(graph, "pool1", x, 2, 2);
+    x = tdmi_add_conv(graph, "conv2", x, 16, 5, 1, 0, true);
+    x = tdmi_add_relu(graph, "relu2", x);
+    x = tdmi_add_max_pool(graph, "pool2", x, 2, 2);
+    x = tdmi_add_dense(graph, "dense1", x, 120);
+    x = tdmi_add_relu(graph, "relu3", x);
+    x = tdmi_add_dense(graph, "dense2", x, 84);
+    x = tdmi_add_relu(graph, "relu4", x);
+    x = tdmi_add_dense(graph, "dense3", x, classes);
+    tdmi_add_softmax(graph, x);
+}
+
+const struct tdmi_network tdmi_network_lenet5 = {
+    .name = "lenet5",
+    .summary = "LeNet-5 on 28×28 grey pixels, for digits and the like",
+    .preprocess = {.width = 28,
+                   .height = 28,
+                   .channels = 1,
+                   .fit = TDMI_FIT_PAD,
+                   .crop_fraction = 1.0,
+                   .filter = TDMI_FILTER_LANCZOS,
+                   .scale = TDMI_SCALE_UNIT},
+    .shard = 16,
+    .learning_rate = 0.02,
+    .build = build,
+};

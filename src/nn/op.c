@@ -1,0 +1,32 @@
+/* The table of ops, from the list. */
+#include "nn/op.h"
+
+static const struct tdmi_op *const ops[TDMI_OP_KINDS] = {
+#define X(NAME, name, inputs) &tdmi_op_##name,
+#include "backend/ops.def"
+#undef X
+};
+
+static const int inputs_of[TDMI_OP_KINDS] = {
+#define X(NAME, name, inputs) inputs,
+#include "backend/ops.def"
+#undef X
+};
+
+const struct tdmi_op *tdmi_op_of(enum tdmi_op_kind kind)
+{
+    return ops[kind];
+}
+
+int tdmi_op_inputs(enum tdmi_op_kind kind)
+{
+    return inputs_of[kind];
+}
+
+double tdmi_flops_elementwise(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
+                              struct tdmi_shape out)
+{
+    (void)attrs;
+    (void)in;
+    return 2.0 * (double)tdmi_shape_values(out);
+}

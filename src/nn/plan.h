@@ -1,0 +1,74 @@
+/*
+ * The plan of one network on one backend: which buffer lies where in one arena, and in which
+ * segments its backward pass hands out finished gradients. Made once for a largest shard; any
+ * smaller one runs with it.
+ *
+ * Time is counted in node visits: node i runs forward at time i and backward at 2·nodes - 1 - i. A
+ * buffer lives from its first write to its last read, and buffers that never live together share
+ * bytes:
+ *
+ *     time      0      1      2      3  |  4      5      6      7
+ *               input  conv   relu   softmax ...  relu'  conv'
+ *     y0        [─────────────────────────────────────────────]     read by conv'
+ *     y1               [──────]                                     relu' reads y2, not y1
+ *     y2                      [───────────────────────]
+ *     dy2                                     [────────]
+ *     dy1                                             [───────]     may take y1's place
+ *
+ * Outer parts: `tdmi_lane` (nn/lane.h) binds a plan to memory and runs it.
+ */
+#ifndef TANDEM_NN_PLAN_H
+#define TANDEM_NN_PLAN_H
+
+#include "backend/backend.h"
+#include "base/text.h"
+#include "nn/graph.h"
+
+struct tdmi_buffer {
+    size_t bytes;    /* 0: not needed */
+    size_t offset;   /* in the arena */
+    int first, last; /* times, both included */
+};
+
+struct tdmi_node_plan {
+    struct tdmi_op_desc desc;
+    const struct tdmi_kernel *kernel;
+    bool has_backward;
+    struct tdmi_buffer y, dy, saved;
+    struct tdmi_buffer forward_workspace, backward_workspace;
+};
+
+/* Backward runs nodes first_node down to last_node; then the sums in
+ * [first_value, first_value + n_values) are final for this shard. The first segment's run reaches
+ * to the end of the sums (states and tail are final after forward). */
+struct tdmi_segment {
+    int first_node, last_node;
+    int64_t first_value, n_values;
+};
+
+typedef struct tdmi_plan {
+    const tdmi_graph *graph; /* lent */
+    const struct tdmi_backend *backend;
+    int max_images;
+    bool is_training;
+    struct tdmi_node_plan *nodes; /* one per node of the graph */
+    struct tdmi_segment *segments;
+    int n_segments; /* 0 when not training */
+    size_t arena_bytes;
+    tdmi_arena arena; /* holds the arrays */
+} tdmi_plan;
+
+/* TDM_E_ABSENT names the op that this backend lacks. */
+tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                         int max_images, bool is_training, tdmi_plan **plan,
+                         tdm_error *err) TDM_MUST_USE;
+void tdmi_plan_free(tdmi_plan *plan);
+
+/* One line a node: op, shape, bytes and places of its buffers; then segments and totals. */
+void tdmi_plan_print(const tdmi_plan *plan, tdmi_text *text);
+
+/* Place n buffers (those of 0 bytes are skipped) so that no two that live at one time overlap;
+ * returns the bytes needed. Offsets are multiples of 64. buffers is reordered. */
+size_t tdmi_place_buffers(struct tdmi_buffer **buffers, int n);
+
+#endif
