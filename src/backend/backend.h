@@ -75,6 +75,9 @@ struct tdmi_update_call {
 
 struct tdmi_update_table {
     void (*sgd)(tdmi_stream *stream, const struct tdmi_update_call *call);
+    /* states = (1 - momentum) · states + momentum · sums · scale */
+    void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
+                  float momentum);
 };
 
 struct tdmi_backend {

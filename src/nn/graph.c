@@ -26,22 +26,20 @@ void tdmi_graph_free(tdmi_graph *graph)
     }
 }
 
-/* Room for one more of an array in the arena; the old block is left behind, which costs at most as
- * much again. */
-static tdm_status grow(tdmi_graph *graph, void **items, int n, int *capacity, size_t item_bytes,
-                       tdm_error *err)
+/* items with room for n_more behind the first n, in the arena; NULL when out of memory. The old
+ * block is left behind, which costs at most as much again. */
+static void *with_room(tdmi_graph *graph, void *items, int n, int n_more, int *capacity,
+                       size_t item_bytes)
 {
-    if (n < *capacity)
-        return TDM_OK;
+    if (n + n_more <= *capacity)
+        return items;
     int larger = *capacity ? 2 * *capacity : 32;
     void *block = tdmi_arena_alloc(&graph->arena, (size_t)larger, item_bytes);
-    if (!block)
-        return TDM_FAIL(err, TDM_E_MEMORY, "building a graph of %d nodes: out of memory", n);
-    if (n > 0)
-        memcpy(block, *items, (size_t)n * item_bytes);
-    *items = block;
-    *capacity = larger;
-    return TDM_OK;
+    if (block && n > 0)
+        memcpy(block, items, (size_t)n * item_bytes);
+    if (block)
+        *capacity = larger;
+    return block;
 }
 
 /* Lay one tensor out behind the others. */
@@ -85,6 +83,18 @@ static tdm_status add_tensors(tdmi_graph *graph, struct tdmi_node *node, tdm_err
     return TDM_OK;
 }
 
+/* For as many as one node can bring. */
+static bool make_room_for_tensors(tdmi_graph *graph)
+{
+    struct tdmi_tensor *params = with_room(graph, graph->params, graph->n_params, TDMI_OP_PARAMS,
+                                           &graph->param_capacity, sizeof *params);
+    struct tdmi_tensor *states = with_room(graph, graph->states, graph->n_states, TDMI_OP_STATES,
+                                           &graph->state_capacity, sizeof *states);
+    graph->params = params ? params : graph->params;
+    graph->states = states ? states : graph->states;
+    return params && states;
+}
+
 static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
                            struct tdmi_op_attrs attrs, tdm_error *err)
 {
@@ -97,9 +107,11 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     for (int i = 0; i < graph->n_nodes; i++)
         if (strcmp(graph->nodes[i].name, name) == 0)
             return TDM_FAIL(err, TDM_E_INPUT, "its name is taken by node %d", i);
-    TDM_TRY(grow(graph, (void **)&graph->nodes, graph->n_nodes, &graph->node_capacity,
-                 sizeof *graph->nodes, err),
-            err, "adding a node");
+    struct tdmi_node *nodes = with_room(graph, graph->nodes, graph->n_nodes, 1,
+                                        &graph->node_capacity, sizeof *graph->nodes);
+    if (!nodes || !make_room_for_tensors(graph))
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory after %d nodes", graph->n_nodes);
+    graph->nodes = nodes;
     struct tdmi_node *node = &graph->nodes[graph->n_nodes];
     *node = (struct tdmi_node){.kind = kind, .attrs = attrs, .n_inputs = wanted};
     node->name = tdmi_arena_copy(&graph->arena, name);
@@ -111,17 +123,6 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     }
     TDM_TRY(tdmi_op_of(kind)->shape(&node->attrs, node->in, &node->out, err), err,
             "op %s does not fit", tdmi_op_name(kind));
-    int tensors =
-        (graph->n_params > graph->n_states ? graph->n_params : graph->n_states) + TDMI_OP_PARAMS;
-    if (tensors > graph->tensor_capacity) {
-        int capacity = graph->tensor_capacity, same = capacity;
-        TDM_TRY(
-            grow(graph, (void **)&graph->params, capacity, &capacity, sizeof *graph->params, err),
-            err, "adding a tensor");
-        TDM_TRY(grow(graph, (void **)&graph->states, same, &same, sizeof *graph->states, err), err,
-                "adding a tensor");
-        graph->tensor_capacity = capacity;
-    }
     TDM_TRY(add_tensors(graph, node, err), err, "op %s", tdmi_op_name(kind));
     graph->n_nodes++;
     return TDM_OK;

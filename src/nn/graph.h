@@ -42,7 +42,7 @@ typedef struct tdmi_graph {
     struct tdmi_node *nodes;
     int n_nodes, node_capacity;
     struct tdmi_tensor *params, *states;
-    int n_params, n_states, tensor_capacity;
+    int n_params, n_states, param_capacity, state_capacity;
     int64_t param_values, state_values; /* lengths of the flat arrays, padding included */
     int64_t parameters;                 /* trainable numbers, padding not counted */
     tdm_error mistake;                  /* of the builder */

@@ -1,8 +1,6 @@
 /* The list of networks and the small calls their builders are written in. */
 #include "nn/network.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "base/choice.h"
 
 #define X(name) extern const struct tdmi_network tdmi_network_##name;
 #include "nn/models/models.def"
@@ -10,6 +8,12 @@
 
 static const struct tdmi_network *const networks[] = {
 #define X(name) &tdmi_network_##name,
+#include "nn/models/models.def"
+#undef X
+};
+
+static const char *const names[] = {
+#define X(name) #name,
 #include "nn/models/models.def"
 #undef X
 };
@@ -23,19 +27,11 @@ const struct tdmi_network *tdmi_network_at(int index)
 
 tdm_status tdmi_network_find(const char *name, const struct tdmi_network **network, tdm_error *err)
 {
-    char known[200] = "";
-    size_t length = 0;
-    for (int i = 0; i < n_networks; i++) {
-        if (strcmp(name, networks[i]->name) == 0) {
-            *network = networks[i];
-            return TDM_OK;
-        }
-        int added = snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                             networks[i]->name);
-        length += added > 0 && (size_t)added < sizeof known - length ? (size_t)added : 0;
-    }
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "choosing the model '%s': there is no such network; there is %s", name, known);
+    int index;
+    tdm_status status = tdmi_choice_find("model", name, names, n_networks, &index, err);
+    if (status == TDM_OK)
+        *network = networks[index];
+    return status;
 }
 
 tdm_status tdmi_network_build(const struct tdmi_network *network,

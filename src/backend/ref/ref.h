@@ -32,5 +32,7 @@ void tdmi_ref_multiply_add(const struct tdmi_product *product);
 void tdmi_ref_transpose(const float *from, int rows, int columns, float *to);
 
 void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
+void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
+                    float momentum);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Stochastic gradient descent with momentum and weight decay, in PyTorch's form:
+ * What one step changes. Running statistics move towards the batch's. Parameters follow stochastic
+ * gradient descent with momentum and weight decay, in PyTorch's form:
  * g = sum / n + decay · w;  v = momentum · v + g;  w -= rate · (nesterov ? g + momentum · v : v).
  */
 #include "backend/ref/ref.h"
@@ -14,4 +15,12 @@ void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
         params[i] -= call->learning_rate *
                      (call->is_nesterov ? g + call->momentum * velocity[i] : velocity[i]);
     }
+}
+
+void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
+                    float momentum)
+{
+    (void)stream;
+    for (int64_t i = 0; i < n; i++)
+        states[i] += momentum * (sums[i] * scale - states[i]);
 }

@@ -1,0 +1,12 @@
+/* One name out of a list: how every registry is asked. */
+#ifndef TANDEM_BASE_CHOICE_H
+#define TANDEM_BASE_CHOICE_H
+
+#include "tandem/error.h"
+
+/* *index of name among n names; otherwise TDM_E_USAGE with a sentence that lists them. what is the
+ * kind of thing: "model". */
+tdm_status tdmi_choice_find(const char *what, const char *name, const char *const *names, int n,
+                            int *index, tdm_error *err) TDM_MUST_USE;
+
+#endif

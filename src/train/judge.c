@@ -1,0 +1,106 @@
+/*
+ * Batches through inference lanes. Images do not see each other here, so how they are cut into
+ * pieces for the threads changes nothing.
+ */
+#include "train/judge.h"
+#include "base/memory.h"
+
+struct tdmi_judge {
+    const tdmi_plan *plan;
+    tdmi_device *device;
+    tdmi_pool *pool;
+    int n_lanes;
+    tdmi_lane **lanes;
+    const uint8_t **pixels; /* by position */
+    int32_t *labels;        /* skipped ones get 0: their judgement is not looked at */
+
+    /* of the batch at hand */
+    struct tdmi_values values;
+    int n;
+    struct tdmi_judgement *judgements;
+    float *probabilities, *logits;
+};
+
+tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
+                           int max_batch, tdmi_judge **judge, tdm_error *err)
+{
+    tdmi_judge *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to judge pictures: out of memory");
+    made->plan = plan;
+    made->device = device;
+    made->pool = pool;
+    made->n_lanes = tdmi_pool_threads(pool);
+    made->lanes = tdmi_alloc((size_t)made->n_lanes, sizeof *made->lanes);
+    made->pixels = tdmi_alloc((size_t)max_batch, sizeof *made->pixels);
+    made->labels = tdmi_alloc((size_t)max_batch, sizeof *made->labels);
+    tdm_status status = TDM_OK;
+    if (!made->lanes || !made->pixels || !made->labels)
+        status = TDM_FAIL(err, TDM_E_MEMORY,
+                          "preparing to judge %d pictures at a time: out of memory", max_batch);
+    for (int i = 0; i < made->n_lanes && status == TDM_OK; i++)
+        status = TDM_WRAP(err, tdmi_lane_open(plan, device, &made->lanes[i], err),
+                          "preparing thread %d of %d for judging", i + 1, made->n_lanes);
+    if (status != TDM_OK) {
+        tdmi_judge_close(made);
+        return status;
+    }
+    *judge = made;
+    return TDM_OK;
+}
+
+void tdmi_judge_close(tdmi_judge *judge)
+{
+    if (!judge)
+        return;
+    for (int i = 0; judge->lanes && i < judge->n_lanes; i++)
+        tdmi_lane_close(judge->lanes[i]);
+    tdmi_free(judge->lanes);
+    tdmi_free(judge->pixels);
+    tdmi_free(judge->labels);
+    tdmi_free(judge);
+}
+
+static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_judge *judge = self;
+    tdmi_lane *lane = judge->lanes[worker];
+    int size = judge->plan->max_images, first = index * size;
+    int n = judge->n - first < size ? judge->n - first : size;
+    size_t classes = (size_t)tdmi_graph_classes(judge->plan->graph);
+    size_t bytes = sizeof(float) * classes * (size_t)n;
+    const struct tdmi_memory_table *memory = &judge->plan->backend->memory;
+    tdmi_stream *stream = tdmi_lane_stream(lane);
+    tdmi_lane_forward(lane, judge->values,
+                      &(struct tdmi_shard){n, judge->pixels + first,
+                                           judge->judgements ? judge->labels + first : NULL,
+                                           judge->judgements ? judge->judgements + first : NULL},
+                      NULL);
+    if (judge->probabilities)
+        TDM_TRY(memory->download(stream, judge->probabilities + (size_t)first * classes,
+                                 tdmi_lane_probabilities(lane), bytes, err),
+                err, "fetching probabilities");
+    if (judge->logits)
+        TDM_TRY(memory->download(stream, judge->logits + (size_t)first * classes,
+                                 tdmi_lane_logits(lane), bytes, err),
+                err, "fetching logits");
+    return judge->plan->backend->stream.wait(stream, err);
+}
+
+tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
+                            const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
+                            float *probabilities, float *logits, tdm_error *err)
+{
+    int64_t image_bytes = tdmi_shape_values(judge->plan->graph->nodes[0].out);
+    for (int p = 0; p < batch->n; p++) {
+        judge->pixels[p] = batch->pixels + p * image_bytes;
+        judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];
+    }
+    judge->values = values;
+    judge->n = batch->n;
+    judge->judgements = judgements;
+    judge->probabilities = probabilities;
+    judge->logits = logits;
+    int size = judge->plan->max_images;
+    return tdmi_pool_run(judge->pool, (batch->n + size - 1) / size, piece_task, judge, err);
+}

@@ -1,0 +1,25 @@
+/*
+ * Judging pictures: forward passes without training, every position judged exactly once and counted
+ * in whole numbers.
+ */
+#ifndef TANDEM_TRAIN_JUDGE_H
+#define TANDEM_TRAIN_JUDGE_H
+
+#include "base/thread.h"
+#include "data/loader.h"
+#include "nn/lane.h"
+
+typedef struct tdmi_judge tdmi_judge;
+
+/* plan is for inference. */
+tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
+                           int max_batch, tdmi_judge **judge, tdm_error *err) TDM_MUST_USE;
+void tdmi_judge_close(tdmi_judge *judge);
+
+/* Fill judgements (where the label is not -1) and, unless NULL, probabilities and logits (each
+ * (n, classes)) of a batch; all by position. */
+tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
+                            const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
+                            float *probabilities, float *logits, tdm_error *err) TDM_MUST_USE;
+
+#endif

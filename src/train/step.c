@@ -1,0 +1,204 @@
+/*
+ * Shards on threads, sums in the tree.
+ */
+#include "train/step.h"
+#include "base/memory.h"
+#include "dist/tree.h"
+
+#include <string.h>
+
+/* What one shard is: the valid samples of its positions. */
+struct gathered {
+    int n;
+    const uint8_t **pixels;
+    int32_t *labels;
+    struct tdmi_judgement *judgements;
+};
+
+struct tdmi_step {
+    const tdmi_plan *plan;
+    tdmi_pool *pool;
+    int max_shards, n_lanes;
+    tdmi_lane **lanes;
+    float **sums; /* one array a shard */
+    struct gathered *shards;
+    const uint8_t **pixels; /* what shards point into, one entry a position */
+    int32_t *labels;
+    struct tdmi_judgement *judgements;
+    tdmi_device *device;
+
+    /* of the batch at hand */
+    struct tdmi_values values;
+    int n_shards, n_early; /* shards that run before the last wave */
+    int segment;           /* that the tasks of the moment run */
+};
+
+static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
+{
+    size_t batch = (size_t)max_batch, shards = (size_t)step->max_shards;
+    size_t sums_bytes = sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph);
+    step->lanes = tdmi_alloc((size_t)step->n_lanes, sizeof *step->lanes);
+    step->sums = tdmi_alloc(shards, sizeof *step->sums);
+    step->shards = tdmi_alloc(shards, sizeof *step->shards);
+    step->pixels = tdmi_alloc(batch, sizeof *step->pixels);
+    step->labels = tdmi_alloc(batch, sizeof *step->labels);
+    step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
+    if (!step->lanes || !step->sums || !step->shards || !step->pixels || !step->labels ||
+        !step->judgements)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
+                        max_batch);
+    for (int i = 0; i < step->n_lanes; i++)
+        TDM_TRY(tdmi_lane_open(step->plan, step->device, &step->lanes[i], err), err,
+                "preparing thread %d of %d for training", i + 1, step->n_lanes);
+    for (size_t i = 0; i < shards; i++) {
+        step->sums[i] = step->plan->backend->memory.alloc(step->device, sums_bytes);
+        if (!step->sums[i])
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "reserving %zu MiB for the gradients of %zu shards: out of memory; a "
+                            "larger --shard or a smaller --batch needs less",
+                            shards * sums_bytes >> 20, shards);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
+                          int max_batch, tdmi_step **step, tdm_error *err)
+{
+    tdmi_step *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
+                        max_batch);
+    made->plan = plan;
+    made->device = device;
+    made->pool = pool;
+    made->max_shards = (max_batch + plan->max_images - 1) / plan->max_images;
+    made->n_lanes = tdmi_pool_threads(pool);
+    if (made->n_lanes > made->max_shards)
+        made->n_lanes = made->max_shards;
+    tdm_status status = reserve(made, max_batch, err);
+    if (status != TDM_OK) {
+        tdmi_step_close(made);
+        return status;
+    }
+    *step = made;
+    return TDM_OK;
+}
+
+void tdmi_step_close(tdmi_step *step)
+{
+    if (!step)
+        return;
+    for (int i = 0; step->lanes && i < step->n_lanes; i++)
+        tdmi_lane_close(step->lanes[i]);
+    for (int i = 0; step->sums && i < step->max_shards; i++)
+        if (step->sums[i])
+            step->plan->backend->memory.free(step->device, step->sums[i]);
+    tdmi_free(step->lanes);
+    tdmi_free(step->sums);
+    tdmi_free(step->shards);
+    tdmi_free(step->pixels);
+    tdmi_free(step->labels);
+    tdmi_free(step->judgements);
+    tdmi_free(step);
+}
+
+void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch)
+{
+    int size = step->plan->max_images;
+    int64_t image_bytes = tdmi_shape_values(step->plan->graph->nodes[0].out);
+    step->values = values;
+    step->n_shards = (batch->n + size - 1) / size;
+    step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
+    for (int s = 0; s < step->n_shards; s++) {
+        struct gathered *shard = &step->shards[s];
+        *shard = (struct gathered){0, step->pixels + s * size, step->labels + s * size,
+                                   step->judgements + s * size};
+        for (int p = s * size; p < (s + 1) * size && p < batch->n; p++) {
+            if (batch->labels[p] < 0)
+                continue;
+            shard->pixels[shard->n] = batch->pixels + p * image_bytes;
+            shard->labels[shard->n] = batch->labels[p];
+            shard->n++;
+        }
+    }
+}
+
+static void forward(tdmi_step *step, tdmi_lane *lane, int s)
+{
+    const struct gathered *shard = &step->shards[s];
+    float *sums = step->sums[s];
+    if (shard->n == 0) { /* every picture of it was skipped: it adds nothing */
+        memset(sums, 0, sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
+        return;
+    }
+    tdmi_lane_forward(
+        lane, step->values,
+        &(struct tdmi_shard){shard->n, shard->pixels, shard->labels, shard->judgements}, sums);
+}
+
+static void backward(tdmi_step *step, tdmi_lane *lane, int s, int segment)
+{
+    if (step->shards[s].n > 0)
+        tdmi_lane_backward(lane, step->values, segment, step->sums[s]);
+}
+
+static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_step *step = self;
+    (void)err;
+    tdmi_lane *lane = step->lanes[worker];
+    forward(step, lane, index);
+    for (int segment = 0; segment < step->plan->n_segments; segment++)
+        backward(step, lane, index, segment);
+    return TDM_OK;
+}
+
+/* In the last wave a shard keeps its lane from segment to segment, whichever thread runs it. */
+static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_step *step = self;
+    (void)worker;
+    (void)err;
+    int s = step->n_early + index;
+    if (step->segment == 0)
+        forward(step, step->lanes[index], s);
+    backward(step, step->lanes[index], s, step->segment);
+    return TDM_OK;
+}
+
+enum { slice_values = 16 * 1024 };
+
+static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_step *step = self;
+    (void)worker;
+    (void)err;
+    const struct tdmi_segment *range = &step->plan->segments[step->segment];
+    int64_t begin = (int64_t)index * slice_values;
+    int64_t n = range->n_values - begin;
+    tdmi_tree_sum(step->sums, step->n_shards, range->first_value + begin,
+                  n < slice_values ? n : slice_values);
+    return TDM_OK;
+}
+
+tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
+{
+    if (first == 0)
+        TDM_TRY(tdmi_pool_run(step->pool, step->n_early, early_task, step, err), err,
+                "running shards");
+    for (step->segment = first; step->segment <= last; step->segment++) {
+        int64_t n_values = step->plan->segments[step->segment].n_values;
+        TDM_TRY(
+            tdmi_pool_run(step->pool, step->n_shards - step->n_early, last_wave_task, step, err),
+            err, "running the last shards");
+        TDM_TRY(tdmi_pool_run(step->pool, (int)((n_values + slice_values - 1) / slice_values),
+                              tree_task, step, err),
+                err, "adding gradients");
+    }
+    return TDM_OK;
+}
+
+float *tdmi_step_sums(tdmi_step *step)
+{
+    return step->sums[0];
+}

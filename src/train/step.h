@@ -1,0 +1,40 @@
+/*
+ * One training step over a global batch: shards × segments.
+ *
+ * The batch is cut by position into shards. Each shard runs whole, forward and backward, on one
+ * thread; its sums go to an array of its own. The arrays are added in the fixed tree. So the bits
+ * depend on the batch and the shard size, and on nothing else.
+ *
+ * Shards beyond the number of threads run first, complete; the last wave runs segment by segment,
+ * because a range of gradients is final only when every shard has passed it:
+ *
+ *     threads 2, shards 5, segments s0 s1
+ *       [0 fwd bwd][2 fwd bwd]            [3 fwd s0 | s1]
+ *       [1 fwd bwd]                       [4 fwd s0 | s1]
+ *                                                 ^    ^ tree sum of range 0, of range 1
+ *
+ * run(first, last) executes a range of segments and returns; what is then final may travel
+ * while the next range is computed. Nothing here calls upward.
+ */
+#ifndef TANDEM_TRAIN_STEP_H
+#define TANDEM_TRAIN_STEP_H
+
+#include "base/thread.h"
+#include "data/loader.h"
+#include "nn/lane.h"
+
+typedef struct tdmi_step tdmi_step;
+
+/* plan is for training, its max_images the shard size. Everything is reserved here. */
+tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
+                          int max_batch, tdmi_step **step, tdm_error *err) TDM_MUST_USE;
+void tdmi_step_close(tdmi_step *step);
+
+/* Take a batch (lent until the last segment has run); samples with label -1 are left out. */
+void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch);
+/* Segments first … last; the plan's n_segments in all, in order. */
+tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) TDM_MUST_USE;
+/* The summed values: final in a segment's range once it has run. */
+float *tdmi_step_sums(tdmi_step *step);
+
+#endif
