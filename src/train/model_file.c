@@ -1,0 +1,313 @@
+/*
+ * Writing and reading model files. Everything but numbers stands in one JSON text in the metadata
+ * entry "tandem"; tensors keep the names of their nodes.
+ */
+#include "train/model_file.h"
+#include "nn/weights/safetensors.h"
+#include "tandem/stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum)
+{
+    tdm_interval interval = tdm_wilson(correct, n);
+    double of = n > 0 ? (double)n : 1.0;
+    return (tdm_score){
+        n, correct, (double)correct / of, interval.low, interval.high, loss_sum / of};
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static void score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_json_integer(writer, "n", score->n);
+    tdm_json_integer(writer, "correct", score->correct);
+    tdm_json_number(writer, "loss", score->loss);
+    tdm_json_object_end(writer);
+}
+
+static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writer *writer)
+{
+    tdm_json_object_begin(writer, "progress");
+    tdm_json_integer(writer, "step", progress->step);
+    tdm_json_integer(writer, "epoch", progress->epoch);
+    tdm_json_integer(writer, "position", progress->position);
+    tdm_json_integer(writer, "epoch_n", progress->epoch_n);
+    tdm_json_integer(writer, "epoch_correct", progress->epoch_correct);
+    tdm_json_number(writer, "epoch_loss", progress->epoch_loss);
+    tdm_json_integer(writer, "images", progress->images);
+    tdm_json_integer(writer, "best_epoch", progress->best_epoch);
+    tdm_json_integer(writer, "best_step", progress->best_step);
+    tdm_json_integer(writer, "epochs_since_best", progress->epochs_since_best);
+    score_to_json(&progress->best_train, writer, "best_train");
+    score_to_json(&progress->best_val, writer, "best_val");
+    tdm_json_object_end(writer);
+}
+
+static tdm_json_writer *describe(const struct tdmi_model_file *model)
+{
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_integer(writer, "format_version", TDMI_MODEL_FORMAT_VERSION);
+    tdm_json_string(writer, "tandem", tdm_version());
+    tdm_json_string(writer, "network", model->network);
+    tdm_json_integer(writer, "shard", model->shard);
+    tdm_json_array_begin(writer, "classes");
+    for (int i = 0; i < model->n_classes; i++)
+        tdm_json_string(writer, NULL, model->classes[i]);
+    tdm_json_array_end(writer);
+    tdmi_graph_to_json(model->graph, writer, "nodes");
+    progress_to_json(&model->progress, writer);
+    if (model->n_slots > 0)
+        tdm_json_string(writer, "optimizer", model->optimizer);
+    tdm_json_object_end(writer);
+    return writer;
+}
+
+static void add_values(tdmi_safetensors_writer *writer, const char *prefix,
+                       const struct tdmi_tensor *tensors, int n, const float *values)
+{
+    for (int i = 0; i < n; i++) {
+        char name[512];
+        int64_t shape[4];
+        snprintf(name, sizeof name, "%s%s", prefix, tensors[i].name);
+        for (int d = 0; d < tensors[i].spec.n_dims; d++)
+            shape[d] = tensors[i].spec.dims[d];
+        tdmi_safetensors_add(writer, name, TDMI_DTYPE_F32, tensors[i].spec.n_dims, shape,
+                             values + tensors[i].offset);
+    }
+}
+
+static void slot_prefix(char *prefix, size_t bytes, const char *optimizer, const char *slot)
+{
+    snprintf(prefix, bytes, "optimizer.%s.%s.", optimizer, slot);
+}
+
+tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char *path,
+                                tdm_error *err)
+{
+    const tdmi_graph *graph = model->graph;
+    struct tdmi_shape input = graph->nodes[0].out;
+    int64_t pixels_shape[] = {input.h, input.w, input.c};
+    int64_t logits_shape[] = {model->n_classes};
+    tdm_json_writer *description = describe(model);
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    const char *text;
+    tdm_status status = tdm_json_finish(description, &text, NULL, err);
+    if (status != TDM_OK)
+        goto out;
+    tdmi_safetensors_note(writer, "format", "tandem");
+    tdmi_safetensors_note(writer, "tandem", text);
+    add_values(writer, "", graph->params, graph->n_params, model->params);
+    add_values(writer, "", graph->states, graph->n_states, model->states);
+    for (int i = 0; i < model->n_slots; i++) {
+        char prefix[128];
+        slot_prefix(prefix, sizeof prefix, model->optimizer, model->slot_names[i]);
+        add_values(writer, prefix, graph->params, graph->n_params, model->slots[i]);
+    }
+    tdmi_safetensors_add(writer, "split.train", TDMI_DTYPE_U64, 1, &model->n_train_hashes,
+                         model->train_hashes);
+    tdmi_safetensors_add(writer, "split.val", TDMI_DTYPE_U64, 1, &model->n_val_hashes,
+                         model->val_hashes);
+    tdmi_safetensors_add(writer, "selftest.pixels", TDMI_DTYPE_U8, 3, pixels_shape,
+                         model->test_pixels);
+    tdmi_safetensors_add(writer, "selftest.logits", TDMI_DTYPE_F32, 1, logits_shape,
+                         model->test_logits);
+    status = tdmi_safetensors_finish(writer, path, err);
+
+out:
+    tdmi_safetensors_writer_free(writer);
+    tdm_json_writer_free(description);
+    return TDM_WRAP(err, status, "writing the model %s", path);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static tdm_score score_from_json(const tdm_json_value *object)
+{
+    int64_t n = tdm_json_as_integer(tdm_json_member(object, "n"), 0);
+    tdm_score score =
+        tdmi_score_of(n, tdm_json_as_integer(tdm_json_member(object, "correct"), 0), 0.0);
+    score.loss = tdm_json_as_number(tdm_json_member(object, "loss"), 0.0);
+    return score;
+}
+
+static void progress_from_json(const tdm_json_value *object, struct tdmi_progress *progress)
+{
+    *progress = (struct tdmi_progress){
+        .step = tdm_json_as_integer(tdm_json_member(object, "step"), 0),
+        .epoch = (int)tdm_json_as_integer(tdm_json_member(object, "epoch"), 0),
+        .position = tdm_json_as_integer(tdm_json_member(object, "position"), 0),
+        .epoch_n = tdm_json_as_integer(tdm_json_member(object, "epoch_n"), 0),
+        .epoch_correct = tdm_json_as_integer(tdm_json_member(object, "epoch_correct"), 0),
+        .epoch_loss = tdm_json_as_number(tdm_json_member(object, "epoch_loss"), 0.0),
+        .images = tdm_json_as_integer(tdm_json_member(object, "images"), 0),
+        .best_epoch = (int)tdm_json_as_integer(tdm_json_member(object, "best_epoch"), 0),
+        .best_step = tdm_json_as_integer(tdm_json_member(object, "best_step"), 0),
+        .epochs_since_best =
+            (int)tdm_json_as_integer(tdm_json_member(object, "epochs_since_best"), 0),
+        .best_train = score_from_json(tdm_json_member(object, "best_train")),
+        .best_val = score_from_json(tdm_json_member(object, "best_val")),
+    };
+}
+
+static tdm_status read_description(const tdm_json_value *root, const char *path,
+                                   struct tdmi_model_file *model, tdm_error *err)
+{
+    int64_t version = tdm_json_as_integer(tdm_json_member(root, "format_version"), 0);
+    if (version < 1 || version > TDMI_MODEL_FORMAT_VERSION)
+        return TDM_FAIL(err, TDM_E_INPUT, "model format %lld; this version of tandem reads 1 to %d",
+                        (long long)version, TDMI_MODEL_FORMAT_VERSION);
+    const tdm_json_value *classes = tdm_json_member(root, "classes");
+    size_t n = tdm_json_count(classes);
+    TDM_TRY(tdmi_graph_from_json(tdm_json_member(root, "nodes"), path, &model->graph, err), err,
+            "its network does not build");
+    if (n < 1 || n != (size_t)tdmi_graph_classes(model->graph))
+        return TDM_FAIL(err, TDM_E_INPUT, "%zu class names for a network of %d outputs", n,
+                        tdmi_graph_classes(model->graph));
+    model->shard = (int)tdm_json_as_integer(tdm_json_member(root, "shard"), 8);
+    model->n_classes = (int)n;
+    model->network = tdmi_arena_copy(
+        &model->arena, tdm_json_as_string(tdm_json_member(root, "network"), "unnamed"));
+    model->optimizer =
+        tdmi_arena_copy(&model->arena, tdm_json_as_string(tdm_json_member(root, "optimizer"), ""));
+    model->classes = tdmi_arena_alloc(&model->arena, n, sizeof *model->classes);
+    if (!model->network || !model->optimizer || !model->classes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        model->classes[i] =
+            tdmi_arena_copy(&model->arena, tdm_json_as_string(tdm_json_at(classes, i), ""));
+        if (!model->classes[i])
+            return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+    }
+    progress_from_json(tdm_json_member(root, "progress"), &model->progress);
+    return TDM_OK;
+}
+
+static tdm_status read_values(const tdmi_safetensors *file, const char *prefix,
+                              const struct tdmi_tensor *tensors, int n, float *values,
+                              tdm_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        char name[512];
+        int64_t shape[4];
+        const void *data;
+        snprintf(name, sizeof name, "%s%s", prefix, tensors[i].name);
+        for (int d = 0; d < tensors[i].spec.n_dims; d++)
+            shape[d] = tensors[i].spec.dims[d];
+        TDM_TRY(tdmi_safetensors_need(file, name, TDMI_DTYPE_F32, tensors[i].spec.n_dims, shape,
+                                      &data, err),
+                err, "its weights do not fit its network");
+        memcpy(values + tensors[i].offset, data, sizeof(float) * (size_t)tensors[i].n);
+    }
+    return TDM_OK;
+}
+
+/* A tensor of one dimension and any length, copied. */
+static tdm_status read_hashes(const tdmi_safetensors *file, const char *name, tdmi_arena *arena,
+                              uint64_t **hashes, int64_t *n, tdm_error *err)
+{
+    const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_find(file, name);
+    if (!tensor || tensor->dtype != TDMI_DTYPE_U64 || tensor->rank != 1)
+        return TDM_FAIL(err, TDM_E_INPUT, "tensor %s (U64, one dimension) is missing", name);
+    *n = tensor->n_values;
+    *hashes = tdmi_arena_alloc(arena, (size_t)*n + 1, sizeof **hashes);
+    if (!*hashes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "%s: out of memory", name);
+    if (*n > 0)
+        memcpy(*hashes, tensor->data, sizeof **hashes * (size_t)*n);
+    return TDM_OK;
+}
+
+static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_file *model,
+                               tdm_error *err)
+{
+    const tdmi_graph *graph = model->graph;
+    tdmi_arena *arena = &model->arena;
+    struct tdmi_shape input = graph->nodes[0].out;
+    int64_t pixels_shape[] = {input.h, input.w, input.c};
+    int64_t logits_shape[] = {model->n_classes};
+    const void *pixels, *logits;
+    size_t param_values = (size_t)graph->param_values, classes = (size_t)model->n_classes;
+    size_t pixel_bytes = (size_t)tdmi_shape_values(input);
+    model->params = tdmi_arena_alloc(arena, param_values, sizeof(float));
+    model->states = tdmi_arena_alloc(arena, (size_t)graph->state_values + 1, sizeof(float));
+    model->test_pixels = tdmi_arena_alloc(arena, pixel_bytes, 1);
+    model->test_logits = tdmi_arena_alloc(arena, classes, sizeof(float));
+    if (!model->params || !model->states || !model->test_pixels || !model->test_logits)
+        return TDM_FAIL(err, TDM_E_MEMORY, "%lld weights: out of memory",
+                        (long long)graph->parameters);
+    TDM_TRY(read_values(file, "", graph->params, graph->n_params, model->params, err), err,
+            "reading weights");
+    TDM_TRY(read_values(file, "", graph->states, graph->n_states, model->states, err), err,
+            "reading running statistics");
+    TDM_TRY(
+        read_hashes(file, "split.train", arena, &model->train_hashes, &model->n_train_hashes, err),
+        err, "which pictures it was trained on");
+    TDM_TRY(read_hashes(file, "split.val", arena, &model->val_hashes, &model->n_val_hashes, err),
+            err, "which pictures it was judged on");
+    TDM_TRY(tdmi_safetensors_need(file, "selftest.pixels", TDMI_DTYPE_U8, 3, pixels_shape, &pixels,
+                                  err),
+            err, "its self-test");
+    TDM_TRY(tdmi_safetensors_need(file, "selftest.logits", TDMI_DTYPE_F32, 1, logits_shape, &logits,
+                                  err),
+            err, "its self-test");
+    memcpy(model->test_pixels, pixels, pixel_bytes);
+    memcpy(model->test_logits, logits, sizeof(float) * classes);
+    if (*model->optimizer == '\0')
+        return TDM_OK;
+    const struct tdmi_optimizer *optimizer;
+    TDM_TRY(tdmi_optimizer_find(model->optimizer, &optimizer, err), err,
+            "the optimizer of this checkpoint");
+    for (int i = 0; i < optimizer->n_slots; i++) {
+        char prefix[128];
+        slot_prefix(prefix, sizeof prefix, optimizer->name, optimizer->slot_names[i]);
+        model->slot_names[i] = optimizer->slot_names[i];
+        model->slots[i] = tdmi_arena_alloc(arena, param_values, sizeof(float));
+        if (!model->slots[i])
+            return TDM_FAIL(err, TDM_E_MEMORY, "optimizer state: out of memory");
+        TDM_TRY(read_values(file, prefix, graph->params, graph->n_params, model->slots[i], err),
+                err, "reading the optimizer's state");
+    }
+    model->n_slots = optimizer->n_slots;
+    return TDM_OK;
+}
+
+tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model, tdm_error *err)
+{
+    tdmi_safetensors *file = NULL;
+    tdm_json_document *document = NULL;
+    *model = (struct tdmi_model_file){0};
+    tdmi_arena_init(&model->arena, 0);
+    tdm_status status = tdmi_safetensors_open(path, &file, err);
+    if (status != TDM_OK)
+        goto out;
+    const char *text = tdmi_safetensors_metadata(file, "tandem");
+    if (!text) {
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "it has no metadata entry 'tandem': weights of another program cannot be "
+                          "used as a model; a file written by tandem train is wanted");
+        goto out;
+    }
+    status = tdm_json_read(text, strlen(text), "metadata entry 'tandem'", &document, err);
+    if (status == TDM_OK)
+        status = read_description(tdm_json_root(document), path, model, err);
+    if (status == TDM_OK)
+        status = read_tensors(file, model, err);
+
+out:
+    tdm_json_document_free(document);
+    tdmi_safetensors_close(file);
+    if (status != TDM_OK)
+        tdmi_model_file_release(model);
+    return TDM_WRAP(err, status, "reading the model %s", path);
+}
+
+void tdmi_model_file_release(struct tdmi_model_file *model)
+{
+    tdmi_graph_free(model->graph);
+    tdmi_arena_release(&model->arena);
+    *model = (struct tdmi_model_file){0};
+}

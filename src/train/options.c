@@ -1,0 +1,193 @@
+/*
+ * One table of the options, used to check, to record and to compare them.
+ */
+#include "train/options.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum type { INTEGER, LONG, SEED, NUMBER, TEXT };
+/* What another value does to a run that is resumed. */
+enum effect {
+    SAME_BITS,  /* nothing */
+    OTHER_BITS, /* it would be another run */
+    LIMIT       /* nothing before the old limit: it may grow; 0 is no limit */
+};
+
+static const struct row {
+    const char *name;
+    enum type type;
+    enum effect effect;
+    size_t offset;
+    double low, high; /* accepted, both included; unused for TEXT and SEED */
+} rows[] = {
+#define ROW(name, type, effect, field, low, high)                                \
+    {                                                                            \
+        name, type, effect, offsetof(struct tdm_train_options, field), low, high \
+    }
+    ROW("model", TEXT, OTHER_BITS, model, 0, 0),
+    ROW("size", INTEGER, OTHER_BITS, size, 0, 4096),
+    ROW("epochs", INTEGER, LIMIT, epochs, 0, 1e9),
+    ROW("steps", LONG, LIMIT, steps, 0, 1e15),
+    ROW("minutes", NUMBER, LIMIT, minutes, 0, 1e9),
+    ROW("eval-every", INTEGER, OTHER_BITS, eval_every, 1, 1e9),
+    ROW("split-train", NUMBER, OTHER_BITS, train_fraction, 0, 1),
+    ROW("split-val", NUMBER, OTHER_BITS, val_fraction, 0, 1),
+    ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
+    ROW("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9),
+    ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
+    ROW("shard", INTEGER, OTHER_BITS, shard, 0, 65536),
+    ROW("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000),
+    ROW("optimizer", TEXT, OTHER_BITS, optimizer, 0, 0),
+    ROW("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999),
+    ROW("weight-decay", NUMBER, OTHER_BITS, weight_decay, 0, 1),
+    ROW("schedule", TEXT, OTHER_BITS, schedule, 0, 0),
+    ROW("warmup", NUMBER, OTHER_BITS, warmup_epochs, 0, 1e6),
+    ROW("patience", INTEGER, OTHER_BITS, patience, 0, 1e9),
+    ROW("threads", INTEGER, SAME_BITS, threads, 0, 4096),
+    ROW("device", TEXT, OTHER_BITS, device, 0, 0),
+    ROW("seed", SEED, OTHER_BITS, seed, 0, 0),
+    ROW("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9),
+#undef ROW
+};
+
+enum { n_rows = sizeof rows / sizeof rows[0] };
+
+struct tdm_train_options tdm_train_options_default(void)
+{
+    return (struct tdm_train_options){
+        .model = "convnet7",
+        .epochs = 20,
+        .eval_every = 1,
+        .train_fraction = 0.9,
+        .val_fraction = 0.1,
+        .fraction = 1.0,
+        .batch = 32,
+        .optimizer = "sgd",
+        .momentum = 0.9,
+        .weight_decay = 5e-4,
+        .schedule = "cosine",
+        .warmup_epochs = 1.0,
+        .device = "cpu",
+        .seed = 42,
+    };
+}
+
+static const void *field(const struct tdm_train_options *options, const struct row *row)
+{
+    return (const char *)options + row->offset;
+}
+
+static const char *text_of(const struct tdm_train_options *options, const struct row *row)
+{
+    return *(const char *const *)field(options, row);
+}
+
+/* Every number fits a double exactly but the seed, which is compared by itself. */
+static double number_of(const struct tdm_train_options *options, const struct row *row)
+{
+    switch (row->type) {
+    case INTEGER:
+        return *(const int *)field(options, row);
+    case LONG:
+        return (double)*(const int64_t *)field(options, row);
+    case NUMBER:
+        return *(const double *)field(options, row);
+    default:
+        return 0.0;
+    }
+}
+
+tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
+{
+    if (!options->source || !*options->source)
+        return TDM_FAIL(err, TDM_E_USAGE, "training: no source of pictures was named");
+    for (int i = 0; i < n_rows; i++) {
+        const struct row *row = &rows[i];
+        if (row->type == SEED)
+            continue;
+        if (row->type == TEXT) {
+            if (!text_of(options, row) || !*text_of(options, row))
+                return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
+            continue;
+        }
+        double value = number_of(options, row);
+        if (!(value >= row->low && value <= row->high))
+            return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is %g; %g to %g is accepted",
+                            row->name, value, row->low, row->high);
+    }
+    if (options->epochs == 0 && options->steps == 0 && !(options->minutes > 0.0))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: nothing ends it; one of --epochs, --steps and --minutes must be "
+                        "above 0");
+    if (!(options->fraction > 0.0))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --fraction is %g; more than 0, up to 1, is accepted",
+                        options->fraction);
+    if (!(options->train_fraction > 0.0) || !(options->val_fraction > 0.0) ||
+        options->train_fraction + options->val_fraction > 1.0 + 1e-9)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --split is %g,%g; two parts above 0 that sum to at most "
+                        "1 are accepted",
+                        options->train_fraction, options->val_fraction);
+    return TDM_OK;
+}
+
+void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
+                          const char *key)
+{
+    tdm_json_object_begin(writer, key);
+    for (int i = 0; i < n_rows; i++) {
+        const struct row *row = &rows[i];
+        if (row->type == TEXT)
+            tdm_json_string(writer, row->name, text_of(options, row));
+        else if (row->type == SEED)
+            tdm_json_integer(writer, row->name, (int64_t)options->seed);
+        else
+            tdm_json_number(writer, row->name, number_of(options, row));
+    }
+    tdm_json_object_end(writer);
+}
+
+static bool has_shrunk(double now, double before)
+{
+    return now > 0.0 && (before == 0.0 || now < before);
+}
+
+tdm_status tdmi_options_match(const struct tdm_train_options *options,
+                              const tdm_json_value *recorded, tdm_error *err)
+{
+    for (int i = 0; i < n_rows; i++) {
+        const struct row *row = &rows[i];
+        const tdm_json_value *value = tdm_json_member(recorded, row->name);
+        if (row->effect == SAME_BITS)
+            continue;
+        if (row->type == TEXT) {
+            const char *before = tdm_json_as_string(value, "");
+            if (strcmp(before, text_of(options, row)) != 0)
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "option --%s is '%s', but the run was begun with '%s'", row->name,
+                                text_of(options, row), before);
+            continue;
+        }
+        if (row->type == SEED) {
+            int64_t before = tdm_json_as_integer(value, 0);
+            if (before != (int64_t)options->seed)
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "option --seed is %lld, but the run was begun with %lld",
+                                (long long)options->seed, (long long)before);
+            continue;
+        }
+        double before = tdm_json_as_number(value, -1.0), now = number_of(options, row);
+        if (row->effect == LIMIT && has_shrunk(now, before))
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "option --%s is %g, but the run was begun with %g; as much or more is "
+                            "accepted",
+                            row->name, now, before);
+        if (row->effect == OTHER_BITS && fabs(before - now) > 0.0)
+            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %g, but the run was begun with %g",
+                            row->name, now, before);
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,21 @@
+/*
+ * Training options as a record: checked, written to run.json, and compared when a run is resumed.
+ */
+#ifndef TANDEM_TRAIN_OPTIONS_H
+#define TANDEM_TRAIN_OPTIONS_H
+
+#include "tandem/json.h"
+#include "tandem/train.h"
+
+/* Ranges, and limits that contradict each other. TDM_E_USAGE. */
+tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err) TDM_MUST_USE;
+
+void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
+                          const char *key);
+
+/* Do the recorded options give the same bits as these? TDM_E_USAGE names the first that does not,
+ * with both values. Limits may have grown. */
+tdm_status tdmi_options_match(const struct tdm_train_options *options,
+                              const tdm_json_value *recorded, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Everything one training holds, opened in the order in which it depends on each other and released
+ * in reverse. The loop (train.c) works on it; nobody else does.
+ */
+#ifndef TANDEM_TRAIN_SESSION_H
+#define TANDEM_TRAIN_SESSION_H
+
+#include "data/split.h"
+#include "dist/comm.h"
+#include "nn/network.h"
+#include "optim/schedule.h"
+#include "tandem/train.h"
+#include "track/track.h"
+#include "train/judge.h"
+#include "train/model_file.h"
+#include "train/step.h"
+#include "train/update.h"
+
+struct tdmi_session {
+    struct tdm_train_options options; /* as given, nothing resolved: what is recorded */
+    int shard;                        /* resolved */
+    double learning_rate;             /* resolved, before the schedule */
+    const struct tdmi_network *network;
+    const struct tdmi_optimizer *optimizer;
+    const struct tdmi_schedule *schedule;
+    const struct tdmi_backend *backend;
+    const struct tdmi_comm_table *transport;
+    tdmi_comm *comm;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+
+    tdmi_run *run;
+    tdmi_track *track;
+
+    tdmi_source *source;
+    tdmi_split split;
+    uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
+    tdmi_loader *train_loader, *val_loader;
+    int64_t steps_per_epoch;
+
+    tdmi_graph *graph;
+    tdmi_plan *train_plan, *judge_plan;
+    tdmi_step *step;
+    tdmi_judge *judge;
+    tdmi_update *update;
+    struct tdmi_judgement *judgements; /* of one batch */
+
+    float *params, *states;             /* on the device */
+    float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */
+    struct tdmi_model_file snapshot;    /* the host's copy, and all else that a file needs */
+
+    struct tdmi_progress progress;
+    double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
+    int64_t started_ns;
+    tdmi_arena arena;
+};
+
+/* Opens the run folder too. On failure everything is released but what a message may still name. */
+tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink sink,
+                             struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_session_release(struct tdmi_session *session);
+
+double tdmi_session_seconds(const struct tdmi_session *session);
+struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
+
+/* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
+ * optimiser's state too. */
+tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,
+                             tdm_error *err) TDM_MUST_USE;
+/* RUN/last.safetensors, the clock, and an event. */
+tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
+/* Tell every listener a sentence. */
+void tdmi_session_note(struct tdmi_session *session, const char *format, ...) TDM_PRINTF(2, 3);
+
+#endif
