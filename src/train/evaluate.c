@@ -1,0 +1,272 @@
+/*
+ * Evaluation: every picture of a part exactly once, counted in whole numbers. Which part a picture
+ * belongs to follows from its content, as the model remembers it.
+ */
+#include "base/hash.h"
+#include "base/memory.h"
+#include "data/loader.h"
+#include "tandem/log.h"
+#include "train/model_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct evaluation {
+    tdm_model *model;
+    enum tdm_part part;
+    tdmi_source *source;
+    int *label_map;    /* class of the source -> class of the model, -1: it lacks it */
+    uint64_t *hashes;  /* by item; 0 where the file cannot be read */
+    bool *is_readable; /* by item */
+    int64_t *items;    /* of the part */
+    int64_t n_items;
+    int64_t unreadable; /* items no part can be told of */
+    struct tdmi_judgement *judgements;
+    tdmi_text *texts; /* one a thread, to read into */
+};
+
+static void release(struct evaluation *it)
+{
+    for (int i = 0; it->texts && i < tdmi_pool_threads(it->model->pool); i++)
+        tdmi_text_release(&it->texts[i]);
+    tdmi_free(it->texts);
+    tdmi_free(it->judgements);
+    tdmi_free(it->items);
+    tdmi_free(it->is_readable);
+    tdmi_free(it->hashes);
+    tdmi_free(it->label_map);
+    tdmi_source_close(it->source);
+}
+
+static tdm_status reserve(struct evaluation *it, int batch, tdm_error *err)
+{
+    size_t n = (size_t)tdmi_source_items(it->source);
+    it->label_map = tdmi_alloc((size_t)tdmi_source_classes(it->source), sizeof *it->label_map);
+    it->hashes = tdmi_alloc(n, sizeof *it->hashes);
+    it->is_readable = tdmi_alloc(n, sizeof *it->is_readable);
+    it->items = tdmi_alloc(n, sizeof *it->items);
+    it->judgements = tdmi_alloc((size_t)batch, sizeof *it->judgements);
+    it->texts = tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->texts);
+    if (!it->label_map || !it->hashes || !it->is_readable || !it->items || !it->judgements ||
+        !it->texts)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to judge %zu pictures: out of memory", n);
+    return TDM_OK;
+}
+
+static tdm_status map_labels(struct evaluation *it, tdm_error *err)
+{
+    int n = tdmi_source_classes(it->source), known = 0;
+    for (int c = 0; c < n; c++) {
+        it->label_map[c] = -1;
+        for (int m = 0; m < it->model->file.n_classes; m++)
+            if (strcmp(tdmi_source_class(it->source, c), it->model->file.classes[m]) == 0)
+                it->label_map[c] = m;
+        known += it->label_map[c] >= 0;
+        if (it->label_map[c] < 0)
+            tdm_log(TDM_LOG_WARNING, "class %s is not one of the model's: its pictures are skipped",
+                    tdmi_source_class(it->source, c));
+    }
+    if (known == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s has %d classes and none is one of the model's %d (the first is %s); a "
+                        "folder with folders of these names is wanted",
+                        tdmi_source_path(it->source), n, it->model->file.n_classes,
+                        it->model->file.classes[0]);
+    return TDM_OK;
+}
+
+static tdm_status hash_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct evaluation *it = self;
+    tdmi_text *text = &it->texts[worker];
+    (void)err;
+    if (tdmi_source_read(it->source, index, text, NULL) == TDM_OK) {
+        it->hashes[index] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
+        it->is_readable[index] = true;
+    }
+    return TDM_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool is_among(uint64_t hash, const uint64_t *hashes, int64_t n)
+{
+    return n > 0 && bsearch(&hash, hashes, (size_t)n, sizeof hash, compare);
+}
+
+static bool was_trained_on(const struct evaluation *it, int64_t item)
+{
+    const struct tdmi_model_file *file = &it->model->file;
+    return it->is_readable[item] &&
+           is_among(it->hashes[item], file->train_hashes, file->n_train_hashes);
+}
+
+static bool was_judged_on(const struct evaluation *it, int64_t item)
+{
+    const struct tdmi_model_file *file = &it->model->file;
+    return it->is_readable[item] &&
+           is_among(it->hashes[item], file->val_hashes, file->n_val_hashes);
+}
+
+static bool belongs(const struct evaluation *it, int64_t item)
+{
+    switch (it->part) {
+    case TDM_PART_ALL:
+        return true;
+    case TDM_PART_TRAIN:
+        return was_trained_on(it, item);
+    case TDM_PART_VAL:
+        return was_judged_on(it, item);
+    case TDM_PART_TEST:
+        return tdmi_source_item(it->source, item).part == TDMI_PART_TEST;
+    }
+    return false;
+}
+
+static tdm_status select_items(struct evaluation *it, tdm_error *err)
+{
+    static const char *const names[] = {"all", "train", "val", "test"};
+    int64_t n = tdmi_source_items(it->source);
+    if (n > INT32_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures; at most %d are accepted", (long long)n,
+                        INT32_MAX);
+    TDM_TRY(tdmi_pool_run(it->model->pool, (int)n, hash_task, it, err), err, "reading %s",
+            tdmi_source_path(it->source));
+    for (int64_t i = 0; i < n; i++) {
+        if (belongs(it, i))
+            it->items[it->n_items++] = i;
+        it->unreadable += !it->is_readable[i];
+    }
+    if (it->n_items == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "none of the %lld pictures in %s is of the part '%s'; --part all takes "
+                        "every picture",
+                        (long long)n, tdmi_source_path(it->source), names[it->part]);
+    return TDM_OK;
+}
+
+static void count(const struct evaluation *it, const struct tdmi_batch *batch, double *loss,
+                  struct tdm_evaluation *out)
+{
+    for (int p = 0; p < batch->n; p++) {
+        int label = batch->labels[p];
+        if (label < 0) {
+            out->skipped++;
+            continue;
+        }
+        bool is_right = it->judgements[p].predicted == label;
+        out->score.n++;
+        out->score.correct += is_right;
+        out->per_class[label].n++;
+        out->per_class[label].correct += is_right;
+        out->trained_on += was_trained_on(it, batch->items[p]);
+        *loss += (double)it->judgements[p].loss;
+    }
+}
+
+static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink,
+                            struct tdm_evaluation *out, tdm_error *err)
+{
+    tdmi_loader *loader = NULL;
+    double loss = 0.0;
+    int64_t seen = 0;
+    TDM_TRY(tdmi_loader_open(
+                &(struct tdmi_loader_options){
+                    .source = it->source,
+                    .preprocess = *tdmi_graph_preprocess(it->model->file.graph),
+                    .items = it->items,
+                    .n_items = it->n_items,
+                    .label_map = it->label_map,
+                    .batch = batch_size,
+                    .threads = 1,
+                },
+                &loader, err),
+            err, "preparing to read pictures");
+    tdm_status status = tdmi_loader_seek(loader, 0, 0, err);
+    while (status == TDM_OK) {
+        const struct tdmi_batch *batch;
+        status = tdmi_loader_next(loader, &batch, err);
+        if (status != TDM_OK || !batch)
+            break;
+        status = tdmi_judge_batch(it->model->judge, tdmi_model_values(it->model), batch,
+                                  it->judgements, NULL, NULL, err);
+        if (status != TDM_OK)
+            break;
+        count(it, batch, &loss, out);
+        seen += batch->n;
+        if (sink.event)
+            sink.event(sink.self,
+                       &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                    .done = seen,
+                                    .total = it->n_items,
+                                    .loss = loss / (double)(out->score.n + !out->score.n)});
+    }
+    char text[600];
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
+        tdm_log(TDM_LOG_WARNING, "skipped: %s", text);
+    tdmi_loader_close(loader);
+    if (status == TDM_OK && out->score.n == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "none of the %lld pictures could be read",
+                        (long long)it->n_items);
+    out->score = tdmi_score_of(out->score.n, out->score.correct, loss);
+    return status;
+}
+
+static tdm_status evaluate(struct evaluation *it, const char *source, int batch, tdm_sink sink,
+                           struct tdm_evaluation *out, tdm_error *err)
+{
+    TDM_TRY(tdmi_source_open(source, &it->source, err), err, "opening the pictures to judge");
+    if (tdmi_source_classes(it->source) == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s has no class folders, so nothing says what is right; tandem predict "
+                        "takes unlabelled pictures",
+                        source);
+    TDM_TRY(reserve(it, batch, err), err, "evaluating");
+    TDM_TRY(map_labels(it, err), err, "evaluating");
+    if (sink.event)
+        sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                           .total = tdmi_source_items(it->source),
+                                           .text = "reading every picture once to know its part"});
+    TDM_TRY(select_items(it, err), err, "evaluating");
+    if (sink.event) {
+        sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+        sink.event(
+            sink.self,
+            &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = it->n_items, .text = "judging"});
+    }
+    tdm_status status = judge_all(it, batch, sink, out, err);
+    if (sink.event)
+        sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    return status;
+}
+
+tdm_status tdm_model_evaluate(tdm_model *model, const char *source, enum tdm_part part, int batch,
+                              tdm_sink sink, struct tdm_evaluation *evaluation, tdm_error *err)
+{
+    struct evaluation it = {.model = model, .part = part};
+    *evaluation = (struct tdm_evaluation){.n_classes = model->file.n_classes};
+    if (batch < 1 || batch > TDMI_MODEL_BATCH)
+        return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted", source,
+                        batch, TDMI_MODEL_BATCH);
+    evaluation->per_class =
+        tdmi_alloc((size_t)model->file.n_classes, sizeof *evaluation->per_class);
+    if (!evaluation->per_class)
+        return TDM_FAIL(err, TDM_E_MEMORY, "evaluating %s: out of memory", source);
+    for (int c = 0; c < model->file.n_classes; c++)
+        evaluation->per_class[c].label = model->file.classes[c];
+    tdm_status status = evaluate(&it, source, batch, sink, evaluation, err);
+    release(&it);
+    if (status != TDM_OK)
+        tdm_evaluation_release(evaluation);
+    return TDM_WRAP(err, status, "evaluating %s", source);
+}
+
+void tdm_evaluation_release(struct tdm_evaluation *evaluation)
+{
+    tdmi_free(evaluation->per_class);
+    *evaluation = (struct tdm_evaluation){0};
+}

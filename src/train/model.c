@@ -1,0 +1,171 @@
+/*
+ * An opened model: its file, its network on a device, and its self-test.
+ */
+#include "train/model_internal.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static tdm_status find_file(const char *path, tdmi_arena *arena, const char **file, tdm_error *err)
+{
+    static const char *const names[] = {"best.safetensors", "last.safetensors"};
+    switch (tdmi_file_kind_of(path)) {
+    case TDMI_FILE_REGULAR:
+        *file = path;
+        return TDM_OK;
+    case TDMI_FILE_FOLDER:
+        for (int i = 0; i < 2; i++) {
+            *file = tdmi_path_join(arena, path, names[i]);
+            if (*file && tdmi_file_kind_of(*file) == TDMI_FILE_REGULAR)
+                return TDM_OK;
+        }
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: the folder has neither best.safetensors nor "
+                        "last.safetensors; a run folder or a model file is wanted",
+                        path);
+    case TDMI_FILE_MISSING:
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: there is no such file or folder; a run folder or a "
+                        "model file is wanted",
+                        path);
+    case TDMI_FILE_OTHER:
+        break;
+    }
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "opening the model %s: it is neither a file nor a folder; a run folder or a model "
+        "file is wanted",
+        path);
+}
+
+static tdm_status place_values(tdm_model *model, tdm_error *err)
+{
+    const tdmi_graph *graph = model->file.graph;
+    const struct tdmi_memory_table *memory = &model->backend->memory;
+    size_t params = sizeof(float) * (size_t)graph->param_values;
+    size_t states = sizeof(float) * (size_t)graph->state_values;
+    model->params = memory->alloc(model->device, params + sizeof(float));
+    model->states = memory->alloc(model->device, states + sizeof(float));
+    if (!model->params || !model->states)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld weights: out of memory",
+                        (long long)graph->parameters);
+    TDM_TRY(memory->upload(model->stream, model->params, model->file.params, params, err), err,
+            "placing weights");
+    TDM_TRY(memory->upload(model->stream, model->states, model->file.states, states, err), err,
+            "placing running statistics");
+    return model->backend->stream.wait(model->stream, err);
+}
+
+struct tdmi_values tdmi_model_values(const tdm_model *model)
+{
+    return (struct tdmi_values){model->params, model->states};
+}
+
+/* The stored picture must give the stored logits, or whatever this model says is worth nothing. */
+static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *err)
+{
+    const int32_t label = 0;
+    const int64_t item = 0;
+    const struct tdmi_batch picture = {
+        .n = 1, .pixels = model->file.test_pixels, .labels = &label, .items = &item};
+    float *logits =
+        tdmi_arena_alloc(&model->file.arena, (size_t)model->file.n_classes, sizeof *logits);
+    if (!logits)
+        return TDM_FAIL(err, TDM_E_MEMORY, "its self-test: out of memory");
+    TDM_TRY(
+        tdmi_judge_batch(model->judge, tdmi_model_values(model), &picture, NULL, NULL, logits, err),
+        err, "its self-test");
+    for (int c = 0; c < model->file.n_classes; c++) {
+        double wanted = (double)model->file.test_logits[c], got = (double)logits[c];
+        if (!(fabs(got - wanted) <= 1e-3 * (1.0 + fabs(wanted))))
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "the model %s fails its own self-test: class %d of the stored picture "
+                            "gives %g, and %g is stored; the file was changed, or this build "
+                            "computes wrongly (see tandem selftest)",
+                            path, c, got, wanted);
+    }
+    return TDM_OK;
+}
+
+static tdm_status open_model(const char *path, const char *device, int threads, tdm_model *model,
+                             tdm_error *err)
+{
+    const char *file;
+    int card;
+    TDM_TRY(find_file(path, &model->arena, &file, err), err, "no model");
+    TDM_TRY(tdmi_model_file_load(file, &model->file, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_backend_find(device && *device ? device : "cpu", &model->backend, &card, err), err,
+            "opening the model %s", path);
+    TDM_TRY(model->backend->device.open(card, &model->device, err), err, "opening the model %s",
+            path);
+    TDM_TRY(model->backend->stream.open(model->device, &model->stream, err), err,
+            "opening the model %s", path);
+    TDM_TRY(tdmi_pool_new(threads, true, &model->pool, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_plan_new(model->file.graph, model->backend, TDMI_MODEL_PIECE, false, &model->plan,
+                          err),
+            err, "opening the model %s", path);
+    TDM_TRY(tdmi_judge_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
+                            &model->judge, err),
+            err, "opening the model %s", path);
+    TDM_TRY(place_values(model, err), err, "opening the model %s", path);
+    return run_selftest(model, path, err);
+}
+
+tdm_status tdm_model_open(const char *path, const char *device, int threads, tdm_model **model,
+                          tdm_error *err)
+{
+    tdm_model *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
+    tdmi_arena_init(&made->arena, 0);
+    tdmi_arena_init(&made->file.arena, 0);
+    tdm_status status = open_model(path, device, threads, made, err);
+    if (status != TDM_OK) {
+        tdm_model_close(made);
+        return status;
+    }
+    *model = made;
+    return TDM_OK;
+}
+
+void tdm_model_close(tdm_model *model)
+{
+    if (!model)
+        return;
+    tdmi_judge_close(model->judge);
+    tdmi_plan_free(model->plan);
+    if (model->states)
+        model->backend->memory.free(model->device, model->states);
+    if (model->params)
+        model->backend->memory.free(model->device, model->params);
+    tdmi_pool_free(model->pool);
+    if (model->stream)
+        model->backend->stream.close(model->stream);
+    if (model->device)
+        model->backend->device.close(model->device);
+    tdmi_model_file_release(&model->file);
+    tdmi_arena_release(&model->arena);
+    tdmi_free(model);
+}
+
+const char *tdm_model_name(const tdm_model *model)
+{
+    return model->file.network;
+}
+
+int tdm_model_classes(const tdm_model *model)
+{
+    return model->file.n_classes;
+}
+
+const char *tdm_model_class(const tdm_model *model, int index)
+{
+    return index >= 0 && index < model->file.n_classes ? model->file.classes[index] : NULL;
+}
+
+int64_t tdm_model_parameters(const tdm_model *model)
+{
+    return model->file.graph->parameters;
+}

@@ -1,0 +1,26 @@
+/* What an opened model is made of, for the files that ask it: model.c, evaluate.c, predict.c. */
+#ifndef TANDEM_TRAIN_MODEL_INTERNAL_H
+#define TANDEM_TRAIN_MODEL_INTERNAL_H
+
+#include "tandem/model.h"
+#include "train/judge.h"
+#include "train/model_file.h"
+
+/* Images a thread takes at a time, and at most at once. */
+enum { TDMI_MODEL_PIECE = 8, TDMI_MODEL_BATCH = 256 };
+
+struct tdm_model {
+    struct tdmi_model_file file;
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+    tdmi_plan *plan;
+    tdmi_judge *judge;
+    float *params, *states; /* on the device */
+    tdmi_arena arena;
+};
+
+struct tdmi_values tdmi_model_values(const tdm_model *model);
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * Prediction: pictures in, the likeliest classes out, in the order asked. A picture that cannot be
+ * read is answered too, with the reason.
+ */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "train/model_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { most_guesses = 1000, file_limit_bytes = 1 << 30 };
+
+struct picture {
+    const char *path;  /* to open */
+    const char *shown; /* as given, or relative to the folder given */
+};
+
+struct prediction {
+    tdm_model *model;
+    struct picture *pictures;
+    size_t n_pictures, capacity;
+    int top;
+    uint8_t *pixels;
+    int32_t *labels; /* -1: unreadable */
+    float *probabilities;
+    struct tdmi_preprocess_scratch *scratches; /* one a thread */
+    char (*problems)[TDM_ERROR_TEXT_BYTES];    /* by position */
+    struct tdm_guess *guesses;
+    tdmi_arena arena;
+    size_t first; /* of the batch at hand */
+};
+
+/* ---- which pictures --------------------------------------------------------------------- */
+
+static tdm_status add(struct prediction *it, const char *path, const char *shown, tdm_error *err)
+{
+    if (it->n_pictures == it->capacity) {
+        size_t capacity = it->capacity ? 2 * it->capacity : 64;
+        struct picture *grown = tdmi_realloc(it->pictures, capacity, sizeof *grown);
+        if (!grown)
+            return TDM_FAIL(err, TDM_E_MEMORY, "listing %zu pictures: out of memory", capacity);
+        it->pictures = grown;
+        it->capacity = capacity;
+    }
+    it->pictures[it->n_pictures++] = (struct picture){path, shown};
+    return TDM_OK;
+}
+
+static tdm_status walk(struct prediction *it, const char *folder, const char *shown, int depth,
+                       tdm_error *err)
+{
+    struct tdmi_folder_entry *entries;
+    size_t n;
+    if (depth > 64)
+        return TDM_FAIL(err, TDM_E_INPUT, "folder %s: more than 64 folders deep", folder);
+    TDM_TRY(tdmi_folder_list(folder, &it->arena, &entries, &n, err), err, "listing %s", folder);
+    for (size_t i = 0; i < n; i++) {
+        char *path = tdmi_path_join(&it->arena, folder, entries[i].name);
+        char *name = tdmi_path_join(&it->arena, shown, entries[i].name);
+        if (!path || !name)
+            return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", folder);
+        if (entries[i].name[0] == '.' || entries[i].name[0] == '_')
+            continue;
+        if (entries[i].kind == TDMI_FILE_FOLDER)
+            TDM_TRY(walk(it, path, name, depth + 1, err), err, "searching %s", folder);
+        else if (entries[i].kind == TDMI_FILE_REGULAR && tdmi_image_has_extension(path))
+            TDM_TRY(add(it, path, name, err), err, "searching %s", folder);
+    }
+    return TDM_OK;
+}
+
+static tdm_status list(struct prediction *it, const char *const *paths, size_t n_paths,
+                       tdm_error *err)
+{
+    for (size_t i = 0; i < n_paths; i++) {
+        enum tdmi_file_kind kind = tdmi_file_kind_of(paths[i]);
+        if (kind == TDMI_FILE_FOLDER)
+            TDM_TRY(walk(it, paths[i], "", 0, err), err, "searching %s for pictures", paths[i]);
+        else if (kind == TDMI_FILE_REGULAR)
+            TDM_TRY(add(it, paths[i], paths[i], err), err, "listing pictures");
+        else
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "%s: there is no such file or folder; pictures or folders of pictures "
+                            "are wanted",
+                            paths[i]);
+    }
+    if (it->n_pictures == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "no pictures were found in %s", n_paths ? paths[0] : "");
+    return TDM_OK;
+}
+
+/* ---- a batch ---------------------------------------------------------------------------- */
+
+static size_t picture_bytes(const struct prediction *it)
+{
+    return (size_t)tdmi_shape_values(it->model->file.graph->nodes[0].out);
+}
+
+static tdm_status read_picture(struct prediction *it, int index, int worker, tdm_error *err)
+{
+    const char *path = it->pictures[it->first + (size_t)index].path;
+    void *bytes;
+    size_t length;
+    TDM_TRY(tdmi_file_read(path, file_limit_bytes, &bytes, &length, err), err, "reading %s", path);
+    tdm_status status = tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes,
+                                             length, path, &it->scratches[worker],
+                                             it->pixels + (size_t)index * picture_bytes(it), err);
+    tdmi_free(bytes);
+    return status;
+}
+
+static tdm_status read_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct prediction *it = self;
+    tdm_error problem = {0};
+    tdm_status status = read_picture(it, index, worker, &problem);
+    it->labels[index] = status == TDM_OK ? 0 : -1;
+    if (status == TDM_E_MEMORY || status == TDM_E_BUG)
+        return TDM_FAIL(err, status, "%s", problem.frames[0].text);
+    if (status != TDM_OK)
+        snprintf(it->problems[index], sizeof it->problems[index], "%s", problem.frames[0].text);
+    return TDM_OK;
+}
+
+/* The `top` likeliest, largest first, equals by index: a selection, for top is small. */
+static int choose(struct prediction *it, const float *probabilities)
+{
+    int classes = it->model->file.n_classes, n = 0;
+    for (int c = 0; c < classes; c++) {
+        int at = n < it->top ? n++ : it->top - 1;
+        if (at == it->top - 1 && n == it->top && c >= it->top &&
+            !(probabilities[c] > it->guesses[at].probability))
+            continue;
+        while (at > 0 && probabilities[c] > it->guesses[at - 1].probability) {
+            it->guesses[at] = it->guesses[at - 1];
+            at--;
+        }
+        it->guesses[at] = (struct tdm_guess){c, it->model->file.classes[c], probabilities[c]};
+    }
+    return n;
+}
+
+static tdm_status answer(struct prediction *it, int n, tdm_prediction_sink sink, tdm_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        const char *shown = it->pictures[it->first + (size_t)i].shown;
+        if (it->labels[i] < 0) {
+            TDM_TRY(sink.prediction(sink.self, shown, NULL, 0, it->problems[i], err), err,
+                    "handing out the prediction for %s", shown);
+            continue;
+        }
+        int guesses = choose(it, it->probabilities + (size_t)i * (size_t)it->model->file.n_classes);
+        TDM_TRY(sink.prediction(sink.self, shown, it->guesses, guesses, NULL, err), err,
+                "handing out the prediction for %s", shown);
+    }
+    return TDM_OK;
+}
+
+static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_error *err)
+{
+    for (it->first = 0; it->first < it->n_pictures; it->first += TDMI_MODEL_BATCH) {
+        size_t rest = it->n_pictures - it->first;
+        int n = rest < TDMI_MODEL_BATCH ? (int)rest : TDMI_MODEL_BATCH;
+        struct tdmi_batch batch = {.n = n, .pixels = it->pixels, .labels = it->labels};
+        TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
+        TDM_TRY(tdmi_judge_batch(it->model->judge, tdmi_model_values(it->model), &batch, NULL,
+                                 it->probabilities, NULL, err),
+                err, "predicting");
+        TDM_TRY(answer(it, n, sink, err), err, "predicting");
+    }
+    return TDM_OK;
+}
+
+static tdm_status reserve(struct prediction *it, tdm_error *err)
+{
+    size_t classes = (size_t)it->model->file.n_classes, batch = TDMI_MODEL_BATCH;
+    it->pixels = tdmi_alloc(batch, picture_bytes(it));
+    it->labels = tdmi_alloc(batch, sizeof *it->labels);
+    it->probabilities = tdmi_alloc(batch * classes, sizeof *it->probabilities);
+    it->problems = tdmi_alloc(batch, sizeof *it->problems);
+    it->guesses = tdmi_alloc((size_t)it->top, sizeof *it->guesses);
+    it->scratches = tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->scratches);
+    if (!it->pixels || !it->labels || !it->probabilities || !it->problems || !it->guesses ||
+        !it->scratches)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to predict: out of memory");
+    return TDM_OK;
+}
+
+static void release(struct prediction *it)
+{
+    for (int i = 0; it->scratches && i < tdmi_pool_threads(it->model->pool); i++)
+        tdmi_preprocess_scratch_release(&it->scratches[i]);
+    tdmi_free(it->scratches);
+    tdmi_free(it->guesses);
+    tdmi_free(it->problems);
+    tdmi_free(it->probabilities);
+    tdmi_free(it->labels);
+    tdmi_free(it->pixels);
+    tdmi_free(it->pictures);
+    tdmi_arena_release(&it->arena);
+}
+
+tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths, int top,
+                             tdm_prediction_sink sink, tdm_error *err)
+{
+    struct prediction it = {.model = model, .top = top};
+    if (top < 1 || top > most_guesses)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "predicting: the %d likeliest classes; 1 to %d is accepted", top,
+                        most_guesses);
+    if (it.top > model->file.n_classes)
+        it.top = model->file.n_classes;
+    tdmi_arena_init(&it.arena, 0);
+    tdm_status status = list(&it, paths, n_paths, err);
+    if (status == TDM_OK)
+        status = reserve(&it, err);
+    if (status == TDM_OK)
+        status = predict(&it, sink, err);
+    release(&it);
+    return TDM_WRAP(err, status, "predicting");
+}

@@ -1,0 +1,352 @@
+/*
+ * The training loop: epochs of steps, a validation, the best weights kept, a checkpoint whenever
+ * something was decided. Everything it needs to go on is in the session's progress, so being killed
+ * anywhere costs at most the work since the last checkpoint and never a bit.
+ */
+#include "base/clock.h"
+#include "tandem/stop.h"
+#include "tandem/train.h"
+#include "train/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double rate_now(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    double per_epoch = (double)session->steps_per_epoch;
+    double total = options->epochs;
+    if (options->steps > 0 && (total == 0.0 || (double)options->steps / per_epoch < total))
+        total = (double)options->steps / per_epoch;
+    struct tdmi_schedule_at at = {
+        .epochs_done = ((double)session->progress.step + 0.5) / per_epoch,
+        .epochs_total = total,
+        .warmup_epochs =
+            options->warmup_epochs < total || total == 0.0 ? options->warmup_epochs : 0.0,
+    };
+    return session->learning_rate * tdmi_schedule_factor(session->schedule, at);
+}
+
+/* ---- one step --------------------------------------------------------------------------- */
+
+/* Segments leave for the other ranks as they become final; alone, they run in one go. */
+static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
+{
+    int n = session->train_plan->n_segments;
+    float *sums = tdmi_step_sums(session->step);
+    if (session->transport->world(session->comm) == 1)
+        return tdmi_step_run(session->step, 0, n - 1, err);
+    for (int s = 0; s < n; s++) {
+        const struct tdmi_segment *segment = &session->train_plan->segments[s];
+        TDM_TRY(tdmi_step_run(session->step, s, s, err), err, "segment %d of %d", s + 1, n);
+        TDM_TRY(session->transport->reduce(session->comm, sums + segment->first_value,
+                                           segment->n_values, err),
+                err, "sending segment %d of %d", s + 1, n);
+    }
+    return session->transport->finish(session->comm, err);
+}
+
+static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
+                              tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    const struct tdm_train_options *options = &session->options;
+    tdmi_step_begin(session->step, tdmi_session_values(session), batch);
+    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
+
+    const float *sums = tdmi_step_sums(session->step);
+    float tail[TDMI_TAIL_VALUES];
+    TDM_TRY(session->backend->memory.download(
+                session->stream, tail, sums + tdmi_graph_tail_at(session->graph), sizeof tail, err),
+            err, "fetching the loss");
+    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching the loss");
+    if (!isfinite(tail[TDMI_TAIL_LOSS]))
+        return TDM_FAIL(err, TDM_E_FAILED,
+                        "training diverged: the loss at step %lld is not a number with learning "
+                        "rate %g; a smaller --lr is wanted",
+                        (long long)progress->step + 1, rate_now(session));
+    if (tail[TDMI_TAIL_SAMPLES] > 0.0f)
+        TDM_TRY(tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
+                                (struct tdmi_update_rates){(float)rate_now(session),
+                                                           (float)options->momentum,
+                                                           (float)options->weight_decay},
+                                err),
+                err, "step %lld", (long long)progress->step + 1);
+    progress->step++;
+    progress->position += batch->n;
+    progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];
+    progress->epoch_correct += (int64_t)tail[TDMI_TAIL_CORRECT];
+    progress->epoch_loss += (double)tail[TDMI_TAIL_LOSS];
+    progress->images += (int64_t)tail[TDMI_TAIL_SAMPLES];
+    return TDM_OK;
+}
+
+/* ---- limits ----------------------------------------------------------------------------- */
+
+static bool reached_inside_epoch(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    return (options->steps > 0 && session->progress.step >= options->steps) ||
+           (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
+}
+
+static bool is_done(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    return reached_inside_epoch(session) ||
+           (options->epochs > 0 && session->progress.epoch >= options->epochs) ||
+           (options->patience > 0 && session->progress.epochs_since_best >= options->patience);
+}
+
+/* ---- an epoch --------------------------------------------------------------------------- */
+
+static void tell_progress(struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    tdmi_track_event(session->track,
+                     &(tdm_event){
+                         .kind = TDM_EVENT_PROGRESS,
+                         .epoch = progress->epoch + 1,
+                         .step = progress->step,
+                         .done = progress->position,
+                         .total = session->split.n_train,
+                         .loss = progress->epoch_loss /
+                                 (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
+                         .learning_rate = rate_now(session),
+                         .seconds = tdmi_session_seconds(session),
+                     });
+}
+
+static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
+{
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "stopping on request");
+    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
+    return TDM_FAIL(err, TDM_E_STOPPED,
+                    "training was stopped on request after step %lld; a checkpoint is in %s, and "
+                    "--resume goes on from it",
+                    (long long)session->progress.step, tdmi_run_path(session->run));
+}
+
+static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    int every = session->options.checkpoint_every;
+    char title[48];
+    snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                  .epoch = progress->epoch + 1,
+                                                  .total = session->split.n_train,
+                                                  .text = title});
+    int64_t started = tdmi_clock_ns();
+    double before = session->training_seconds;
+    TDM_TRY(
+        tdmi_loader_seek(session->train_loader, (uint32_t)progress->epoch, progress->position, err),
+        err, "reading training pictures");
+    while (progress->position < session->split.n_train && !reached_inside_epoch(session)) {
+        const struct tdmi_batch *batch;
+        TDM_TRY(tdmi_loader_next(session->train_loader, &batch, err), err,
+                "reading training pictures");
+        if (!batch)
+            break;
+        TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
+        session->training_seconds = before + tdmi_clock_seconds_since(started);
+        tell_progress(session);
+        if (tdm_stop_is_requested())
+            return stop_here(session, err);
+        /* At the end of an epoch the checkpoint follows the validation. */
+        if (every > 0 && progress->step % every == 0 && progress->position < session->split.n_train)
+            TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
+                    progress->epoch + 1);
+    }
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    return TDM_OK;
+}
+
+static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_error *err)
+{
+    int64_t n = 0, correct = 0, seen = 0;
+    double loss = 0.0;
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                  .total = session->split.n_val,
+                                                  .text = "validating"});
+    TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
+    for (;;) {
+        const struct tdmi_batch *batch;
+        TDM_TRY(tdmi_loader_next(session->val_loader, &batch, err), err,
+                "reading validation pictures");
+        if (!batch)
+            break;
+        TDM_TRY(tdmi_judge_batch(session->judge, tdmi_session_values(session), batch,
+                                 session->judgements, NULL, NULL, err),
+                err, "validating");
+        for (int p = 0; p < batch->n; p++) {
+            if (batch->labels[p] < 0)
+                continue;
+            n++;
+            correct += session->judgements[p].predicted == batch->labels[p];
+            loss += (double)session->judgements[p].loss;
+        }
+        seen += batch->n;
+        tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                                      .done = seen,
+                                                      .total = session->split.n_val,
+                                                      .step = session->progress.step,
+                                                      .loss = loss / (n > 0 ? (double)n : 1.0)});
+    }
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    *score = tdmi_score_of(n, correct, loss);
+    return TDM_OK;
+}
+
+/* More right is better; among equals the smaller loss. */
+static bool is_better(const struct tdmi_progress *progress, const tdm_score *val)
+{
+    if (progress->best_epoch == 0 || val->correct != progress->best_val.correct)
+        return progress->best_epoch == 0 || val->correct > progress->best_val.correct;
+    return val->loss < progress->best_val.loss;
+}
+
+/* Validate if it is time, keep the best, tell, write a checkpoint. An epoch cut short by a limit
+ * stays open: going on with a larger limit finishes it. */
+static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    int epoch = progress->epoch + 1;
+    bool is_whole = progress->position >= session->split.n_train;
+    tdm_score train =
+        tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss);
+    tdm_event event = {.kind = TDM_EVENT_EPOCH,
+                       .epoch = epoch,
+                       .step = progress->step,
+                       .train = train,
+                       .learning_rate = rate_now(session)};
+    if (is_whole) {
+        progress->epoch++;
+        progress->position = 0;
+        progress->epoch_n = progress->epoch_correct = 0;
+        progress->epoch_loss = 0.0;
+    }
+    if (is_done(session) || epoch % session->options.eval_every == 0) {
+        TDM_TRY(validate(session, &event.val, err), err, "after epoch %d", epoch);
+        event.is_best = is_better(progress, &event.val);
+        progress->epochs_since_best++;
+        if (event.is_best) {
+            progress->epochs_since_best = 0;
+            progress->best_epoch = epoch;
+            progress->best_step = progress->step;
+            progress->best_train = train;
+            progress->best_val = event.val;
+            TDM_TRY(tdmi_session_save(session, "best.safetensors", false, err), err,
+                    "keeping the best weights");
+        }
+    }
+    event.seconds = tdmi_session_seconds(session);
+    tdmi_track_event(session->track, &event);
+    return tdmi_session_checkpoint(session, err);
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+static void fill_result(const struct tdmi_session *session, struct tdm_train_result *result)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    *result = (struct tdm_train_result){
+        .epochs = progress->epoch,
+        .best_epoch = progress->best_epoch,
+        .steps = progress->step,
+        .seconds = tdmi_session_seconds(session),
+        .images_per_second = session->training_seconds > 0.0
+                                 ? (double)progress->images / session->training_seconds
+                                 : 0.0,
+        .train = progress->best_train,
+        .val = progress->best_val,
+        .skipped = session->split.n_unreadable + tdmi_loader_skipped(session->train_loader) +
+                   tdmi_loader_skipped(session->val_loader),
+        .world = session->transport->world(session->comm),
+    };
+    snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
+}
+
+static void name_skips(struct tdmi_session *session, const tdmi_loader *loader)
+{
+    char text[600];
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
+        tdmi_session_note(session, "skipped: %s", text);
+}
+
+static void score_to_json(tdm_json_writer *writer, const char *key, const tdm_score *score)
+{
+    tdm_json_object_begin(writer, key);
+    tdm_json_integer(writer, "n", score->n);
+    tdm_json_integer(writer, "correct", score->correct);
+    tdm_json_number(writer, "accuracy", score->accuracy);
+    tdm_json_number(writer, "low", score->low);
+    tdm_json_number(writer, "high", score->high);
+    tdm_json_number(writer, "loss", score->loss);
+    tdm_json_object_end(writer);
+}
+
+static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,
+                                tdm_error *err)
+{
+    const char *text;
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_integer(writer, "epochs", result->epochs);
+    tdm_json_integer(writer, "best_epoch", result->best_epoch);
+    tdm_json_integer(writer, "steps", result->steps);
+    tdm_json_number(writer, "seconds", result->seconds);
+    tdm_json_number(writer, "images_per_second", result->images_per_second);
+    tdm_json_integer(writer, "skipped", result->skipped);
+    score_to_json(writer, "train", &result->train);
+    score_to_json(writer, "val", &result->val);
+    tdm_json_object_end(writer);
+    tdm_status status = tdm_json_finish(writer, &text, NULL, err);
+    if (status == TDM_OK)
+        status = tdmi_run_set(session->run, "result", text, err);
+    if (status == TDM_OK)
+        status = tdmi_run_save(session->run, TDMI_RUN_FINISHED, err);
+    tdm_json_writer_free(writer);
+    return TDM_WRAP(err, status, "recording the result");
+}
+
+static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
+                        tdm_error *err)
+{
+    if (session->progress.step == 0)
+        tdmi_session_note(session,
+                          "%s: %lld parameters, batch %d in shards of %d, learning rate %g, %lld "
+                          "steps an epoch",
+                          session->network->name, (long long)session->graph->parameters,
+                          session->options.batch, session->shard, session->learning_rate,
+                          (long long)session->steps_per_epoch);
+    else
+        tdmi_session_note(session, "going on after step %lld (epoch %d)",
+                          (long long)session->progress.step, session->progress.epoch + 1);
+    while (!is_done(session) || session->progress.best_epoch == 0) {
+        TDM_TRY(train_epoch(session, err), err, "training");
+        TDM_TRY(end_epoch(session, err), err, "training");
+    }
+    name_skips(session, session->train_loader);
+    name_skips(session, session->val_loader);
+    fill_result(session, result);
+    return record_result(session, result, err);
+}
+
+tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
+                     struct tdm_train_result *result, tdm_error *err)
+{
+    struct tdmi_session session;
+    *result = (struct tdm_train_result){0};
+    TDM_TRY(tdmi_session_open(options, sink, &session, err), err, "training on %s",
+            options->source ? options->source : "nothing");
+    tdm_status status = train(&session, result, err);
+    if (status != TDM_OK && status != TDM_E_STOPPED) {
+        /* The first failure is the one to report. */
+        tdm_status ignored = tdmi_run_save(session.run, TDMI_RUN_FAILED, NULL);
+        (void)ignored;
+    }
+    tdmi_session_release(&session);
+    return TDM_WRAP(err, status, "training on %s", options->source);
+}
