@@ -92,7 +92,7 @@ static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *er
 static tdm_status open_model(const char *path, const char *device, int threads, tdm_model *model,
                              tdm_error *err)
 {
-    const char *file;
+    const char *file = NULL;
     int card;
     TDM_TRY(find_file(path, &model->arena, &file, err), err, "no model");
     TDM_TRY(tdmi_model_file_load(file, &model->file, err), err, "opening the model %s", path);

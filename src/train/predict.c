@@ -129,10 +129,9 @@ static int choose(struct prediction *it, const float *probabilities)
 {
     int classes = it->model->file.n_classes, n = 0;
     for (int c = 0; c < classes; c++) {
-        int at = n < it->top ? n++ : it->top - 1;
-        if (at == it->top - 1 && n == it->top && c >= it->top &&
-            !(probabilities[c] > it->guesses[at].probability))
+        if (n == it->top && !(probabilities[c] > it->guesses[n - 1].probability))
             continue;
+        int at = n < it->top ? n++ : n - 1;
         while (at > 0 && probabilities[c] > it->guesses[at - 1].probability) {
             it->guesses[at] = it->guesses[at - 1];
             at--;

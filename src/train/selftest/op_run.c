@@ -1,0 +1,264 @@
+/* Running one op alone. */
+#include "train/selftest/op_run.h"
+#include "base/rng.h"
+#include "nn/op.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { seed = 20 };
+
+const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor)
+{
+    static const char *const names[TDMI_T_TENSORS] = {
+        "input",
+        "parameter 0",
+        "parameter 1",
+        "state 0",
+        "state 1",
+        "output",
+        "input gradient",
+        "parameter 0 gradient",
+        "parameter 1 gradient",
+        "state sum 0",
+        "state sum 1",
+        "loss",
+    };
+    return names[tensor];
+}
+
+/* ---- values ----------------------------------------------------------------------------- */
+
+static float *room(tdmi_arena *arena, struct tdmi_op_values *values, enum tdmi_op_tensor tensor,
+                   int64_t n)
+{
+    values->of[tensor] = tdmi_arena_alloc(arena, (size_t)n, sizeof(float));
+    values->n[tensor] = n;
+    return values->of[tensor];
+}
+
+/* ±(0.1 … 1): never within 0.1 of the kink of a ReLU. */
+static void fill(float *to, int64_t n, uint64_t stream)
+{
+    tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_TEST, 0, stream);
+    for (int64_t i = 0; to && i < n; i++) {
+        float size = tdmi_rng_uniform(&rng, 0.1f, 1.0f);
+        to[i] = tdmi_rng_below(&rng, 2) ? size : -size;
+    }
+}
+
+/* Distinct values 1/16 apart within any 512 neighbours: no maximum changes hands. */
+static void fill_distinct(float *to, int64_t n)
+{
+    for (int64_t i = 0; to && i < n; i++)
+        to[i] = (float)(i * 197 % 512) / 16.0f - 16.0f;
+}
+
+static int64_t spec_values(const struct tdmi_tensor_spec *spec)
+{
+    int64_t n = 1;
+    for (int d = 0; d < spec->n_dims; d++)
+        n *= spec->dims[d];
+    return n;
+}
+
+tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdmi_arena *arena,
+                               struct tdmi_op_values *values, tdm_error *err)
+{
+    const struct tdmi_op *op = tdmi_op_of(it->kind);
+    struct tdmi_shape out;
+    struct tdmi_tensor_spec specs[2];
+    memset(values, 0, sizeof *values);
+    TDM_TRY(op->shape(&it->attrs, &it->in, &out, err), err, "case '%s'", it->name);
+    int64_t n_in = it->n * tdmi_shape_values(it->in), n_out = it->n * tdmi_shape_values(out);
+    bool has_backward = is_training && it->kind != TDMI_OP_INPUT;
+    float *x = room(arena, values, TDMI_T_X, n_in + 1);
+    values->n[TDMI_T_X] = n_in;
+    bool is_complete = x && room(arena, values, TDMI_T_Y, n_out);
+    int n_params = op->params ? op->params(&it->attrs, &it->in, specs) : 0;
+    for (int i = 0; i < n_params; i++) {
+        int64_t n = spec_values(&specs[i]);
+        is_complete = is_complete && room(arena, values, TDMI_T_PARAM0 + (unsigned)i, n) &&
+                      (!has_backward || room(arena, values, TDMI_T_DPARAM0 + (unsigned)i, n));
+        fill(values->of[TDMI_T_PARAM0 + i], n, 10 + (uint64_t)i);
+    }
+    int n_states = op->states ? op->states(&it->attrs, &it->in, specs) : 0;
+    for (int i = 0; i < n_states; i++) {
+        int64_t n = spec_values(&specs[i]);
+        is_complete = is_complete && room(arena, values, TDMI_T_STATE0 + (unsigned)i, n) &&
+                      (!is_training || room(arena, values, TDMI_T_STATE_SUM0 + (unsigned)i, n));
+        fill(values->of[TDMI_T_STATE0 + i], n, 20 + (uint64_t)i);
+        for (int64_t k = 0; i == 1 && is_complete && k < n; k++) /* a variance is positive */
+            values->of[TDMI_T_STATE1][k] = fabsf(values->of[TDMI_T_STATE1][k]);
+    }
+    if (has_backward)
+        is_complete = is_complete && room(arena, values, TDMI_T_DX, n_in);
+    if (it->kind == TDMI_OP_SOFTMAX)
+        is_complete = is_complete && room(arena, values, TDMI_T_LOSS, it->n);
+    values->n_dy = n_out;
+    values->dy = tdmi_arena_alloc(arena, (size_t)n_out, sizeof(float));
+    values->pixels = tdmi_arena_alloc(arena, (size_t)n_out, 1);
+    values->labels = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->labels);
+    values->predicted = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->predicted);
+    if (!is_complete || !values->dy || !values->pixels || !values->labels || !values->predicted)
+        return TDM_FAIL(err, TDM_E_MEMORY, "case '%s': out of memory", it->name);
+    if (it->kind == TDMI_OP_MAX_POOL)
+        fill_distinct(x, n_in);
+    else
+        fill(x, n_in, 1);
+    fill(values->dy, n_out, 2);
+    for (int64_t i = 0; i < n_out; i++)
+        values->pixels[i] = (uint8_t)(i * 37 + 11);
+    for (int i = 0; i < it->n; i++)
+        values->labels[i] = (i * 5 + 1) % (out.c > 1 ? out.c : 1);
+    return TDM_OK;
+}
+
+/* ---- running ---------------------------------------------------------------------------- */
+
+struct device_run {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    void *of[TDMI_T_TENSORS];
+    void *dy, *saved, *workspace;
+};
+
+static void release(struct device_run *run)
+{
+    for (int t = 0; t < TDMI_T_TENSORS; t++)
+        if (run->of[t])
+            run->backend->memory.free(run->device, run->of[t]);
+    if (run->dy)
+        run->backend->memory.free(run->device, run->dy);
+    if (run->saved)
+        run->backend->memory.free(run->device, run->saved);
+    if (run->workspace)
+        run->backend->memory.free(run->device, run->workspace);
+    if (run->stream)
+        run->backend->stream.close(run->stream);
+}
+
+static bool is_input(int tensor)
+{
+    return tensor <= TDMI_T_STATE1;
+}
+
+static tdm_status place(struct device_run *run, void **to, const void *from, size_t bytes,
+                        tdm_error *err)
+{
+    *to = run->backend->memory.alloc(run->device, bytes + 1);
+    if (!*to)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %zu bytes: out of memory", bytes);
+    return run->backend->memory.upload(run->stream, *to, from, bytes, err);
+}
+
+/* Memory that no kernel may read before writing it. */
+static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, tdmi_arena *arena,
+                               tdm_error *err)
+{
+    uint8_t *poison = tdmi_arena_alloc(arena, bytes + 1, 1);
+    if (!poison)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %zu bytes: out of memory", bytes);
+    memset(poison, 0xff, bytes); /* a NaN in every float */
+    return place(run, to, poison, bytes, err);
+}
+
+static tdm_status place_all(struct device_run *run, const struct tdmi_op_values *values,
+                            struct tdmi_kernel_needs needs, tdmi_arena *arena, tdm_error *err)
+{
+    for (int t = 0; t < TDMI_T_TENSORS; t++) {
+        size_t bytes = sizeof(float) * (size_t)values->n[t];
+        if (!values->of[t] || t == TDMI_T_LOSS)
+            continue;
+        TDM_TRY(is_input(t) ? place(run, &run->of[t], values->of[t], bytes, err)
+                            : place_poison(run, &run->of[t], bytes, arena, err),
+                err, "%s", tdmi_op_tensor_name((enum tdmi_op_tensor)t));
+    }
+    TDM_TRY(place(run, &run->dy, values->dy, sizeof(float) * (size_t)values->n_dy, err), err,
+            "output gradient");
+    TDM_TRY(place_poison(run, &run->saved, needs.saved_bytes, arena, err), err, "saved");
+    return place_poison(run, &run->workspace, needs.workspace_bytes, arena, err);
+}
+
+static tdm_status fetch(struct device_run *run, const struct tdmi_case *it,
+                        struct tdmi_op_values *values, const struct tdmi_judgement *judgements,
+                        tdm_error *err)
+{
+    TDM_TRY(run->backend->stream.wait(run->stream, err), err, "running");
+    for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++)
+        if (run->of[t])
+            TDM_TRY(run->backend->memory.download(run->stream, values->of[t], run->of[t],
+                                                  sizeof(float) * (size_t)values->n[t], err),
+                    err, "fetching");
+    for (int i = 0; it->kind == TDMI_OP_SOFTMAX && i < it->n; i++) {
+        values->of[TDMI_T_LOSS][i] = judgements[i].loss;
+        values->predicted[i] = judgements[i].predicted;
+    }
+    return run->backend->stream.wait(run->stream, err);
+}
+
+static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *kernel,
+                             const struct tdmi_case *it, const struct tdmi_op_desc *desc,
+                             struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
+{
+    struct tdmi_judgement *judgements = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *judgements);
+    const uint8_t **pixels = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *pixels);
+    if (!judgements || !pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+    for (int i = 0; i < it->n; i++)
+        pixels[i] = values->pixels + i * tdmi_shape_values(desc->out);
+    struct tdmi_op_call call = {
+        .n = it->n,
+        .x = {run->of[TDMI_T_X]},
+        .y = run->of[TDMI_T_Y],
+        .dy = run->dy,
+        .dx = run->of[TDMI_T_DX],
+        .params = {run->of[TDMI_T_PARAM0], run->of[TDMI_T_PARAM1]},
+        .dparams = {run->of[TDMI_T_DPARAM0], run->of[TDMI_T_DPARAM1]},
+        .states = {run->of[TDMI_T_STATE0], run->of[TDMI_T_STATE1]},
+        .state_sums = {run->of[TDMI_T_STATE_SUM0], run->of[TDMI_T_STATE_SUM1]},
+        .saved = run->saved,
+        .workspace = run->workspace,
+        .pixels = pixels,
+        .labels = values->labels,
+        .judgements = judgements,
+    };
+    kernel->forward(run->stream, desc, &call);
+    if (values->of[TDMI_T_DX])
+        kernel->backward(run->stream, desc, &call);
+    return fetch(run, it, values, judgements, err);
+}
+
+tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
+                       const struct tdmi_case *it, bool is_training, struct tdmi_op_values *values,
+                       tdm_error *err)
+{
+    struct tdmi_op_desc desc = {
+        .kind = it->kind,
+        .attrs = it->attrs,
+        .in = {it->in},
+        .max_images = it->max_images,
+        .is_training = is_training,
+        .wants_dx = values->of[TDMI_T_DX] != NULL,
+    };
+    const struct tdmi_kernel *kernel = backend->kernels[it->kind];
+    struct tdmi_kernel_needs needs = {0};
+    struct device_run run = {.backend = backend, .device = device};
+    tdmi_arena arena;
+    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, &it->in, &desc.out, err), err, "case '%s'",
+            it->name);
+    if (!kernel || (kernel->can_run && !kernel->can_run(&desc)))
+        return TDM_FAIL(err, TDM_E_ABSENT, "the backend %s lacks the op %s", backend->name,
+                        tdmi_op_name(it->kind));
+    kernel->needs(&desc, &needs);
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = backend->stream.open(device, &run.stream, err);
+    if (status == TDM_OK)
+        status = place_all(&run, values, needs, &arena, err);
+    if (status == TDM_OK)
+        status = run_kernel(&run, kernel, it, &desc, values, &arena, err);
+    release(&run);
+    tdmi_arena_release(&arena);
+    return TDM_WRAP(err, status, "running the op %s, case '%s'", tdmi_op_name(it->kind), it->name);
+}

@@ -1,0 +1,52 @@
+/*
+ * One op on one backend with memory of its own: what the checks play with. Host arrays go in and
+ * come out; everything a kernel must write is filled with NaN first, so that a value it forgot, or
+ * added to instead of writing, shows.
+ */
+#ifndef TANDEM_TRAIN_SELFTEST_OP_RUN_H
+#define TANDEM_TRAIN_SELFTEST_OP_RUN_H
+
+#include "base/arena.h"
+#include "train/selftest/cases.h"
+
+/* Tensors of an op, as one list: what a check loops over. */
+enum tdmi_op_tensor {
+    TDMI_T_X,
+    TDMI_T_PARAM0,
+    TDMI_T_PARAM1,
+    TDMI_T_STATE0, /* running statistics, when not training */
+    TDMI_T_STATE1,
+    TDMI_T_Y,
+    TDMI_T_DX,
+    TDMI_T_DPARAM0,
+    TDMI_T_DPARAM1,
+    TDMI_T_STATE_SUM0,
+    TDMI_T_STATE_SUM1,
+    TDMI_T_LOSS, /* of softmax, one a sample */
+    TDMI_T_TENSORS
+};
+
+struct tdmi_op_values {
+    float *of[TDMI_T_TENSORS]; /* NULL: this op lacks it */
+    int64_t n[TDMI_T_TENSORS];
+    float *dy;
+    int64_t n_dy;
+    uint8_t *pixels; /* of input */
+    int32_t *labels; /* of softmax */
+    int32_t *predicted;
+};
+
+/* Room for all tensors of the case in the arena, inputs filled from the counter generator: away
+ * from kinks by much more than a central difference steps. */
+tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdmi_arena *arena,
+                               struct tdmi_op_values *values, tdm_error *err) TDM_MUST_USE;
+
+/* Run forward and, when training and the op has one, backward, with the inputs of values; its
+ * outputs are replaced. TDM_E_ABSENT: this backend lacks the op. */
+tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
+                       const struct tdmi_case *it, bool is_training, struct tdmi_op_values *values,
+                       tdm_error *err) TDM_MUST_USE;
+
+const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor);
+
+#endif
