@@ -90,6 +90,10 @@ struct tdmi_backend {
     struct tdmi_update_table update;
 };
 
+#define X(backend) extern const struct tdmi_backend backend;
+#include "backend/backends.def"
+#undef X
+
 /* By name of backends.def, or "cpu": the best of those that run on the host. Names may carry a card
  * number ("cuda:1"), returned in *index. TDM_E_USAGE lists the names; TDM_E_ABSENT: no such card.
  */

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define X(backend) extern const struct tdmi_backend backend;
-#include "backend/backends.def"
-#undef X
-
 static const struct tdmi_backend *const backends[] = {
 #define X(backend) &backend,
 #include "backend/backends.def"

@@ -1,0 +1,273 @@
+/*
+ * Checks of whole networks: the gradient of everything at once, and a short training whose bits
+ * must not depend on the number of threads.
+ */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "nn/network.h"
+#include "train/selftest/checks.h"
+#include "train/step.h"
+#include "train/update.h"
+#include "optim/optimizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { classes = 3, batch = 11, shard = 4, steps = 30, seed = 20 };
+
+/* A small training in memory: network, values, one batch of pictures. */
+struct fixture {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+    tdmi_graph *graph;
+    tdmi_plan *plan;
+    tdmi_step *step;
+    tdmi_update *update;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS]; /* on the device */
+    float *host_params, *host_states, *host_sums;
+    uint8_t *pixels;
+    int32_t labels[batch];
+    int64_t items[batch];
+    tdmi_arena arena;
+};
+
+/* Pictures that can be told apart: each class lights another third of the rows, with noise. Two of
+ * eleven are marked as skipped, so one shard is ragged. */
+static void paint(struct fixture *it)
+{
+    struct tdmi_shape shape = it->graph->nodes[0].out;
+    for (int i = 0; i < batch; i++) {
+        tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_TEST, 1, (uint64_t)i);
+        int label = i % classes;
+        uint8_t *picture = it->pixels + i * tdmi_shape_values(shape);
+        for (int y = 0; y < shape.h; y++)
+            for (int x = 0; x < shape.w * shape.c; x++)
+                picture[y * shape.w * shape.c + x] =
+                    (uint8_t)(tdmi_rng_below(&rng, 90) +
+                              (y * classes / shape.h == label ? 150 : 20));
+        it->labels[i] = i == 5 || i == 9 ? -1 : label;
+        it->items[i] = i;
+    }
+}
+
+static tdm_status reserve(struct fixture *it, tdm_error *err)
+{
+    const tdmi_graph *graph = it->graph;
+    const struct tdmi_memory_table *memory = &it->backend->memory;
+    size_t params = sizeof(float) * (size_t)graph->param_values;
+    size_t states = sizeof(float) * (size_t)(graph->state_values + 1);
+    size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(graph);
+    it->params = memory->alloc(it->device, params);
+    it->states = memory->alloc(it->device, states);
+    it->slots[0] = memory->alloc(it->device, params);
+    it->host_params = tdmi_arena_alloc(&it->arena, params, 1);
+    it->host_states = tdmi_arena_alloc(&it->arena, states, 1);
+    it->host_sums = tdmi_arena_alloc(&it->arena, sums, 1);
+    it->pixels =
+        tdmi_arena_alloc(&it->arena, (size_t)(batch * tdmi_shape_values(graph->nodes[0].out)), 1);
+    if (!it->params || !it->states || !it->slots[0] || !it->host_params || !it->host_states ||
+        !it->host_sums || !it->pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a small training: out of memory");
+    return TDM_OK;
+}
+
+static tdm_status upload(struct fixture *it, tdm_error *err)
+{
+    const struct tdmi_memory_table *memory = &it->backend->memory;
+    TDM_TRY(memory->upload(it->stream, it->params, it->host_params,
+                           sizeof(float) * (size_t)it->graph->param_values, err),
+            err, "placing weights");
+    TDM_TRY(memory->upload(it->stream, it->states, it->host_states,
+                           sizeof(float) * (size_t)it->graph->state_values, err),
+            err, "placing running statistics");
+    return it->backend->stream.wait(it->stream, err);
+}
+
+static tdm_status open_fixture(struct fixture *it, const char *network, int size, int threads,
+                               tdm_error *err)
+{
+    const struct tdmi_network *known;
+    const struct tdmi_optimizer *optimizer;
+    TDM_TRY(tdmi_network_find(network, &known, err), err, "a small training");
+    TDM_TRY(tdmi_optimizer_find("sgd", &optimizer, err), err, "a small training");
+    struct tdmi_preprocess preprocess = known->preprocess;
+    preprocess.width = preprocess.height = size;
+    TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "a small training");
+    TDM_TRY(tdmi_pool_new(threads, false, &it->pool, err), err, "a small training");
+    TDM_TRY(tdmi_network_build(known, &preprocess, classes, &it->graph, err), err,
+            "a small training");
+    TDM_TRY(tdmi_plan_new(it->graph, it->backend, shard, true, &it->plan, err), err,
+            "a small training");
+    TDM_TRY(reserve(it, err), err, "a small training");
+    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, &it->step, err), err,
+            "a small training");
+    TDM_TRY(tdmi_update_open(it->graph, it->backend, it->device, optimizer, it->pool, it->params,
+                             it->states, it->slots, &it->update, err),
+            err, "a small training");
+    tdmi_graph_init_values(it->graph, seed, it->host_params, it->host_states);
+    paint(it);
+    return upload(it, err);
+}
+
+static void close_fixture(struct fixture *it)
+{
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_plan_free(it->plan);
+    tdmi_graph_free(it->graph);
+    tdmi_pool_free(it->pool);
+    if (it->params)
+        it->backend->memory.free(it->device, it->params);
+    if (it->states)
+        it->backend->memory.free(it->device, it->states);
+    if (it->slots[0])
+        it->backend->memory.free(it->device, it->slots[0]);
+    if (it->stream)
+        it->backend->stream.close(it->stream);
+    tdmi_arena_release(&it->arena);
+}
+
+/* Forward and backward of the batch; the sums come to the host. */
+static tdm_status run_step(struct fixture *it, tdm_error *err)
+{
+    struct tdmi_batch pictures = {
+        .n = batch, .pixels = it->pixels, .labels = it->labels, .items = it->items};
+    struct tdmi_values values = {it->params, it->states};
+    tdmi_step_begin(it->step, values, &pictures);
+    TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a small training");
+    TDM_TRY(it->backend->memory.download(it->stream, it->host_sums, tdmi_step_sums(it->step),
+                                         sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph),
+                                         err),
+            err, "fetching sums");
+    return it->backend->stream.wait(it->stream, err);
+}
+
+static float tail_of(const struct fixture *it, int what)
+{
+    return it->host_sums[tdmi_graph_tail_at(it->graph) + what];
+}
+
+/* ---- gradient --------------------------------------------------------------------------- */
+
+static float direction(uint64_t i)
+{
+    tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_TEST, 2, i);
+    return tdmi_rng_below(&rng, 2) ? 1.0f : -1.0f;
+}
+
+static tdm_status loss_beside(struct fixture *it, const float *centre, float step, double *loss,
+                              tdm_error *err)
+{
+    for (int64_t i = 0; i < it->graph->param_values; i++)
+        it->host_params[i] = centre[i] + step * direction((uint64_t)i);
+    TDM_TRY(upload(it, err), err, "moving the weights");
+    TDM_TRY(run_step(it, err), err, "moving the weights");
+    *loss = (double)tail_of(it, TDMI_TAIL_LOSS);
+    return TDM_OK;
+}
+
+static tdm_status network_gradient(struct fixture *it, struct tdmi_check *check, tdm_error *err)
+{
+    const float step = 1.0f / 65536;
+    double slope = 0.0, size = 0.0, above, below;
+    float *centre = tdmi_arena_alloc(&it->arena, (size_t)it->graph->param_values, sizeof(float));
+    if (!centre)
+        return TDM_FAIL(err, TDM_E_MEMORY, "a small training: out of memory");
+    memcpy(centre, it->host_params, sizeof(float) * (size_t)it->graph->param_values);
+    TDM_TRY(run_step(it, err), err, "a small training");
+    for (int t = 0; t < it->graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &it->graph->params[t];
+        for (int64_t i = tensor->offset; i < tensor->offset + tensor->n; i++) {
+            slope += (double)it->host_sums[i] * (double)direction((uint64_t)i);
+            size += (double)it->host_sums[i] * (double)it->host_sums[i];
+        }
+    }
+    TDM_TRY(loss_beside(it, centre, step, &above, err), err, "a small training");
+    TDM_TRY(loss_beside(it, centre, -step, &below, err), err, "a small training");
+    double difference = (above - below) / (2.0 * (double)step);
+    double limit = 0.02 * (fabs(slope) + 0.1 * sqrt(size));
+    check->has_passed = fabs(difference - slope) <= limit && size > 0.0;
+    if (!check->has_passed)
+        snprintf(check->detail, sizeof check->detail,
+                 "slope along a random direction is %.6g, central difference %.6g (within %.2g)",
+                 slope, difference, limit);
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_device *device,
+                                       const char *network, int size, struct tdmi_check *check,
+                                       tdm_error *err)
+{
+    struct fixture it = {.backend = backend, .device = device};
+    *check = (struct tdmi_check){.has_passed = true};
+    tdmi_arena_init(&it.arena, 0);
+    tdm_status status = open_fixture(&it, network, size, 1, err);
+    if (status == TDM_OK)
+        status = network_gradient(&it, check, err);
+    close_fixture(&it);
+    return TDM_WRAP(err, status, "gradient of %s", network);
+}
+
+/* ---- a short training ------------------------------------------------------------------- */
+
+static tdm_status train(struct fixture *it, float *losses, tdm_error *err)
+{
+    for (int s = 0; s < steps; s++) {
+        TDM_TRY(run_step(it, err), err, "step %d", s + 1);
+        losses[s] = tail_of(it, TDMI_TAIL_LOSS) / tail_of(it, TDMI_TAIL_SAMPLES);
+        TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step),
+                                tail_of(it, TDMI_TAIL_SAMPLES),
+                                (struct tdmi_update_rates){0.02f, 0.9f, 1e-4f}, err),
+                err, "step %d", s + 1);
+    }
+    TDM_TRY(it->backend->memory.download(it->stream, it->host_params, it->params,
+                                         sizeof(float) * (size_t)it->graph->param_values, err),
+            err, "fetching weights");
+    TDM_TRY(it->backend->memory.download(it->stream, it->host_states, it->states,
+                                         sizeof(float) * (size_t)it->graph->state_values, err),
+            err, "fetching running statistics");
+    return it->backend->stream.wait(it->stream, err);
+}
+
+static bool equal_bits(const float *a, const float *b, int64_t n)
+{
+    return memcmp(a, b, sizeof(float) * (size_t)n) == 0;
+}
+
+tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *device,
+                               const char *network, int size, struct tdmi_check *check,
+                               tdm_error *err)
+{
+    struct fixture one = {.backend = backend, .device = device};
+    struct fixture three = {.backend = backend, .device = device};
+    float losses[steps], again[steps];
+    *check = (struct tdmi_check){.has_passed = true};
+    tdmi_arena_init(&one.arena, 0);
+    tdmi_arena_init(&three.arena, 0);
+    tdm_status status = open_fixture(&one, network, size, 1, err);
+    if (status == TDM_OK)
+        status = open_fixture(&three, network, size, 3, err);
+    if (status == TDM_OK)
+        status = train(&one, losses, err);
+    if (status == TDM_OK)
+        status = train(&three, again, err);
+    if (status == TDM_OK) {
+        bool is_equal = equal_bits(losses, again, steps) &&
+                        equal_bits(one.host_params, three.host_params, one.graph->param_values) &&
+                        equal_bits(one.host_states, three.host_states, one.graph->state_values);
+        bool has_learnt = losses[steps - 1] < 0.2f * losses[0];
+        check->has_passed = is_equal && has_learnt;
+        if (!check->has_passed)
+            snprintf(check->detail, sizeof check->detail,
+                     "one and three threads give %s bits; the loss went from %.6g to %.6g (a fifth "
+                     "is wanted)",
+                     is_equal ? "equal" : "different", (double)losses[0],
+                     (double)losses[steps - 1]);
+    }
+    close_fixture(&three);
+    close_fixture(&one);
+    return TDM_WRAP(err, status, "a short training of %s", network);
+}

@@ -1,0 +1,196 @@
+/* Checks of single ops. */
+#include "train/selftest/checks.h"
+#include "train/selftest/op_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool fail(struct tdmi_check *check, const char *tensor, int64_t at, double got,
+                 double wanted, double limit)
+{
+    check->has_passed = false;
+    snprintf(check->detail, sizeof check->detail, "%s[%lld] is %.9g, wanted %.9g (within %.2g)",
+             tensor, (long long)at, got, wanted, limit);
+    return false;
+}
+
+static bool compare(const struct tdmi_op_values *got, const struct tdmi_op_values *wanted,
+                    struct tdmi_check *check)
+{
+    for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
+        double largest = 0.0;
+        for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++)
+            largest = fmax(largest, fabs((double)wanted->of[t][i]));
+        double limit = TDMI_TOLERANCE_F32 * (largest > 0.0 ? largest : 1.0);
+        for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++) {
+            double a = (double)got->of[t][i], b = (double)wanted->of[t][i];
+            if (!(fabs(a - b) <= limit))
+                return fail(check, tdmi_op_tensor_name((enum tdmi_op_tensor)t), i, a, b, limit);
+        }
+    }
+    return true;
+}
+
+static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *device,
+                           const struct tdmi_case *it, bool is_training, tdmi_arena *arena,
+                           struct tdmi_check *check, tdm_error *err)
+{
+    struct tdmi_op_values got, wanted;
+    tdmi_device *host;
+    TDM_TRY(tdmi_op_values_make(it, is_training, arena, &got, err), err, "check 'match'");
+    TDM_TRY(tdmi_op_values_make(it, is_training, arena, &wanted, err), err, "check 'match'");
+    TDM_TRY(tdmi_op_run(backend, device, it, is_training, &got, err), err, "check 'match'");
+    TDM_TRY(tdmi_backend_ref.device.open(0, &host, err), err, "check 'match'");
+    tdm_status status = tdmi_op_run(&tdmi_backend_ref, host, it, is_training, &wanted, err);
+    tdmi_backend_ref.device.close(host);
+    if (status != TDM_OK || !compare(&got, &wanted, check))
+        return status;
+    for (int i = 0; it->kind == TDMI_OP_SOFTMAX && i < it->n; i++)
+        if (got.predicted[i] != wanted.predicted[i])
+            fail(check, "guess", i, got.predicted[i], wanted.predicted[i], 0.0);
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    *check = (struct tdmi_check){.has_passed = true};
+    for (int training = 0; training < 2 && status == TDM_OK && check->has_passed; training++) {
+        tdmi_arena arena;
+        tdmi_arena_init(&arena, 0);
+        status = match_in(backend, device, it, training, &arena, check, err);
+        tdmi_arena_release(&arena);
+    }
+    return status;
+}
+
+/* ---- gradients -------------------------------------------------------------------------- */
+
+/* The number whose gradient backward returns: the loss of softmax, else y weighted with dy. */
+static double objective(const struct tdmi_case *it, const struct tdmi_op_values *values)
+{
+    double sum = 0.0;
+    if (it->kind == TDMI_OP_SOFTMAX) {
+        for (int i = 0; i < it->n; i++)
+            sum += (double)values->of[TDMI_T_LOSS][i];
+    } else {
+        for (int64_t i = 0; i < values->n_dy; i++)
+            sum += (double)values->of[TDMI_T_Y][i] * (double)values->dy[i];
+    }
+    return sum;
+}
+
+/* A step small enough for curvature, large enough for f32: the values are about 0.1 to 1. */
+static float step_of(enum tdmi_op_kind kind)
+{
+    return kind == TDMI_OP_BATCH_NORM ? 1.0f / 256 : 1.0f / 64;
+}
+
+static tdm_status numeric(const struct tdmi_backend *backend, tdmi_device *device,
+                          const struct tdmi_case *it, struct tdmi_op_values *values, float *value,
+                          double *slope, tdm_error *err)
+{
+    float kept = *value, step = step_of(it->kind);
+    *value = kept + step;
+    tdm_status status = tdmi_op_run(backend, device, it, true, values, err);
+    double above = objective(it, values);
+    *value = kept - step;
+    if (status == TDM_OK)
+        status = tdmi_op_run(backend, device, it, true, values, err);
+    double below = objective(it, values);
+    *value = kept;
+    *slope = (above - below) / (2.0 * (double)step);
+    return status;
+}
+
+/* At most this many values of a tensor are moved, spread evenly. */
+enum { most_probes = 40 };
+
+static tdm_status check_tensor(const struct tdmi_backend *backend, tdmi_device *device,
+                               const struct tdmi_case *it, struct tdmi_op_values *values,
+                               enum tdmi_op_tensor of, const float *gradient,
+                               struct tdmi_check *check, tdm_error *err)
+{
+    int64_t n = values->n[of], stride = n > most_probes ? n / most_probes : 1;
+    double largest = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs((double)gradient[i]));
+    double limit = TDMI_TOLERANCE_GRADIENT * (largest > 0.1 ? largest : 0.1);
+    for (int64_t i = 0; i < n && check->has_passed; i += stride) {
+        double slope;
+        TDM_TRY(numeric(backend, device, it, values, &values->of[of][i], &slope, err), err,
+                "check 'gradient'");
+        if (!(fabs(slope - (double)gradient[i]) <= limit))
+            fail(check, tdmi_op_tensor_name(of), i, (double)gradient[i], slope, limit);
+    }
+    return TDM_OK;
+}
+
+static tdm_status gradient_in(const struct tdmi_backend *backend, tdmi_device *device,
+                              const struct tdmi_case *it, tdmi_arena *arena,
+                              struct tdmi_check *check, tdm_error *err)
+{
+    static const struct {
+        enum tdmi_op_tensor of, gradient;
+    } pairs[] = {
+        {TDMI_T_X, TDMI_T_DX}, {TDMI_T_PARAM0, TDMI_T_DPARAM0}, {TDMI_T_PARAM1, TDMI_T_DPARAM1}};
+    struct tdmi_op_values values, analytic;
+    TDM_TRY(tdmi_op_values_make(it, true, arena, &values, err), err, "check 'gradient'");
+    TDM_TRY(tdmi_op_values_make(it, true, arena, &analytic, err), err, "check 'gradient'");
+    TDM_TRY(tdmi_op_run(backend, device, it, true, &analytic, err), err, "check 'gradient'");
+    for (int p = 0; p < 3 && check->has_passed; p++)
+        if (analytic.of[pairs[p].gradient])
+            TDM_TRY(check_tensor(backend, device, it, &values, pairs[p].of,
+                                 analytic.of[pairs[p].gradient], check, err),
+                    err, "check 'gradient'");
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_gradient(const struct tdmi_backend *backend, tdmi_device *device,
+                               const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
+{
+    tdmi_arena arena;
+    *check = (struct tdmi_check){.has_passed = true};
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = gradient_in(backend, device, it, &arena, check, err);
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+/* ---- determinism ------------------------------------------------------------------------ */
+
+static tdm_status determinism_in(const struct tdmi_backend *backend, tdmi_device *device,
+                                 const struct tdmi_case *it, tdmi_arena *arena,
+                                 struct tdmi_check *check, tdm_error *err)
+{
+    struct tdmi_op_values first, second;
+    TDM_TRY(tdmi_op_values_make(it, true, arena, &first, err), err, "check 'determinism'");
+    TDM_TRY(tdmi_op_values_make(it, true, arena, &second, err), err, "check 'determinism'");
+    TDM_TRY(tdmi_op_run(backend, device, it, true, &first, err), err, "check 'determinism'");
+    TDM_TRY(tdmi_op_run(backend, device, it, true, &second, err), err, "check 'determinism'");
+    for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
+        if (!first.of[t])
+            continue;
+        for (int64_t i = 0; i < first.n[t]; i++)
+            if (memcmp(&first.of[t][i], &second.of[t][i], sizeof(float)) != 0) {
+                fail(check, tdmi_op_tensor_name((enum tdmi_op_tensor)t), i, (double)second.of[t][i],
+                     (double)first.of[t][i], 0.0);
+                return TDM_OK;
+            }
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_determinism(const struct tdmi_backend *backend, tdmi_device *device,
+                                  const struct tdmi_case *it, struct tdmi_check *check,
+                                  tdm_error *err)
+{
+    tdmi_arena arena;
+    *check = (struct tdmi_check){.has_passed = true};
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = determinism_in(backend, device, it, &arena, check, err);
+    tdmi_arena_release(&arena);
+    return status;
+}

@@ -1,0 +1,91 @@
+/*
+ * The self-test: all checks on one device, told one by one.
+ */
+#include "tandem/selftest.h"
+#include "train/selftest/checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Networks small enough to be checked in a second, at the size they are checked at. */
+static const struct {
+    const char *network;
+    int size;
+} networks[] = {{"lenet5", 28}, {"convnet7", 16}};
+
+enum { n_networks = sizeof networks / sizeof networks[0] };
+
+struct teller {
+    tdm_selftest_sink sink;
+    struct tdm_selftest_result *result;
+};
+
+static void tell(struct teller *teller, const char *group, const char *name,
+                 const struct tdmi_check *check)
+{
+    teller->result->passed += check->has_passed;
+    teller->result->failed += !check->has_passed;
+    if (teller->sink.result)
+        teller->sink.result(teller->sink.self, group, name, check->has_passed,
+                            check->has_passed ? NULL : check->detail);
+}
+
+static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *device,
+                           const struct tdmi_case *it, struct teller *teller, tdm_error *err)
+{
+    struct tdmi_check check;
+    char name[120];
+    snprintf(name, sizeof name, "%s: %s", tdmi_op_name(it->kind), it->name);
+    if (!backend->kernels[it->kind]) {
+        check = (struct tdmi_check){.has_passed = false};
+        snprintf(check.detail, sizeof check.detail, "the backend %s lacks this op", backend->name);
+        tell(teller, "op", name, &check);
+        return TDM_OK;
+    }
+    if (backend != &tdmi_backend_ref) { /* the law cannot be checked against itself */
+        TDM_TRY(tdmi_check_match(backend, device, it, &check, err), err, "op case '%s'", name);
+        tell(teller, "match", name, &check);
+    }
+    if (it->kind != TDMI_OP_INPUT) {
+        TDM_TRY(tdmi_check_gradient(backend, device, it, &check, err), err, "op case '%s'", name);
+        tell(teller, "gradient", name, &check);
+    }
+    TDM_TRY(tdmi_check_determinism(backend, device, it, &check, err), err, "op case '%s'", name);
+    tell(teller, "determinism", name, &check);
+    return TDM_OK;
+}
+
+static tdm_status check_all(const struct tdmi_backend *backend, tdmi_device *device,
+                            struct teller *teller, tdm_error *err)
+{
+    const struct tdmi_case *it;
+    for (int i = 0; (it = tdmi_case_at(i)) != NULL; i++)
+        TDM_TRY(check_op(backend, device, it, teller, err), err, "self-test");
+    for (int i = 0; i < n_networks; i++) {
+        struct tdmi_check check;
+        TDM_TRY(tdmi_check_network_gradient(backend, device, networks[i].network, networks[i].size,
+                                            &check, err),
+                err, "self-test");
+        tell(teller, "network gradient", networks[i].network, &check);
+        TDM_TRY(tdmi_check_training(backend, device, networks[i].network, networks[i].size, &check,
+                                    err),
+                err, "self-test");
+        tell(teller, "training on one and three threads", networks[i].network, &check);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_selftest(const char *device, tdm_selftest_sink sink,
+                        struct tdm_selftest_result *result, tdm_error *err)
+{
+    const struct tdmi_backend *backend;
+    tdmi_device *opened;
+    int card;
+    *result = (struct tdm_selftest_result){0};
+    struct teller teller = {sink, result};
+    TDM_TRY(tdmi_backend_find(device, &backend, &card, err), err, "self-test of %s", device);
+    TDM_TRY(backend->device.open(card, &opened, err), err, "self-test of %s", device);
+    tdm_status status = check_all(backend, opened, &teller, err);
+    backend->device.close(opened);
+    return status;
+}
