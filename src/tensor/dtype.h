@@ -16,6 +16,8 @@ enum tdmi_dtype {
 size_t tdmi_dtype_bytes(enum tdmi_dtype dtype);
 /* "F32", as safetensors files write it; "?" for a value that is no type. Static storage. */
 const char *tdmi_dtype_name(enum tdmi_dtype dtype);
+/* All names, one space between them. Static storage. */
+const char *tdmi_dtype_names(void);
 /* False, and *dtype untouched, when no type has that name. */
 bool tdmi_dtype_of_name(const char *name, enum tdmi_dtype *dtype);
 
