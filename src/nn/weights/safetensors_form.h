@@ -1,0 +1,27 @@
+/* What the reader and the writer of .safetensors files both know of the form. */
+#ifndef TANDEM_NN_WEIGHTS_SAFETENSORS_FORM_H
+#define TANDEM_NN_WEIGHTS_SAFETENSORS_FORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TDMI_SAFETENSORS_CHECKSUM_KEY "tandem.checksum"
+
+enum {
+    TDMI_SAFETENSORS_PREFIX = 8,     /* bytes of the header's length */
+    TDMI_SAFETENSORS_ALIGNMENT = 64, /* of the first tensor in a file of ours, of all in memory */
+    TDMI_SAFETENSORS_DIGITS = 16     /* of the checksum */
+};
+/* The limit every known reader has. */
+#define TDMI_SAFETENSORS_HEADER_MAX 100000000u
+
+/* *n times factor; false, and *n unchanged, when it does not fit. */
+bool tdmi_safetensors_multiply(uint64_t *n, uint64_t factor);
+
+/* Where the digits of the checksum stand in the text of a header: the first member of that name,
+ * which in a file of ours is the first of all. NULL when they are not to be found. */
+char *tdmi_safetensors_digits(char *header, size_t length_bytes);
+void tdmi_safetensors_put_digits(char *digits, uint64_t checksum);
+
+#endif
