@@ -22,6 +22,10 @@ struct tdmi_track_sink {
     void (*close)(void *self);
 };
 
+#define X(table) extern const struct tdmi_track_sink table;
+#include "track/sinks.def"
+#undef X
+
 typedef struct tdmi_track tdmi_track;
 
 /* Only lack of memory fails. sink is the caller's; it hears every event, before the run's sinks. */

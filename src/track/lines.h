@@ -1,0 +1,31 @@
+/*
+ * A file of JSON lines with one writer. Lines are written at an offset kept here, not appended:
+ * network file systems do not append atomically, and a line that did not fit can be taken back.
+ */
+#ifndef TANDEM_TRACK_LINES_H
+#define TANDEM_TRACK_LINES_H
+
+#include "base/text.h"
+#include "tandem/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tdmi_lines {
+    const char *path; /* lent */
+    int file;         /* -1 until something is written */
+    uint64_t end_bytes;
+    tdmi_text line;
+} tdmi_lines;
+
+/* Touches no file. */
+void tdmi_lines_init(tdmi_lines *lines, const char *path);
+void tdmi_lines_release(tdmi_lines *lines);
+
+/* Opens (makes) the file first where needed, and takes a torn last line off it. */
+tdm_status tdmi_lines_add(tdmi_lines *lines, const char *json, size_t length_bytes,
+                          tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err) TDM_MUST_USE;
+/* Keep lines whose "step" is at most step or that have none; what is no JSON object goes. */
+tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err) TDM_MUST_USE;
+
+#endif

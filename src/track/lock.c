@@ -1,0 +1,237 @@
+/*
+ * The kernel's lock decides, the text only tells people who has it. Open-file-description locks are
+ * used where there are any: unlike the older ones they also keep out a second opener in this
+ * process, and reading the file elsewhere does not drop them.
+ *
+ * Without locks in the file system, PATH.held is made exclusively (which NFS and Lustre do
+ * atomically), says who made it and is removed in the end. The pid and its start time tell a dead
+ * owner on this host from a living process that got its number.
+ */
+#include "track/lock.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "tandem/json.h"
+#include "tandem/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/banned.h"
+
+#ifdef F_OFD_SETLK
+#define SET_LOCK F_OFD_SETLK
+#else
+#define SET_LOCK F_SETLK
+#endif
+
+enum { TEXT_BYTES = 1024, HOST_BYTES = 256 };
+
+struct tdmi_lock {
+    tdmi_arena arena;
+    const char *path;
+    int file;
+    bool is_held, is_by_text;
+};
+
+struct owner {
+    char host[HOST_BYTES];
+    int64_t pid;
+    char born[32]; /* start of the process in clock ticks; "" where unknown */
+    char since[32];
+};
+
+/* ---- owners ----------------------------------------------------------------------------- */
+
+static void this_host(char host[HOST_BYTES])
+{
+    if (gethostname(host, HOST_BYTES - 1) != 0)
+        snprintf(host, HOST_BYTES, "localhost");
+    host[HOST_BYTES - 1] = '\0';
+}
+
+/* Field 22 of /proc/PID/stat; the name in field 2 may hold anything, but its ')' is the last. */
+static void birth_of(int64_t pid, char born[32])
+{
+    char path[64], text[1024];
+    born[0] = '\0';
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    ssize_t n = read(file, text, sizeof text - 1);
+    (void)close(file);
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (at != NULL)
+        snprintf(born, 32, "%.*s", (int)strcspn(at + 1, " "), at + 1);
+}
+
+static bool write_owner(int file)
+{
+    char host[HOST_BYTES], born[32], now[21];
+    const char *text = NULL;
+    size_t n_bytes = 0;
+    this_host(host);
+    birth_of(getpid(), born);
+    tdmi_clock_utc(now);
+    tdm_json_writer *json = tdm_json_writer_new(0);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "host", host);
+    tdm_json_integer(json, "pid", getpid());
+    tdm_json_string(json, "born", born);
+    tdm_json_string(json, "since", now);
+    tdm_json_object_end(json);
+    bool is_written = tdm_json_finish(json, &text, &n_bytes, NULL) == TDM_OK &&
+                      ftruncate(file, 0) == 0 &&
+                      pwrite(file, text, n_bytes, 0) == (ssize_t)n_bytes && fsync(file) == 0;
+    tdm_json_writer_free(json);
+    return is_written;
+}
+
+static bool read_owner(int file, struct owner *owner)
+{
+    char text[TEXT_BYTES];
+    tdm_json_document *document = NULL;
+    ssize_t n = pread(file, text, sizeof text, 0);
+    *owner = (struct owner){0};
+    if (n <= 0 || tdm_json_read(text, (size_t)n, "lock", &document, NULL) != TDM_OK)
+        return false;
+    const tdm_json_value *root = tdm_json_root(document);
+    snprintf(owner->host, sizeof owner->host, "%s",
+             tdm_json_as_string(tdm_json_member(root, "host"), ""));
+    snprintf(owner->born, sizeof owner->born, "%s",
+             tdm_json_as_string(tdm_json_member(root, "born"), ""));
+    snprintf(owner->since, sizeof owner->since, "%s",
+             tdm_json_as_string(tdm_json_member(root, "since"), ""));
+    owner->pid = tdm_json_as_integer(tdm_json_member(root, "pid"), 0);
+    tdm_json_document_free(document);
+    return owner->pid > 0;
+}
+
+static bool is_dead(const struct owner *owner)
+{
+    char host[HOST_BYTES], born[32];
+    this_host(host);
+    if (strcmp(host, owner->host) != 0)
+        return false; /* cannot be known from here */
+    birth_of(owner->pid, born);
+    return access("/proc/self/stat", R_OK) == 0 && strcmp(born, owner->born) != 0;
+}
+
+static tdm_status held(const char *path, int file, const char *advice, tdm_error *err)
+{
+    struct owner owner;
+    if (!read_owner(file, &owner))
+        return TDM_FAIL(err, TDM_E_USAGE, "%s is held by another process; %s", path, advice);
+    return TDM_FAIL(err, TDM_E_USAGE, "%s is held by process %lld on host %s since %s; %s", path,
+                    (long long)owner.pid, owner.host, owner.since, advice);
+}
+
+/* ---- taking and giving ------------------------------------------------------------------ */
+
+static tdm_status new_lock(const char *path, const char *ending, tdmi_lock **lock, tdm_error *err)
+{
+    *lock = tdmi_alloc(1, sizeof **lock);
+    if (*lock != NULL) {
+        (*lock)->file = -1;
+        tdmi_arena_init(&(*lock)->arena, 1024);
+        (*lock)->path = tdmi_arena_printf(&(*lock)->arena, "%s%s", path, ending);
+    }
+    if (*lock != NULL && (*lock)->path != NULL)
+        return TDM_OK;
+    tdmi_lock_give(*lock);
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to lock %s", path);
+}
+
+tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err)
+{
+    struct owner owner;
+    tdmi_lock *made = NULL;
+    tdm_status status = new_lock(path, ".held", &made, err);
+    if (status != TDM_OK)
+        return status;
+    for (int attempt = 0; made->file < 0 && attempt < 3; attempt++) {
+        made->file = open(made->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (made->file >= 0)
+            break;
+        if (errno != EEXIST) {
+            status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", made->path,
+                              strerror(errno));
+            goto out;
+        }
+        int other = open(made->path, O_RDONLY | O_CLOEXEC);
+        bool is_free = other < 0 || (read_owner(other, &owner) && is_dead(&owner));
+        if (!is_free)
+            status = held(made->path, other,
+                          "wait for it, or remove that file if the process is gone", err);
+        if (other >= 0)
+            (void)close(other);
+        if (status != TDM_OK)
+            goto out;
+        (void)unlink(made->path);
+    }
+    if (made->file < 0 || !write_owner(made->file)) {
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the lock file %s: %s", made->path,
+                          strerror(errno));
+        goto out;
+    }
+    made->is_held = made->is_by_text = true;
+    *lock = made;
+    made = NULL;
+out:
+    if (made != NULL && made->file >= 0)
+        (void)unlink(made->path);
+    tdmi_lock_give(made);
+    return status;
+}
+
+tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err)
+{
+    tdmi_lock *made = NULL;
+    tdm_status status = new_lock(path, "", &made, err);
+    if (status != TDM_OK)
+        return status;
+    made->file = open(made->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (made->file < 0) {
+        status =
+            TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", path, strerror(errno));
+        goto out;
+    }
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(made->file, SET_LOCK, &whole) == 0) {
+        /* The text is for people: without room for it the lock holds just the same. */
+        (void)write_owner(made->file);
+        made->is_held = true;
+        *lock = made;
+        return TDM_OK;
+    }
+    if (errno == EAGAIN || errno == EACCES) {
+        status = held(path, made->file, "wait for it or stop it", err);
+        goto out;
+    }
+    tdm_log(TDM_LOG_WARNING, "%s: this file system has no locks (%s); %s.held stands in for one",
+            path, strerror(errno), path);
+    status = tdmi_lock_take_by_text(path, lock, err);
+out:
+    tdmi_lock_give(made);
+    return status;
+}
+
+void tdmi_lock_give(tdmi_lock *lock)
+{
+    if (lock == NULL)
+        return;
+    if (lock->is_by_text)
+        (void)unlink(lock->path);
+    else if (lock->is_held)
+        (void)!ftruncate(lock->file, 0); /* only the text: closing gives the lock back */
+    if (lock->file >= 0)
+        (void)close(lock->file);
+    tdmi_arena_release(&lock->arena);
+    tdmi_free(lock);
+}

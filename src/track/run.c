@@ -1,0 +1,386 @@
+/*
+ * The run folder. run.json is held as a list of sections, each what was recorded before or what was
+ * set since, and rewritten whole at every save; a reader sees the old record or the new one.
+ *
+ * A folder is looked at before anything is put into it: a wrong -o leaves no lock file in
+ * somebody's documents. It is looked at again under the lock, because another process may just have
+ * begun.
+ */
+#include "track/run.h"
+#include "track/lines.h"
+#include "track/lock.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include <string.h>
+#include <unistd.h>
+#include "base/banned.h"
+
+enum { SECTIONS = 32 };
+static const size_t record_limit_bytes = (size_t)256 << 20;
+
+struct section {
+    const char *name;
+    const tdm_json_value *recorded;
+    tdm_json_document *set; /* takes the place of recorded */
+};
+
+struct tdmi_run {
+    tdmi_arena arena;
+    const char *path, *record_path;
+    tdmi_lock *lock;
+    tdm_json_document *found;
+    enum tdmi_run_status found_status;
+    struct section sections[SECTIONS];
+    int n_sections;
+    const char *started;
+    int64_t sittings;
+    bool is_counted; /* this sitting, in sittings */
+    tdmi_lines metrics;
+};
+
+static const char *const status_names[] = {
+    [TDMI_RUN_NONE] = "none",         [TDMI_RUN_RUNNING] = "running",
+    [TDMI_RUN_FINISHED] = "finished", [TDMI_RUN_STOPPED] = "stopped",
+    [TDMI_RUN_FAILED] = "failed",
+};
+enum { STATUSES = sizeof status_names / sizeof *status_names };
+
+static const char *const own_members[] = {"format_version", "tandem", "status",
+                                          "started",        "ended",  "sittings"};
+
+const char *tdmi_run_status_name(enum tdmi_run_status status)
+{
+    return (unsigned)status < STATUSES ? status_names[status] : "?";
+}
+
+static bool is_own_member(const char *name)
+{
+    for (size_t i = 0; i < sizeof own_members / sizeof *own_members; i++)
+        if (strcmp(own_members[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- reading a record ------------------------------------------------------------------- */
+
+static tdm_status check_record(const char *path, const tdm_json_value *root,
+                               enum tdmi_run_status *status, tdm_error *err)
+{
+    int64_t version = tdm_json_as_integer(tdm_json_member(root, "format_version"), 0);
+    if (version < 1)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is no run record: it has no format_version", path);
+    if (version > TDMI_RUN_FORMAT_VERSION)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s has format_version %lld, this tandem %s reads up to %d: use a newer "
+                        "tandem",
+                        path, (long long)version, tdm_version(), TDMI_RUN_FORMAT_VERSION);
+    const char *name = tdm_json_as_string(tdm_json_member(root, "status"), "(none)");
+    for (int i = TDMI_RUN_RUNNING; i < STATUSES; i++)
+        if (strcmp(name, status_names[i]) == 0) {
+            *status = (enum tdmi_run_status)i;
+            return TDM_OK;
+        }
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "%s has status '%.40s'; running, finished, stopped or failed is known", path,
+                    name);
+}
+
+static tdm_status read_record(const char *path, enum tdmi_run_status *status,
+                              tdm_json_document **document, tdm_error *err)
+{
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    tdm_json_document *made = NULL;
+    tdm_status result = TDM_OK;
+    *status = TDMI_RUN_NONE;
+    *document = NULL;
+    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+        return TDM_OK;
+    result = tdmi_file_read(path, record_limit_bytes, &bytes, &n_bytes, err);
+    if (result == TDM_OK)
+        result = tdm_json_read(bytes, n_bytes, path, &made, err);
+    if (result == TDM_OK)
+        result = check_record(path, tdm_json_root(made), status, err);
+    if (result == TDM_OK)
+        *document = made;
+    else
+        tdm_json_document_free(made);
+    tdmi_free(bytes);
+    return result;
+}
+
+tdm_status tdmi_run_read(const char *path, enum tdmi_run_status *status,
+                         tdm_json_document **document, tdm_error *err)
+{
+    tdmi_arena arena;
+    enum tdmi_run_status found = TDMI_RUN_NONE;
+    tdm_json_document *made = NULL;
+    tdm_status result = TDM_OK;
+    tdmi_arena_init(&arena, 1024);
+    const char *record = tdmi_path_join(&arena, path, "run.json");
+    if (record == NULL)
+        result = TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s/run.json", path);
+    else
+        result = read_record(record, &found, &made, err);
+    if (status != NULL)
+        *status = found;
+    if (document != NULL)
+        *document = made;
+    else
+        tdm_json_document_free(made);
+    tdmi_arena_release(&arena);
+    return result;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static bool is_temporary(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && name[0] == '.' && strcmp(name + n - 4, ".tmp") == 0;
+}
+
+/* May the folder be used in this mode? Names that start with a dot, and our lock, are nobody's
+ * work. Under the lock, what killed writers left behind is removed. */
+static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool is_locked,
+                               tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n_entries = 0;
+    const char *other = NULL;
+    bool has_record = false;
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = tdmi_folder_list(path, &arena, &entries, &n_entries, err);
+    for (size_t i = 0; status == TDM_OK && i < n_entries; i++) {
+        const char *name = entries[i].name;
+        if (strcmp(name, "run.json") == 0)
+            has_record = true;
+        else if (is_locked && is_temporary(name)) {
+            const char *leftover = tdmi_path_join(&arena, path, name);
+            if (leftover != NULL)
+                (void)unlink(leftover);
+        } else if (other == NULL && name[0] != '.' && strcmp(name, "lock") != 0 &&
+                   strcmp(name, "lock.held") != 0)
+            other = name;
+    }
+    if (status == TDM_OK && has_record && mode == TDMI_RUN_NEW)
+        status =
+            TDM_FAIL(err, TDM_E_USAGE,
+                     "%s holds a run already: --resume goes on with it, or give another -o", path);
+    else if (status == TDM_OK && !has_record && other != NULL)
+        status = TDM_FAIL(err, TDM_E_USAGE,
+                          "%s is no run folder but holds other files ('%s'): give another -o, or "
+                          "empty it",
+                          path, other);
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+static tdm_status adopt_record(tdmi_run *run, tdm_error *err)
+{
+    tdm_status status = read_record(run->record_path, &run->found_status, &run->found, err);
+    const tdm_json_value *root = tdm_json_root(run->found);
+    if (status != TDM_OK || run->found == NULL)
+        return status;
+    run->started = tdm_json_as_string(tdm_json_member(root, "started"), NULL);
+    run->sittings = tdm_json_as_integer(tdm_json_member(root, "sittings"), 0);
+    for (size_t i = 0; i < tdm_json_count(root); i++) {
+        const char *name = tdm_json_key_at(root, i);
+        if (is_own_member(name))
+            continue;
+        if (run->n_sections == SECTIONS)
+            return TDM_FAIL(err, TDM_E_INPUT, "%s has more than %d sections", run->record_path,
+                            SECTIONS);
+        run->sections[run->n_sections++] =
+            (struct section){.name = name, .recorded = tdm_json_at(root, i)};
+    }
+    return TDM_OK;
+}
+
+static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode mode, tdm_error *err)
+{
+    run->path = tdmi_arena_copy(&run->arena, path);
+    run->record_path = tdmi_path_join(&run->arena, path, "run.json");
+    const char *lock = tdmi_path_join(&run->arena, path, "lock");
+    const char *metrics = tdmi_path_join(&run->arena, path, "metrics.jsonl");
+    if (run->path == NULL || run->record_path == NULL || lock == NULL || metrics == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
+    tdmi_lines_init(&run->metrics, metrics);
+    enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    if (kind != TDMI_FILE_MISSING && kind != TDMI_FILE_FOLDER)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s is a file; a run needs a folder: give another -o",
+                        path);
+    tdm_status status = kind == TDMI_FILE_FOLDER ? check_folder(path, mode, false, err)
+                                                 : tdmi_folder_make(path, err);
+    if (status == TDM_OK)
+        status = tdmi_lock_take(lock, &run->lock, err);
+    if (status == TDM_OK)
+        status = check_folder(path, mode, true, err);
+    if (status == TDM_OK)
+        status = adopt_record(run, err);
+    return status;
+}
+
+tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run, tdm_error *err)
+{
+    tdmi_run *made = tdmi_alloc(1, sizeof *made);
+    if (made == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
+    tdmi_arena_init(&made->arena, 0);
+    tdm_status status = fill_run(made, path, mode, err);
+    if (status == TDM_OK)
+        *run = made;
+    else
+        tdmi_run_close(made);
+    return status;
+}
+
+void tdmi_run_close(tdmi_run *run)
+{
+    if (run == NULL)
+        return;
+    tdmi_lines_release(&run->metrics);
+    for (int i = 0; i < run->n_sections; i++)
+        tdm_json_document_free(run->sections[i].set);
+    tdm_json_document_free(run->found);
+    tdmi_lock_give(run->lock);
+    tdmi_arena_release(&run->arena);
+    tdmi_free(run);
+}
+
+const char *tdmi_run_path(const tdmi_run *run)
+{
+    return run->path;
+}
+
+enum tdmi_run_status tdmi_run_found(const tdmi_run *run)
+{
+    return run->found_status;
+}
+
+const tdm_json_value *tdmi_run_recorded(const tdmi_run *run, const char *section)
+{
+    return run->found == NULL ? NULL : tdm_json_member(tdm_json_root(run->found), section);
+}
+
+/* ---- the record ------------------------------------------------------------------------- */
+
+tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json, tdm_error *err)
+{
+    int at = 0;
+    tdm_json_document *document = NULL;
+    if (is_own_member(section))
+        return TDM_FAIL(err, TDM_E_BUG, "'%s' of a run record is not to be set", section);
+    while (at < run->n_sections && strcmp(run->sections[at].name, section) != 0)
+        at++;
+    if (at == SECTIONS)
+        return TDM_FAIL(err, TDM_E_BUG, "section '%s' of a run record: %d is the limit", section,
+                        SECTIONS);
+    const char *name =
+        at < run->n_sections ? run->sections[at].name : tdmi_arena_copy(&run->arena, section);
+    if (name == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    TDM_TRY(tdm_json_read(json, strlen(json), section, &document, err), err,
+            "section '%s' of the run record %s", section, run->record_path);
+    tdm_json_document_free(run->sections[at].set);
+    run->sections[at].name = name;
+    run->sections[at].set = document;
+    if (at == run->n_sections)
+        run->n_sections++;
+    return TDM_OK;
+}
+
+/* The reader limits the depth of what can come here. */
+static void copy_value(tdm_json_writer *json, const char *key, const tdm_json_value *value)
+{
+    int64_t integer = tdm_json_as_integer(value, 0);
+    switch (tdm_json_kind_of(value)) {
+    case TDM_JSON_NULL:
+        tdm_json_null(json, key);
+        break;
+    case TDM_JSON_BOOL:
+        tdm_json_bool(json, key, tdm_json_as_bool(value, false));
+        break;
+    case TDM_JSON_NUMBER:
+        if (integer == tdm_json_as_integer(value, 1)) /* it is one: no fallback was used */
+            tdm_json_integer(json, key, integer);
+        else
+            tdm_json_number(json, key, tdm_json_as_number(value, 0));
+        break;
+    case TDM_JSON_STRING:
+        tdm_json_string(json, key, tdm_json_as_string(value, ""));
+        break;
+    case TDM_JSON_ARRAY:
+        tdm_json_array_begin(json, key);
+        for (size_t i = 0; i < tdm_json_count(value); i++)
+            copy_value(json, NULL, tdm_json_at(value, i));
+        tdm_json_array_end(json);
+        break;
+    case TDM_JSON_OBJECT:
+        tdm_json_object_begin(json, key);
+        for (size_t i = 0; i < tdm_json_count(value); i++)
+            copy_value(json, tdm_json_key_at(value, i), tdm_json_at(value, i));
+        tdm_json_object_end(json);
+        break;
+    }
+}
+
+tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *err)
+{
+    char now[21];
+    const char *text = NULL;
+    size_t n_bytes = 0;
+    if (status <= TDMI_RUN_NONE || (unsigned)status >= STATUSES)
+        return TDM_FAIL(err, TDM_E_BUG, "%d is no status of a run", (int)status);
+    tdmi_clock_utc(now);
+    if (run->started == NULL)
+        run->started = tdmi_arena_copy(&run->arena, now);
+    if (run->started == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the run record");
+    tdm_json_writer *json = tdm_json_writer_new(2);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_integer(json, "format_version", TDMI_RUN_FORMAT_VERSION);
+    tdm_json_string(json, "tandem", tdm_version());
+    tdm_json_string(json, "status", status_names[status]);
+    tdm_json_string(json, "started", run->started);
+    if (status == TDMI_RUN_RUNNING)
+        tdm_json_null(json, "ended");
+    else
+        tdm_json_string(json, "ended", now);
+    tdm_json_integer(json, "sittings", run->sittings + !run->is_counted);
+    for (int i = 0; i < run->n_sections; i++) {
+        const struct section *section = &run->sections[i];
+        copy_value(json, section->name,
+                   section->set != NULL ? tdm_json_root(section->set) : section->recorded);
+    }
+    tdm_json_object_end(json);
+    tdm_status result = tdm_json_finish(json, &text, &n_bytes, err);
+    if (result == TDM_OK)
+        result = tdmi_file_write(run->record_path, text, n_bytes, err);
+    if (result == TDM_OK && !run->is_counted) {
+        run->is_counted = true;
+        run->sittings++;
+    }
+    tdm_json_writer_free(json);
+    return result;
+}
+
+/* ---- metrics ---------------------------------------------------------------------------- */
+
+tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes, tdm_error *err)
+{
+    return tdmi_lines_add(&run->metrics, json, length_bytes, err);
+}
+
+tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err)
+{
+    return tdmi_lines_sync(&run->metrics, err);
+}
+
+tdm_status tdmi_run_cut(tdmi_run *run, int64_t step, tdm_error *err)
+{
+    return tdmi_lines_cut(&run->metrics, step, err);
+}

@@ -1,0 +1,88 @@
+/* The fan-out: the caller's sink and those of sinks.def, each with its own memory of failure. */
+#include "track/track.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include <stdbool.h>
+#include "base/banned.h"
+
+static const struct tdmi_track_sink *const tables[] = {
+#define X(table) &table,
+#include "track/sinks.def"
+#undef X
+};
+enum { SINKS = sizeof tables / sizeof *tables };
+
+struct tdmi_track {
+    tdm_sink caller;
+    tdmi_run *run;
+    struct {
+        void *self;
+        bool is_open, has_failed;
+    } sinks[SINKS];
+    int64_t n_failures;
+};
+
+static void count_failure(tdmi_track *track, int sink, const tdm_error *err)
+{
+    track->n_failures++;
+    if (!track->sinks[sink].has_failed)
+        tdm_log(TDM_LOG_WARNING, "%s: not everything is recorded (%s): %s",
+                tdmi_run_path(track->run), tables[sink]->name,
+                err->n_frames > 0 ? err->frames[err->n_frames - 1].text
+                                  : tdm_status_text(err->code));
+    track->sinks[sink].has_failed = true;
+}
+
+tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track, tdm_error *err)
+{
+    tdmi_track *made = tdmi_alloc(1, sizeof *made);
+    if (made == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to record the run %s", tdmi_run_path(run));
+    made->caller = sink;
+    made->run = run;
+    for (int i = 0; i < SINKS; i++) {
+        tdm_error problem = {0};
+        made->sinks[i].is_open = tables[i]->open(run, &made->sinks[i].self, &problem) == TDM_OK;
+        if (!made->sinks[i].is_open)
+            count_failure(made, i, &problem);
+    }
+    *track = made;
+    return TDM_OK;
+}
+
+void tdmi_track_free(tdmi_track *track)
+{
+    if (track == NULL)
+        return;
+    for (int i = SINKS - 1; i >= 0; i--)
+        if (track->sinks[i].is_open)
+            tables[i]->close(track->sinks[i].self);
+    tdmi_free(track);
+}
+
+void tdmi_track_event(tdmi_track *track, const tdm_event *event)
+{
+    if (track->caller.event != NULL)
+        track->caller.event(track->caller.self, event);
+    for (int i = 0; i < SINKS; i++) {
+        tdm_error problem = {0};
+        if (track->sinks[i].is_open &&
+            tables[i]->event(track->sinks[i].self, event, &problem) != TDM_OK)
+            count_failure(track, i, &problem);
+    }
+}
+
+static void forward(void *self, const tdm_event *event)
+{
+    tdmi_track_event(self, event);
+}
+
+tdm_sink tdmi_track_as_sink(tdmi_track *track)
+{
+    return (tdm_sink){.self = track, .event = forward};
+}
+
+int64_t tdmi_track_failures(const tdmi_track *track)
+{
+    return track->n_failures;
+}

@@ -1,0 +1,481 @@
+/* The run folder: who may open it, what it remembers, and what is left after a kill. */
+#include "track/run.h"
+#include "base/file.h"
+#include "tandem/log.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <cmocka.h>
+#include "track/folder.h"
+
+static tdmi_run *open_run(const char *path, enum tdmi_run_mode mode)
+{
+    tdmi_run *run = NULL;
+    tdm_error err = {0};
+    if (tdmi_run_open(path, mode, &run, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return run;
+}
+
+static void check_refused(const char *path, enum tdmi_run_mode mode, tdm_status status,
+                          const char *says)
+{
+    tdmi_run *run = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_run_open(path, mode, &run, &err), status);
+    assert_null(run);
+    if (strstr(err.frames[0].text, says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, says);
+}
+
+static void put_lines(tdmi_run *run, int64_t from, int64_t to)
+{
+    for (int64_t step = from; step <= to; step++) {
+        char line[64];
+        int n = snprintf(line, sizeof line, "{\"step\":%lld}", (long long)step);
+        assert_int_equal(tdmi_run_line(run, line, (size_t)n, NULL), TDM_OK);
+    }
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static void a_new_run_makes_its_folder_and_parents(void **state)
+{
+    char path[1024];
+    in_folder(state, "a/b/run", path);
+    tdmi_run *run = open_run(path, TDMI_RUN_NEW);
+    assert_string_equal(tdmi_run_path(run), path);
+    assert_int_equal(tdmi_run_found(run), TDMI_RUN_NONE);
+    assert_null(tdmi_run_recorded(run, "options"));
+    tdmi_run_close(run);
+    assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_FOLDER);
+}
+
+static void an_empty_folder_and_one_with_only_a_lock_are_new(void **state)
+{
+    char path[1024];
+    in_folder(state, "", path);
+    for (int i = 0; i < 2; i++)
+        tdmi_run_close(open_run(path, TDMI_RUN_NEW));
+    put_text(in_folder(state, ".hidden", path), "x");
+    tdmi_run_close(open_run(*state, TDMI_RUN_RESUME));
+}
+
+static void an_existing_run_is_opened_by_resume_only(void **state)
+{
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
+    tdmi_run_close(run);
+    check_refused(*state, TDMI_RUN_NEW, TDM_E_USAGE, "--resume");
+    run = open_run(*state, TDMI_RUN_RESUME);
+    assert_int_equal(tdmi_run_found(run), TDMI_RUN_RUNNING);
+    tdmi_run_close(run);
+}
+
+static void a_folder_of_other_files_is_left_alone(void **state)
+{
+    char path[1024];
+    put_text(in_folder(state, "thesis.txt", path), "x");
+    check_refused(*state, TDMI_RUN_NEW, TDM_E_USAGE, "thesis.txt");
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, "thesis.txt");
+    assert_int_equal(tdmi_file_kind_of(in_folder(state, "lock", path)), TDMI_FILE_MISSING);
+    in_folder(state, "thesis.txt", path);
+    check_refused(path, TDMI_RUN_NEW, TDM_E_USAGE, "needs a folder");
+}
+
+static void a_run_in_use_is_refused(void **state)
+{
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    char pid[32];
+    snprintf(pid, sizeof pid, "process %ld", (long)getpid());
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, pid);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, pid);
+    tdmi_run_close(run);
+}
+
+static void a_folder_that_cannot_be_made_is_the_systems_refusal(void **state)
+{
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "/proc/no-folder-here/run");
+    tdmi_run *run = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_run_open(path, TDMI_RUN_NEW, &run, &err), TDM_E_SYSTEM);
+}
+
+static void a_damaged_or_newer_record_is_bad_input(void **state)
+{
+    static const struct {
+        const char *record, *says;
+    } cases[] = {
+        {"{\"format_version\":1,\"sta", "run.json"},
+        {"", "run.json"},
+        {"[]", "no run record"},
+        {"{\"format_version\":2,\"status\":\"running\"}", "newer"},
+        {"{\"format_version\":1,\"status\":\"asleep\"}", "asleep"},
+        {"{\"format_version\":1}", "(none)"},
+    };
+    char path[1024];
+    in_folder(state, "run.json", path);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tdm_json_document *document = NULL;
+        put_text(path, cases[i].record);
+        check_refused(*state, TDMI_RUN_RESUME, TDM_E_INPUT, cases[i].says);
+        assert_int_equal(tdmi_run_read(*state, NULL, &document, NULL), TDM_E_INPUT);
+        assert_null(document);
+    }
+}
+
+static void leftovers_of_killed_writers_are_removed(void **state)
+{
+    char path[1024];
+    put_text(in_folder(state, ".run.json.12345.tmp", path), "{");
+    tdmi_run_close(open_run(*state, TDMI_RUN_NEW));
+    assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
+}
+
+/* ---- the record ------------------------------------------------------------------------- */
+
+static void the_record_keeps_what_was_set_over_sittings(void **state)
+{
+    static const char options[] =
+        "{\"seed\":9007199254740993,\"rate\":0.1,\"x\":[true,null,\"\\u00e4\",{}]}";
+    tdm_error err = {0};
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_set(run, "options", options, &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"old\"}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_STOPPED, &err), TDM_OK);
+    tdmi_run_close(run);
+
+    run = open_run(*state, TDMI_RUN_RESUME);
+    assert_int_equal(tdmi_run_found(run), TDMI_RUN_STOPPED);
+    const tdm_json_value *found = tdmi_run_recorded(run, "options");
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(found, "seed"), 0), 9007199254740993);
+    assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"newer\"}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"new\"}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "result", "{\"n\":7}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_OK);
+    assert_string_equal(
+        tdm_json_as_string(tdm_json_member(tdmi_run_recorded(run, "machine"), "cpu"), ""), "old");
+    tdmi_run_close(run);
+
+    enum tdmi_run_status status = TDMI_RUN_NONE;
+    tdm_json_document *document = NULL;
+    assert_int_equal(tdmi_run_read(*state, &status, &document, &err), TDM_OK);
+    assert_int_equal(status, TDMI_RUN_FINISHED);
+    const tdm_json_value *root = tdm_json_root(document);
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(root, "format_version"), 0), 1);
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(root, "sittings"), 0), 2);
+    assert_string_equal(tdm_json_as_string(tdm_json_member(root, "tandem"), ""), tdm_version());
+    assert_int_equal(strlen(tdm_json_as_string(tdm_json_member(root, "started"), "")), 20);
+    assert_int_equal(strlen(tdm_json_as_string(tdm_json_member(root, "ended"), "")), 20);
+    const tdm_json_value *kept = tdm_json_member(root, "options");
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(kept, "seed"), 0), 9007199254740993);
+    assert_true(tdm_json_as_number(tdm_json_member(kept, "rate"), 0) == 0.1);
+    const tdm_json_value *list = tdm_json_member(kept, "x");
+    assert_int_equal(tdm_json_count(list), 4);
+    assert_true(tdm_json_as_bool(tdm_json_at(list, 0), false));
+    assert_int_equal(tdm_json_kind_of(tdm_json_at(list, 1)), TDM_JSON_NULL);
+    assert_string_equal(tdm_json_as_string(tdm_json_at(list, 2), ""), "\xc3\xa4");
+    assert_int_equal(tdm_json_kind_of(tdm_json_at(list, 3)), TDM_JSON_OBJECT);
+    assert_string_equal(
+        tdm_json_as_string(tdm_json_member(tdm_json_member(root, "machine"), "cpu"), ""), "new");
+    tdm_json_document_free(document);
+}
+
+static void a_run_that_goes_on_has_not_ended(void **state)
+{
+    tdm_json_document *document = NULL;
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_STOPPED, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
+    tdmi_run_close(run);
+    assert_int_equal(tdmi_run_read(*state, NULL, &document, NULL), TDM_OK);
+    const tdm_json_value *ended = tdm_json_member(tdm_json_root(document), "ended");
+    assert_non_null(ended);
+    assert_int_equal(tdm_json_kind_of(ended), TDM_JSON_NULL);
+    tdm_json_document_free(document);
+}
+
+static void a_missing_run_reads_as_none(void **state)
+{
+    char path[1024];
+    enum tdmi_run_status status = TDMI_RUN_FAILED;
+    tdm_json_document *document = NULL;
+    assert_int_equal(tdmi_run_read(in_folder(state, "none", path), &status, &document, NULL),
+                     TDM_OK);
+    assert_int_equal(status, TDMI_RUN_NONE);
+    assert_null(document);
+    assert_int_equal(tdmi_run_read(*state, &status, NULL, NULL), TDM_OK);
+    assert_string_equal(tdmi_run_status_name(status), "none");
+}
+
+static void wrong_sections_are_refused_and_change_nothing(void **state)
+{
+    tdm_error err = {0};
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_set(run, "data", "{\"images\":5}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "status", "\"finished\"", &err), TDM_E_BUG);
+    assert_int_not_equal(tdmi_run_set(run, "data", "{\"images\":", &err), TDM_OK);
+    assert_int_not_equal(tdmi_run_set(run, "other", "", &err), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_NONE, &err), TDM_E_BUG);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    tdmi_run_close(run);
+    run = open_run(*state, TDMI_RUN_RESUME);
+    assert_int_equal(
+        tdm_json_as_integer(tdm_json_member(tdmi_run_recorded(run, "data"), "images"), 0), 5);
+    assert_null(tdmi_run_recorded(run, "other"));
+    tdmi_run_close(run);
+}
+
+/* ---- metrics ---------------------------------------------------------------------------- */
+
+static void check_metrics(void **state, const char *expected)
+{
+    char path[1024];
+    char *text = text_of(in_folder(state, "metrics.jsonl", path));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void lines_are_cut_back_to_a_step_and_go_on_from_there(void **state)
+{
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    put_lines(run, 1, 4);
+    assert_int_equal(tdmi_run_line(run, "{\"no\":1}", 8, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_cut(run, 2, NULL), TDM_OK);
+    check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n");
+    put_lines(run, 3, 3);
+    check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n{\"step\":3}\n");
+    tdmi_run_close(run);
+}
+
+static void a_cut_without_metrics_is_fine(void **state)
+{
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_cut(run, 0, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
+    check_metrics(state, "(none)");
+    tdmi_run_close(run);
+}
+
+static void a_torn_line_goes_wherever_it_was_torn(void **state)
+{
+    static const char *const ends[] = {"{", "{\"step\":3", "{\"step\":3}"};
+    char path[1024], text[128];
+    for (size_t i = 0; i < 6; i++) {
+        char folder[1024];
+        in_folder(state, "run", folder);
+        tdmi_run *run = open_run(folder, TDMI_RUN_NEW);
+        in_folder(state, "run/metrics.jsonl", path);
+        snprintf(text, sizeof text, "{\"step\":1}\n{\"step\":2}\n%s", ends[i % 3]);
+        put_text(path, text);
+        if (i >= 3)
+            assert_int_equal(tdmi_run_cut(run, 9, NULL), TDM_OK);
+        put_lines(run, 4, 4);
+        char *found = text_of(path);
+        assert_string_equal(found, "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
+        free(found);
+        tdmi_run_close(run);
+        remove_tree(folder);
+    }
+}
+
+static void a_long_torn_line_goes(void **state)
+{
+    char path[1024];
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    char *text = malloc(20001);
+    memset(text, 'x', 20000);
+    memcpy(text, "{\"step\":1}\n", 11);
+    text[20000] = '\0';
+    put_text(in_folder(state, "metrics.jsonl", path), text);
+    free(text);
+    put_lines(run, 2, 2);
+    check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
+    tdmi_run_close(run);
+}
+
+static void a_damaged_line_goes_with_the_cut(void **state)
+{
+    char path[1024];
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    put_text(in_folder(state, "metrics.jsonl", path), "nonsense\n{\"step\":1}\n[]\n{\"step\":2}\n");
+    assert_int_equal(tdmi_run_cut(run, 1, NULL), TDM_OK);
+    check_metrics(state, "{\"step\":1}\n");
+    tdmi_run_close(run);
+}
+
+static void a_line_with_a_newline_is_our_own_mistake(void **state)
+{
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_line(run, "{\n}", 3, NULL), TDM_E_BUG);
+    assert_int_equal(tdmi_run_line(run, "", 0, NULL), TDM_E_BUG);
+    check_metrics(state, "(none)");
+    tdmi_run_close(run);
+}
+
+/* ---- full disks and kills --------------------------------------------------------------- */
+
+/* Beyond the limit of file sizes every write fails with EFBIG, after a short one up to it: what a
+ * filling disk does. */
+static void limit_files(rlim_t n_bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = n_bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
+{
+    tdm_error err = {0};
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    put_lines(run, 1, 2);
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(27); /* 22 are used, a line has 11 */
+    assert_int_equal(tdmi_run_line(run, "{\"step\":3}", 10, &err), TDM_E_SYSTEM);
+    assert_non_null(strstr(err.frames[0].text, "metrics.jsonl"));
+    limit_files(RLIM_INFINITY);
+    check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
+    put_lines(run, 4, 4);
+    check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
+    tdmi_run_close(run);
+}
+
+static void a_record_that_does_not_fit_leaves_the_old_one(void **state)
+{
+    char path[1024];
+    tdm_error err = {0};
+    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    char *before = text_of(in_folder(state, "run.json", path));
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(20);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
+    limit_files(RLIM_INFINITY);
+    char *after = text_of(path);
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    tdmi_run_close(run);
+}
+
+static void a_full_disk_is_an_ordinary_error(void **state)
+{
+    char path[1024];
+    tdm_error err = {0};
+    tdm_status status = TDM_OK;
+    in_folder(state, "disk", path);
+    assert_int_equal(mkdir(path, 0777), 0);
+    if (mount("none", path, "tmpfs", 0, "size=64k") != 0)
+        skip();
+    tdmi_run *run = open_run(path, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    for (int i = 0; i < 10000 && status == TDM_OK; i++)
+        status = tdmi_run_line(run, "{\"step\":1234567890}", 19, &err);
+    assert_int_equal(status, TDM_E_SYSTEM);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
+    tdmi_run_close(run);
+    enum tdmi_run_status found = TDMI_RUN_NONE;
+    tdm_status read = tdmi_run_read(path, &found, NULL, &err);
+    char metrics[1024];
+    char *text = text_of(in_folder(state, "disk/metrics.jsonl", metrics));
+    bool is_whole = text[0] == '{' && text[strlen(text) - 1] == '\n';
+    free(text);
+    assert_int_equal(umount(path), 0);
+    assert_int_equal(read, TDM_OK);
+    assert_int_equal(found, TDMI_RUN_RUNNING);
+    assert_true(is_whole);
+}
+
+/* The child saves records and lines until it is killed. */
+static void write_for_ever(const char *path)
+{
+    tdmi_run *run = NULL;
+    char section[4096];
+    if (tdmi_run_open(path, TDMI_RUN_RESUME, &run, NULL) != TDM_OK)
+        _exit(1);
+    for (unsigned i = 0;; i++) {
+        size_t n = 10 + i % 4000;
+        memset(section, '1', n);
+        section[n] = '\0';
+        if (tdmi_run_set(run, "data", section, NULL) != TDM_OK ||
+            tdmi_run_save(run, TDMI_RUN_RUNNING, NULL) != TDM_OK ||
+            tdmi_run_line(run, "{\"step\":1}", 10, NULL) != TDM_OK)
+            _exit(2);
+    }
+}
+
+static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
+{
+    char path[1024];
+    in_folder(state, "run", path);
+    for (int i = 0; i < 25; i++) {
+        tdm_error err = {0};
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            write_for_ever(path);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000L * (3 + 2 * i)}, NULL);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        int how = 0;
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFSIGNALED(how));
+        enum tdmi_run_status status = TDMI_RUN_NONE;
+        if (tdmi_run_read(path, &status, NULL, &err) != TDM_OK)
+            fail_msg("%s", err.frames[0].text);
+        /* The lock of the dead is free, and what it left behind is no obstacle. */
+        tdmi_run *run = open_run(path, TDMI_RUN_RESUME);
+        assert_int_equal(tdmi_run_cut(run, 1, &err), TDM_OK);
+        tdmi_run_close(run);
+    }
+    enum tdmi_run_status status = TDMI_RUN_NONE;
+    assert_int_equal(tdmi_run_read(path, &status, NULL, NULL), TDM_OK);
+    assert_int_equal(status, TDMI_RUN_RUNNING);
+    char metrics[1024];
+    char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
+    assert_int_equal(strlen(text) % 11, 0);
+    assert_memory_equal(text, "{\"step\":1}\n", 11);
+    free(text);
+}
+
+int main(void)
+{
+    tdm_log_set_level(TDM_LOG_SILENT);
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        CASE(a_new_run_makes_its_folder_and_parents),
+        CASE(an_empty_folder_and_one_with_only_a_lock_are_new),
+        CASE(an_existing_run_is_opened_by_resume_only),
+        CASE(a_folder_of_other_files_is_left_alone),
+        CASE(a_run_in_use_is_refused),
+        CASE(a_folder_that_cannot_be_made_is_the_systems_refusal),
+        CASE(a_damaged_or_newer_record_is_bad_input),
+        CASE(leftovers_of_killed_writers_are_removed),
+        CASE(the_record_keeps_what_was_set_over_sittings),
+        CASE(a_run_that_goes_on_has_not_ended),
+        CASE(a_missing_run_reads_as_none),
+        CASE(wrong_sections_are_refused_and_change_nothing),
+        CASE(lines_are_cut_back_to_a_step_and_go_on_from_there),
+        CASE(a_cut_without_metrics_is_fine),
+        CASE(a_torn_line_goes_wherever_it_was_torn),
+        CASE(a_long_torn_line_goes),
+        CASE(a_damaged_line_goes_with_the_cut),
+        CASE(a_line_with_a_newline_is_our_own_mistake),
+        CASE(a_line_that_does_not_fit_leaves_whole_lines),
+        CASE(a_record_that_does_not_fit_leaves_the_old_one),
+        CASE(a_full_disk_is_an_ordinary_error),
+        CASE(a_kill_leaves_a_whole_record_and_whole_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* Events reach the caller and metrics.jsonl; a disk that is full costs lines, never the training.
+ */
+#include "track/track.h"
+#include "tandem/log.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <cmocka.h>
+#include "track/folder.h"
+
+static void count_event(void *self, const tdm_event *event)
+{
+    int *counts = self;
+    counts[event->kind]++;
+}
+
+static tdmi_run *open_run(const char *path)
+{
+    tdmi_run *run = NULL;
+    tdm_error err = {0};
+    if (tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return run;
+}
+
+static void every_event_reaches_the_caller_and_few_the_file(void **state)
+{
+    char path[1024];
+    int counts[6] = {0};
+    tdmi_track *track = NULL;
+    tdmi_run *run = open_run(*state);
+    tdm_sink caller = {.self = counts, .event = count_event};
+    assert_int_equal(tdmi_track_new(run, caller, &track, NULL), TDM_OK);
+    tdm_sink sink = tdmi_track_as_sink(track);
+
+    tdm_event event = {.kind = TDM_EVENT_NOTE, .text = "12 files are no pictures"};
+    sink.event(sink.self, &event);
+    event = (tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .text = "training epoch 1", .total = 10};
+    sink.event(sink.self, &event);
+    event = (tdm_event){.kind = TDM_EVENT_PROGRESS, .done = 10, .total = 10, .step = 4};
+    sink.event(sink.self, &event);
+    event.kind = TDM_EVENT_PHASE_END;
+    sink.event(sink.self, &event);
+    event = (tdm_event){.kind = TDM_EVENT_EPOCH,
+                        .epoch = 1,
+                        .step = 4,
+                        .seconds = 1.5,
+                        .learning_rate = 0.1,
+                        .is_best = 1,
+                        .train = {.n = 4, .correct = 2, .accuracy = 0.5, .high = 1, .loss = 0.25}};
+    sink.event(sink.self, &event);
+    snprintf(path, sizeof path, "%s/best.safetensors", (const char *)*state);
+    event = (tdm_event){
+        .kind = TDM_EVENT_CHECKPOINT, .epoch = 1, .step = 4, .seconds = 2, .text = path};
+    sink.event(sink.self, &event);
+
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(counts[i], 1);
+    assert_int_equal(tdmi_track_failures(track), 0);
+    tdmi_track_free(track);
+    tdmi_run_close(run);
+    char *text = text_of(in_folder(state, "metrics.jsonl", path));
+    assert_string_equal(
+        text,
+        "{\"event\":\"note\",\"epoch\":0,\"step\":0,\"seconds\":0,"
+        "\"text\":\"12 files are no pictures\"}\n"
+        "{\"event\":\"epoch\",\"epoch\":1,\"step\":4,\"seconds\":1.5,\"learning_rate\":0.1,"
+        "\"best\":true,\"train\":{\"n\":4,\"correct\":2,\"accuracy\":0.5,\"low\":0,\"high\":1,"
+        "\"loss\":0.25}}\n"
+        "{\"event\":\"checkpoint\",\"epoch\":1,\"step\":4,\"seconds\":2,"
+        "\"path\":\"best.safetensors\"}\n");
+    free(text);
+}
+
+static void a_caller_that_does_not_listen_is_fine(void **state)
+{
+    tdmi_track *track = NULL;
+    tdmi_run *run = open_run(*state);
+    assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
+    tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_NOTE, .text = "a \"quoted\"\nline"});
+    assert_int_equal(tdmi_track_failures(track), 0);
+    tdmi_track_free(track);
+    tdmi_run_close(run);
+}
+
+static void a_full_disk_is_counted_and_recording_goes_on_when_there_is_room(void **state)
+{
+    char path[1024];
+    int counts[6] = {0};
+    struct rlimit limit;
+    tdmi_track *track = NULL;
+    tdmi_run *run = open_run(*state);
+    tdm_sink caller = {.self = counts, .event = count_event};
+    const tdm_event note = {.kind = TDM_EVENT_NOTE, .text = "x"};
+    assert_int_equal(tdmi_track_new(run, caller, &track, NULL), TDM_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    struct rlimit tight = {.rlim_cur = 10, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    for (int i = 0; i < 3; i++)
+        tdmi_track_event(track, &note);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(tdmi_track_failures(track), 3);
+    tdmi_track_event(track, &note);
+    assert_int_equal(tdmi_track_failures(track), 3);
+    assert_int_equal(counts[TDM_EVENT_NOTE], 4);
+    tdmi_track_free(track);
+    tdmi_run_close(run);
+    char *text = text_of(in_folder(state, "metrics.jsonl", path));
+    assert_string_equal(
+        text, "{\"event\":\"note\",\"epoch\":0,\"step\":0,\"seconds\":0,\"text\":\"x\"}\n");
+    free(text);
+}
+
+int main(void)
+{
+    tdm_log_set_level(TDM_LOG_SILENT);
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        CASE(every_event_reaches_the_caller_and_few_the_file),
+        CASE(a_caller_that_does_not_listen_is_fine),
+        CASE(a_full_disk_is_counted_and_recording_goes_on_when_there_is_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
