@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum tdmi_op_kind {
-#define X(NAME, name, inputs) TDMI_OP_##NAME,
+#define X(name, NAME, inputs) TDMI_OP_##NAME,
 #include "backend/ops.def"
 #undef X
     TDMI_OP_KINDS

@@ -15,7 +15,7 @@ static const struct tdmi_backend *const backends[] = {
 enum { n_backends = sizeof backends / sizeof backends[0] };
 
 static const char *const op_names[TDMI_OP_KINDS] = {
-#define X(NAME, name, inputs) #name,
+#define X(name, NAME, inputs) #name,
 #include "backend/ops.def"
 #undef X
 };

@@ -2,13 +2,13 @@
 #include "nn/op.h"
 
 static const struct tdmi_op *const ops[TDMI_OP_KINDS] = {
-#define X(NAME, name, inputs) &tdmi_op_##name,
+#define X(name, NAME, inputs) &tdmi_op_##name,
 #include "backend/ops.def"
 #undef X
 };
 
 static const int inputs_of[TDMI_OP_KINDS] = {
-#define X(NAME, name, inputs) inputs,
+#define X(name, NAME, inputs) inputs,
 #include "backend/ops.def"
 #undef X
 };

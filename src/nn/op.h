@@ -41,7 +41,7 @@ struct tdmi_op {
     bool backward_reads_x, backward_reads_y;
 };
 
-#define X(NAME, name, inputs) extern const struct tdmi_op tdmi_op_##name;
+#define X(name, NAME, inputs) extern const struct tdmi_op tdmi_op_##name;
 #include "backend/ops.def"
 #undef X
 

@@ -77,7 +77,7 @@ static tdm_status stream_wait(tdmi_stream *stream, tdm_error *err)
 }
 
 static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
-#define X(NAME, name, inputs) [TDMI_OP_##NAME] = &tdmi_ref_##name,
+#define X(name, NAME, inputs) [TDMI_OP_##NAME] = &tdmi_ref_##name,
 #include "backend/ops.def"
 #undef X
 };

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 
-#define X(NAME, name, inputs) extern const struct tdmi_kernel tdmi_ref_##name;
+#define X(name, NAME, inputs) extern const struct tdmi_kernel tdmi_ref_##name;
 #include "backend/ops.def"
 #undef X
 

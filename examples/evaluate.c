@@ -1,0 +1,45 @@
+/*
+ * How good is a trained model, class by class?
+ *
+ *     cc evaluate.c $(pkg-config --cflags --libs tandem) -o evaluate
+ *     ./evaluate run/ photos/
+ */
+#include <tandem/model.h>
+#include <tandem/stats.h>
+
+#include <stdio.h>
+
+static int fail(const tdm_error *err)
+{
+    char text[4000];
+    tdm_error_format(err, text, sizeof text);
+    fputs(text, stderr);
+    return tdm_status_exit(err->code);
+}
+
+int main(int argc, char **argv)
+{
+    tdm_error err = {0};
+    tdm_model *model = NULL;
+    struct tdm_evaluation evaluation;
+    if (argc != 3)
+        return fprintf(stderr, "usage: evaluate MODEL PICTURES\n"), 2;
+    if (tdm_model_open(argv[1], "cpu", 0, &model, &err) != TDM_OK)
+        return fail(&err);
+    if (tdm_model_evaluate(model, argv[2], TDM_PART_ALL, 64, (tdm_sink){0}, &evaluation, &err) !=
+        TDM_OK) {
+        tdm_model_close(model);
+        return fail(&err);
+    }
+    for (int c = 0; c < evaluation.n_classes; c++) {
+        const struct tdm_class_score *score = &evaluation.per_class[c];
+        tdm_interval interval = tdm_wilson(score->correct, score->n);
+        printf("%-24s %lld of %lld right (95 %% interval %.1f to %.1f %%)\n", score->label,
+               (long long)score->correct, (long long)score->n, 100.0 * interval.low,
+               100.0 * interval.high);
+    }
+    printf("%lld of these pictures were trained on\n", (long long)evaluation.trained_on);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+    return 0;
+}
