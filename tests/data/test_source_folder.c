@@ -1,50 +1,6 @@
 /* Folders of pictures: classes, parts, what is passed over, and what is refused by name. */
-#include "data/source.h"
-
-#include "tree.h"
+#include "sources.h"
 #include "tandem/log.h"
-
-static tdmi_source *open_source(const char *path)
-{
-    tdm_error err = {0};
-    tdmi_source *source = NULL;
-    if (tdmi_source_open(path, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
-    return source;
-}
-
-/* "path label part" of every item, separated by commas. */
-static void assert_items(const tdmi_source *source, const char *expected)
-{
-    tdmi_text text = {0};
-    for (int64_t i = 0; i < tdmi_source_items(source); i++) {
-        struct tdmi_item item = tdmi_source_item(source, i);
-        tdmi_text_printf(&text, "%s%s %d %d", i == 0 ? "" : ", ", item.path, item.label, item.part);
-    }
-    assert_string_equal(tdmi_text_string(&text), expected);
-    tdmi_text_release(&text);
-}
-
-static void assert_classes(const tdmi_source *source, const char *expected)
-{
-    tdmi_text text = {0};
-    for (int i = 0; i < tdmi_source_classes(source); i++)
-        tdmi_text_printf(&text, "%s%s", i == 0 ? "" : " ", tdmi_source_class(source, i));
-    assert_string_equal(tdmi_text_string(&text), expected);
-    tdmi_text_release(&text);
-}
-
-static void assert_refused(const char *path, tdm_status code, const char *word)
-{
-    tdm_error err = {0};
-    tdmi_source *source = NULL;
-    assert_int_equal(tdmi_source_open(path, &source, &err), code);
-    assert_null(source);
-    char text[4000];
-    tdm_error_format(&err, text, sizeof text);
-    if (strstr(text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, text);
-}
 
 /* Each tree: files ("name" pictures; "name=text" others; "name/" folders) and what opens. */
 static void trees_are_listed(void **state)
@@ -115,7 +71,9 @@ static void trees_are_listed(void **state)
                 tree_picture(&tree, name, 1);
             }
         }
+        tdm_log_set_level(TDM_LOG_SILENT);
         tdmi_source *source = open_source(tree.root);
+        tdm_log_set_level(TDM_LOG_WARNING);
         assert_string_equal(tdmi_source_kind(source), "folder");
         assert_string_equal(tdmi_source_path(source), tree.root);
         assert_classes(source, cases[c].classes);
@@ -239,15 +197,7 @@ static void an_unreadable_folder_is_an_error_that_names_it(void **state)
 static void a_real_collection_opens(void **state)
 {
     (void)state;
-    const char *data = getenv("TANDEM_TEST_DATA");
-    char path[1024];
-    snprintf(path, sizeof path, "%s/datasets/caltech101_10",
-             data == NULL ? "../shared/data" : data);
-    if (access(path, R_OK) != 0) {
-        print_message("skipped: there is no %s (see TANDEM_TEST_DATA)\n", path);
-        skip();
-    }
-    tdmi_source *source = open_source(path);
+    tdmi_source *source = open_source(test_data("datasets/caltech101_10"));
     assert_int_equal(tdmi_source_items(source), 845);
     assert_classes(source,
                    "butterfly grand_piano helicopter ibis kangaroo laptop scorpion starfish "

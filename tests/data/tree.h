@@ -22,7 +22,8 @@ struct tree {
 
 static inline struct tree tree_new(void)
 {
-    struct tree tree = {"/tmp/tandem-test-XXXXXX"};
+    struct tree tree = {"/tmp/tandem-test-"};
+    memset(tree.root + strlen(tree.root), 'X', 6); /* what mkdtemp replaces */
     assert_non_null(mkdtemp(tree.root));
     return tree;
 }

@@ -1,0 +1,66 @@
+/* What the tests of every kind of source ask: does it open, what does it list, how does it refuse.
+ */
+#ifndef TANDEM_TESTS_DATA_SOURCES_H
+#define TANDEM_TESTS_DATA_SOURCES_H
+
+#include "data/source.h"
+
+#include "tree.h"
+
+static inline tdmi_source *open_source(const char *path)
+{
+    tdm_error err = {0};
+    tdmi_source *source = NULL;
+    if (tdmi_source_open(path, &source, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return source;
+}
+
+/* "path label part" of every item, separated by commas. */
+static inline void assert_items(const tdmi_source *source, const char *expected)
+{
+    tdmi_text text = {0};
+    for (int64_t i = 0; i < tdmi_source_items(source); i++) {
+        struct tdmi_item item = tdmi_source_item(source, i);
+        tdmi_text_printf(&text, "%s%s %d %d", i == 0 ? "" : ", ", item.path, item.label, item.part);
+    }
+    assert_string_equal(tdmi_text_string(&text), expected);
+    tdmi_text_release(&text);
+}
+
+static inline void assert_classes(const tdmi_source *source, const char *expected)
+{
+    tdmi_text text = {0};
+    for (int i = 0; i < tdmi_source_classes(source); i++)
+        tdmi_text_printf(&text, "%s%s", i == 0 ? "" : " ", tdmi_source_class(source, i));
+    assert_string_equal(tdmi_text_string(&text), expected);
+    tdmi_text_release(&text);
+}
+
+/* The sentence holds the word. */
+static inline void assert_refused(const char *path, tdm_status code, const char *word)
+{
+    tdm_error err = {0};
+    tdmi_source *source = NULL;
+    assert_int_equal(tdmi_source_open(path, &source, &err), code);
+    assert_null(source);
+    char text[4000];
+    tdm_error_format(&err, text, sizeof text);
+    if (strstr(text, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, text);
+}
+
+/* The path below TANDEM_TEST_DATA; the test ends as skipped where it is missing. */
+static inline const char *test_data(const char *name)
+{
+    static char path[1024];
+    const char *data = getenv("TANDEM_TEST_DATA");
+    snprintf(path, sizeof path, "%s/%s", data == NULL ? "../shared/data" : data, name);
+    if (access(path, R_OK) != 0) {
+        print_message("skipped: there is no %s (see TANDEM_TEST_DATA)\n", path);
+        skip();
+    }
+    return path;
+}
+
+#endif
