@@ -5,8 +5,10 @@
  * tdm_json_finish, so a caller checks once. Numbers are written so that they read back to the same
  * double; NaN and infinities become null. Strings must be UTF-8; invalid bytes become U+FFFD.
  *
- * The reader builds an immutable tree in one allocation block, refuses anything outside RFC 8259
- * (duplicate keys too), and says at which byte. Depth is limited to 128.
+ * The reader builds an immutable tree in time linear in the text, refuses anything outside RFC
+ * 8259, and says at which byte. It also refuses what could be read in two ways: duplicate keys,
+ * \u0000 (strings here end at a zero), numbers too large for a double. Depth is limited to 128 both
+ * ways.
  */
 #ifndef TANDEM_JSON_H
 #define TANDEM_JSON_H
@@ -34,13 +36,16 @@ TDM_API void tdm_json_object_begin(tdm_json_writer *writer, const char *key);
 TDM_API void tdm_json_object_end(tdm_json_writer *writer);
 TDM_API void tdm_json_array_begin(tdm_json_writer *writer, const char *key);
 TDM_API void tdm_json_array_end(tdm_json_writer *writer);
+/* value NULL becomes null. */
 TDM_API void tdm_json_string(tdm_json_writer *writer, const char *key, const char *value);
 TDM_API void tdm_json_integer(tdm_json_writer *writer, const char *key, int64_t value);
 TDM_API void tdm_json_number(tdm_json_writer *writer, const char *key, double value);
 TDM_API void tdm_json_bool(tdm_json_writer *writer, const char *key, bool value);
 TDM_API void tdm_json_null(tdm_json_writer *writer, const char *key);
 
-/* The text, owned by the writer; *length_bytes may be NULL. Fails when the value is incomplete. */
+/* The text, owned by the writer, terminated, without a line end; *length_bytes may be NULL. Fails
+ * when memory ran out, when calls did not fit together (TDM_E_BUG), when the value is incomplete.
+ */
 TDM_API tdm_status tdm_json_finish(tdm_json_writer *writer, const char **text, size_t *length_bytes,
                                    tdm_error *err) TDM_MUST_USE;
 
@@ -66,7 +71,9 @@ TDM_API const tdm_json_value *tdm_json_root(const tdm_json_document *document);
 
 /* Every query accepts NULL and the wrong kind, and then answers the fallback: lookups chain. */
 TDM_API tdm_json_kind tdm_json_kind_of(const tdm_json_value *value);
+/* Binary search: cheap in large objects. */
 TDM_API const tdm_json_value *tdm_json_member(const tdm_json_value *object, const char *key);
+/* Elements of an array or members of an object, 0 for the rest; at and key_at in the order read. */
 TDM_API size_t tdm_json_count(const tdm_json_value *container);
 TDM_API const tdm_json_value *tdm_json_at(const tdm_json_value *container, size_t index);
 TDM_API const char *tdm_json_key_at(const tdm_json_value *object, size_t index);

@@ -5,7 +5,6 @@
 
 #include <sched.h>
 #include <string.h>
-#include "base/banned.h"
 #include "tandem_features.h"
 
 /* One cpu_set_t ends at CPU 1023; the calls take longer masks. */

@@ -2,7 +2,6 @@
 #include "base/affinity.h"
 
 #include <hwloc.h>
-#include "base/banned.h"
 
 static bool load(hwloc_topology_t *topology)
 {

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "base/banned.h"
 
 struct place {
     int cpu, package, core;

@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/banned.h"
 
 enum { alignment = 16, default_block_bytes = 64 * 1024 };
 

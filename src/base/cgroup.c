@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 enum { path_bytes = 4096 };
 

@@ -2,7 +2,6 @@
 #include "base/env.h"
 
 #include <stdlib.h>
-#include "base/banned.h"
 
 const char *tdmi_env(const char *name)
 {

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 /* Running out of descriptors or memory says nothing about the file. */
 static tdm_status read_status(int reason)

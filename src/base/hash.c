@@ -6,7 +6,6 @@
 #include "base/hash.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 /* ---- XXH64 -------------------------------------------------------------------------------- */
 

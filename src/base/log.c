@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 enum { line_bytes = 1000 };
 

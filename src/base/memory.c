@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/banned.h"
 
 static _Atomic int64_t calls;
 static _Atomic int64_t fail_from; /* number of the first call that fails; 0: none */

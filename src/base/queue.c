@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include "base/banned.h"
 
 struct tdmi_queue {
     pthread_mutex_t lock;

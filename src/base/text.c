@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/banned.h"
 
 void tdmi_text_release(tdmi_text *text)
 {

@@ -8,6 +8,7 @@
 #include "tandem/api.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct tdmi_text { /* start from a zeroed object */
     char *bytes;           /* NULL while nothing was added */
@@ -22,5 +23,18 @@ void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);
 /* "" while nothing was added. */
 const char *tdmi_text_string(const tdmi_text *text);
+
+/* Bytes of the UTF-8 character at the start of room_bytes bytes; 0 when they start with none
+ * (overlong forms, surrogates and anything above U+10FFFF are none). */
+size_t tdmi_utf8_length(const char *at, size_t room_bytes);
+/* code (no surrogate, at most U+10FFFF) as UTF-8 into bytes; returns how many. */
+size_t tdmi_utf8_write(uint32_t code, char bytes[4]);
+
+/* Numbers as text, whatever the locale. The shortest of 15, 16 and 17 digits that reads back to the
+ * same double; "nan", "inf" and "-inf" too. Returns the length. */
+size_t tdmi_number_write(double value, char text[32]);
+/* The whole of text as a number (strtod's forms); false when it is none or leaves anything over. A
+ * number too large for a double reads as an infinity. */
+bool tdmi_number_read(const char *text, double *value);
 
 #endif

@@ -16,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include "base/banned.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>

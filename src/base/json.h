@@ -1,0 +1,33 @@
+/* What the JSON reader builds and the queries read. */
+#ifndef TANDEM_BASE_JSON_H
+#define TANDEM_BASE_JSON_H
+
+#include "base/arena.h"
+#include "tandem/json.h"
+
+/* Children of a container lie side by side. An object's sorted holds the same members by key. */
+struct tdm_json_value {
+    tdm_json_kind kind;
+    bool is_true;    /* BOOL */
+    bool is_integer; /* NUMBER: integer is exactly the number read */
+    const char *key; /* NULL but in objects */
+    size_t count;    /* children */
+    union {
+        struct {
+            double number;
+            int64_t integer;
+        };
+        const char *string;
+        struct {
+            const tdm_json_value *children;
+            const tdm_json_value **sorted;
+        };
+    };
+};
+
+struct tdm_json_document {
+    tdmi_arena arena;
+    tdm_json_value root;
+};
+
+#endif
