@@ -3,6 +3,7 @@
 #ifndef TANDEM_TESTS_DATA_SOURCES_H
 #define TANDEM_TESTS_DATA_SOURCES_H
 
+#include "base/memory.h"
 #include "data/source.h"
 
 #include "tree.h"
@@ -48,6 +49,29 @@ static inline void assert_refused(const char *path, tdm_status code, const char 
     tdm_error_format(&err, text, sizeof text);
     if (strstr(text, word) == NULL)
         fail_msg("'%s' is not in: %s", word, text);
+}
+
+/* Each allocation of opening and of reading the last picture fails in turn: an error of that kind
+ * with a sentence, until all succeed. */
+static inline void assert_survives_lack_of_memory(const char *path)
+{
+    for (int64_t n = 1;; n++) {
+        assert_true(n < 1000);
+        tdm_error err = {0};
+        tdmi_source *source = NULL;
+        tdmi_text bytes = {0};
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_source_open(path, &source, &err);
+        if (status == TDM_OK)
+            status = tdmi_source_read(source, tdmi_source_items(source) - 1, &bytes, &err);
+        tdmi_memory_fail_from(0);
+        tdmi_text_release(&bytes);
+        tdmi_source_close(source);
+        if (status == TDM_OK)
+            return;
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_true(err.n_frames > 0);
+    }
 }
 
 /* The path below TANDEM_TEST_DATA; the test ends as skipped where it is missing. */

@@ -161,6 +161,17 @@ static void names_that_do_not_fit_are_refused(void **state)
     }
 }
 
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    write_records(&tree, "data_batch_1.bin", "12", false);
+    assert_survives_lack_of_memory(tree.root);
+    tree_text(&tree, "batches.meta.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    assert_survives_lack_of_memory(tree.root);
+    tree_free(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +181,7 @@ int main(void)
         cmocka_unit_test(planes_become_pixels),
         cmocka_unit_test(files_that_are_neither_form_are_refused),
         cmocka_unit_test(names_that_do_not_fit_are_refused),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,17 @@ static void a_real_collection_opens(void **state)
     tdmi_source_close(source);
 }
 
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_picture(&tree, "train/cat/a.ppm", 1);
+    tree_picture(&tree, "val/cat/deep/b.ppm", 1);
+    tree_picture(&tree, "val/dog/c.ppm", 1);
+    assert_survives_lack_of_memory(tree.root);
+    tree_free(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +226,7 @@ int main(void)
         cmocka_unit_test(pipes_are_never_opened),
         cmocka_unit_test(what_is_no_data_set_is_refused_by_name),
         cmocka_unit_test(an_unreadable_folder_is_an_error_that_names_it),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_real_collection_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,17 @@ static void real_digits_open(void **state)
     tdmi_source_close(source);
 }
 
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    write_images(&tree, "images-idx3-ubyte", 2);
+    write_labels(&tree, "labels-idx1-ubyte", "12");
+    assert_survives_lack_of_memory(tree.root);
+    assert_survives_lack_of_memory(tree_path(&tree, "images-idx3-ubyte"));
+    tree_free(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +245,7 @@ int main(void)
         cmocka_unit_test(compressed_files_are_refused_with_advice),
         cmocka_unit_test(pairs_that_are_no_parts_of_one_set_are_refused),
         cmocka_unit_test(a_file_cut_short_later_fails_when_read),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(real_digits_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

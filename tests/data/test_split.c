@@ -3,6 +3,7 @@
 #include "data/split.h"
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "tree.h"
 #include "tandem/log.h"
 
@@ -475,6 +476,55 @@ static void what_makes_no_split_is_refused_with_a_sentence(void **state)
     tree_free(&f.tree);
 }
 
+/* Computed by a second implementation in another language. A split that moved between versions
+ * would let old validation pictures train. */
+static void the_split_never_changes(void **state)
+{
+    (void)state;
+    struct fixture f = {.tree = tree_new()};
+    char name[100], content[100];
+    for (int i = 0; i < 30; i++) {
+        snprintf(name, sizeof name, "a/%02d.ppm", i);
+        snprintf(content, sizeof content, "content %d", i);
+        tree_text(&f.tree, name, content);
+    }
+    open_fixture(&f, 1);
+    struct tdmi_split_options options = nine_to_one;
+    options.fraction = 0.8;
+    split_or_fail(&f, options);
+    static const int64_t val[] = {9, 24}, left_out[] = {11, 12, 13, 17, 21, 29};
+    assert_int_equal(f.split.n_val, 2);
+    assert_memory_equal(f.split.val, val, sizeof val);
+    assert_int_equal(f.split.n_train, 22);
+    for (int i = 0; i < 6; i++)
+        for (int64_t t = 0; t < 22; t++)
+            assert_true(f.split.train[t] != left_out[i]);
+    close_fixture(&f);
+    tree_free(&f.tree);
+}
+
+/* Each allocation fails in turn, those of the threads that hash too. */
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct fixture f = {.tree = tree_new()};
+    add_pictures(&f.tree, "a", 40, 0);
+    open_fixture(&f, 2);
+    bool has_passed = false;
+    for (int64_t n = 1; n < 200 && !has_passed; n++) {
+        tdm_error err = {0};
+        tdmi_memory_fail_from(n);
+        tdm_status status = split_with(&f, nine_to_one, &err);
+        tdmi_memory_fail_from(0);
+        has_passed = status == TDM_OK;
+        assert_true(has_passed || (status == TDM_E_MEMORY && err.n_frames > 0));
+        assert_true(has_passed || f.split.hashes == NULL);
+    }
+    assert_true(has_passed);
+    close_fixture(&f);
+    tree_free(&f.tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +541,8 @@ int main(void)
         cmocka_unit_test(a_smaller_fraction_takes_a_part_of_the_larger),
         cmocka_unit_test(unreadable_pictures_are_counted_and_left_out),
         cmocka_unit_test(what_makes_no_split_is_refused_with_a_sentence),
+        cmocka_unit_test(the_split_never_changes),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
