@@ -178,9 +178,10 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
     j_decompress_ptr decoder = (j_decompress_ptr)&reader->decoder;
     if (trap->code == JERR_OUT_OF_MEMORY)
         return TDM_FAIL(err, TDM_E_MEMORY, "%s", trap->text);
-    if (decoder->output_height == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "its header is damaged: %s", trap->text);
     bool is_short = trap->code == JWRN_JPEG_EOF || trap->code == JWRN_HIT_MARKER;
+    if (decoder->output_height == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "its header %s: %s",
+                        is_short ? "is truncated" : "cannot be read", trap->text);
     return TDM_FAIL(err, TDM_E_INPUT, "it is %s at row %u of %u: %s",
                     is_short ? "truncated" : "damaged", decoder->output_scanline,
                     decoder->output_height, trap->text);

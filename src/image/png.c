@@ -30,22 +30,31 @@ static struct spng_alloc memory_table(void)
         .malloc_fn = take, .realloc_fn = grow, .calloc_fn = tdmi_alloc, .free_fn = tdmi_free};
 }
 
+/* zlib's want of memory reaches us as an error of the stream: a picture must not be called damaged
+ * for it. Whether there is memory for zlib's window is found out by asking. */
+static bool is_want_of_memory(int code)
+{
+    if (code == SPNG_EMEM)
+        return true;
+    if (code != SPNG_EZLIB_INIT && code != SPNG_EIDAT_STREAM && code != SPNG_EZLIB)
+        return false;
+    void *window = tdmi_alloc(1 << 16, 1);
+    tdmi_free(window);
+    return window == NULL;
+}
+
 static tdm_status refuse(int code, tdm_error *err)
 {
-    switch (code) {
-    case SPNG_EMEM:
+    if (is_want_of_memory(code))
         return TDM_FAIL(err, TDM_E_MEMORY, "libspng ran out of memory");
-    case SPNG_IO_EOF:
-    case SPNG_EIDAT_TOO_SHORT:
-        return TDM_FAIL(err, TDM_E_INPUT, "it is truncated: %s", spng_strerror(code));
-    default:
-        return TDM_FAIL(err, TDM_E_INPUT, "it is damaged: %s", spng_strerror(code));
-    }
+    bool is_short = code == SPNG_IO_EOF || code == SPNG_EIDAT_TOO_SHORT;
+    return TDM_FAIL(err, TDM_E_INPUT, "it is %s: %s", is_short ? "truncated" : "damaged",
+                    spng_strerror(code));
 }
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
-/* n RGBA pixels over white; one_bytes is the value of full intensity, 255 or 65535. */
+/* One sample over white, as a byte; one is the value of full intensity, 255 or 65535. */
 static uint8_t over_white(uint32_t colour, uint32_t alpha, uint32_t one)
 {
     uint64_t mixed = (uint64_t)colour * alpha + (uint64_t)one * (one - alpha); /* times one² */
@@ -183,7 +192,7 @@ tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out,
                                  SPNG_ENCODE_FINALIZE);
     tdm_status status = TDM_OK;
     if (code != 0)
-        status = TDM_FAIL(err, code == SPNG_EMEM ? TDM_E_MEMORY : TDM_E_FAILED,
+        status = TDM_FAIL(err, is_want_of_memory(code) ? TDM_E_MEMORY : TDM_E_FAILED,
                           "libspng stopped: %s", spng_strerror(code));
     spng_ctx_free(context);
     return status;
