@@ -1,0 +1,311 @@
+/*
+ * Decoding: every form of picture gives the pixels that were put in (fuzz/corpus/image, expected
+ * values by make_images.py), and whatever is not a whole picture is refused.
+ */
+#include "pictures.h"
+
+static tdm_status decode(const void *bytes, size_t length, tdmi_image *image, tdm_error *err)
+{
+    /* A copy of the exact length: a read past the end then meets the sanitizer. */
+    void *copy = malloc(length > 0 ? length : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, length);
+    tdm_status status =
+        tdmi_image_decode(copy, length, "test", (struct tdmi_image_limits){0}, image, err);
+    free(copy);
+    return status;
+}
+
+static void every_form_gives_the_expected_pixels(void **state)
+{
+    (void)state;
+    struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
+    char *rest = table.bytes, *line;
+    tdmi_image image = {0};
+    int n = 0;
+    while ((line = next_line(&rest)) != NULL) {
+        char name[100], wanted[20], found[65];
+        int width, height;
+        assert_int_equal(sscanf(line, "%99s %d %d %19s", name, &width, &height, wanted), 4);
+        struct bytes file = read_corpus(name);
+        enum tdmi_image_format format = tdmi_image_sniff(file.bytes, file.length);
+        assert_int_not_equal(format, TDMI_IMAGE_UNKNOWN);
+        n++;
+        tdm_error err = {0};
+        tdm_status status = decode(file.bytes, file.length, &image, &err);
+        if (!tdmi_image_can_decode(format)) {
+            assert_int_equal(status, TDM_E_ABSENT);
+        } else {
+            if (status != TDM_OK)
+                fail_msg("%s: %s", name, err.frames[0].text);
+            digest_image(&image, found);
+            if (image.width != width || image.height != height || strcmp(found, wanted) != 0)
+                fail_msg("%s: %d x %d %s, not %d x %d %s", name, image.width, image.height, found,
+                         width, height, wanted);
+        }
+        tdmi_free(file.bytes);
+    }
+    assert_in_range(n, 50, 500);
+    tdmi_image_release(&image);
+    tdmi_free(table.bytes);
+}
+
+static void a_file_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    tdmi_image drawn = {0}, image = {0};
+    draw_pattern(&drawn, 150, 110);
+    for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
+        if (!tdmi_image_can_decode((enum tdmi_image_format)format))
+            continue;
+        tdmi_text file = {0};
+        assert_int_equal(tdmi_image_encode(&drawn, (enum tdmi_image_format)format, 90, &file, NULL),
+                         TDM_OK);
+        assert_int_equal(decode(file.bytes, file.length_bytes, &image, NULL), TDM_OK);
+        for (size_t percent = 0; percent < 100; percent++) {
+            tdm_error err = {0};
+            size_t length = file.length_bytes * percent / 100;
+            if (decode(file.bytes, length, &image, &err) != TDM_E_INPUT)
+                fail_msg("%s cut at %zu %% is taken", tdmi_image_format_name(format), percent);
+            if (length > 1000 && strstr(err.frames[0].text, "truncated") == NULL)
+                fail_msg("%s cut at %zu %%: %s", tdmi_image_format_name(format), percent,
+                         err.frames[0].text);
+        }
+        tdmi_text_release(&file);
+    }
+    tdmi_image_release(&drawn);
+    tdmi_image_release(&image);
+}
+
+/* Progressive and interlaced files have all pixels early, in a coarse form: still not whole. */
+static void stored_files_without_their_end_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t spare; /* bytes at the end that hold nothing of the picture */
+    } cases[] = {
+        {"progressive.jpg", 0},
+        {"rgb420.jpg", 0},
+        {"cmyk.jpg", 0},
+        {"restarts.jpg", 0},
+        {"rgba16-interlaced.png", 4},
+        {"palette1.png", 4}, /* the empty last chunk's checksum */
+        {"palette8.bmp", 3},
+        {"rgba32.bmp", 0}, /* padding of the last row */
+        {"rle8.bmp", 5},   /* padding and two end marks */
+        {"deep.ppm", 0},
+        {"text.ppm", 2}, /* the last number's last digits */
+    };
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes file = read_corpus(cases[i].name);
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length)))
+            for (size_t length = 0; length + cases[i].spare < file.length; length++)
+                if (decode(file.bytes, length, &image, NULL) != TDM_E_INPUT)
+                    fail_msg("%s cut to %zu of %zu bytes is taken", cases[i].name, length,
+                             file.length);
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+}
+
+static void a_flipped_bit_in_a_png_is_refused(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_PNG))
+        skip();
+    static const char *const names[] = {"rgb8.png", "palette2-clear.png", "turned-left.png"};
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        for (size_t at = 0; at < file.length; at++) {
+            ((uint8_t *)file.bytes)[at] ^= 16;
+            if (decode(file.bytes, file.length, &image, NULL) != TDM_E_INPUT)
+                fail_msg("%s with byte %zu changed is taken", names[i], at);
+            ((uint8_t *)file.bytes)[at] ^= 16;
+        }
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+}
+
+static void every_changed_byte_gives_a_picture_or_a_sentence(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "rgb16.bmp",  "rle4.bmp", "rgba32.bmp",      "low.pgm",          "text.ppm",
+        "core24.bmp", "grey.jpg", "progressive.jpg", "turned-right.jpg", "palette4.bmp"};
+    static const uint8_t flips[] = {0x01, 0x80, 0xff};
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        uint8_t *bytes = file.bytes;
+        for (size_t at = 0; at < 3 * file.length; at++) {
+            tdm_error err = {0};
+            bytes[at / 3] ^= flips[at % 3];
+            tdm_status status =
+                tdmi_image_decode(bytes, file.length, names[i],
+                                  (struct tdmi_image_limits){.max_pixels = 10000}, &image, &err);
+            bytes[at / 3] ^= flips[at % 3];
+            if (status != TDM_OK)
+                assert_true(err.n_frames > 0 && err.frames[0].text[0] != '\0');
+            else
+                assert_in_range(image.width * image.height, 1, 10000);
+        }
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+}
+
+static void refusals_say_what_was_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *words;
+    } cases[] = {
+        {"", 0, "no bytes"},
+        {"GIF89a..", 8, "47 49 46 38 39 61"},
+        {"B", 1, "begins with the bytes 42"},
+        {"P6 0 5 255\n", 11, "0 x 5 pixels"},
+        {"P6 99999 99999 255\n", 19, "99999 x 99999 pixels"},
+        {"P6 2 2 70000\n", 13, "maximum is 70000"},
+        {"P6 2 2 0\n", 9, "maximum is 0"},
+        {"P6 2", 4, "truncated"},
+        {"P6 2 x", 6, "damaged"},
+        {"P2 2 1 10 7 11", 14, "sample is 11"},
+        {"P5 2 1 10\n\x07\x0b", 12, "sample is 11"},
+        {"P3 1 1 255 1 2", 14, "truncated"},
+        {"P3 1 1 255 1 2 z", 16, "damaged"},
+        {"P5 3 1 255\nab", 13, "2 samples of 1 bytes"},
+        {"BM", 2, "truncated"},
+    };
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tdm_error err = {0};
+        assert_int_equal(decode(cases[i].bytes, cases[i].length, &image, &err), TDM_E_INPUT);
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        assert_int_equal(err.n_frames, 2);
+        assert_non_null(strstr(err.frames[1].text, "\"test\""));
+    }
+    tdmi_image_release(&image);
+}
+
+static void a_picture_above_the_limit_takes_no_memory(void **state)
+{
+    (void)state;
+    tdmi_image drawn = {0}, image = {0};
+    draw_pattern(&drawn, 40, 25);
+    for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
+        if (!tdmi_image_can_decode((enum tdmi_image_format)format))
+            continue;
+        tdmi_text file = {0};
+        assert_int_equal(tdmi_image_encode(&drawn, (enum tdmi_image_format)format, 90, &file, NULL),
+                         TDM_OK);
+        struct tdmi_image_limits limits = {.max_pixels = 999};
+        tdm_error err = {0};
+        assert_int_equal(
+            tdmi_image_decode(file.bytes, file.length_bytes, "test", limits, &image, &err),
+            TDM_E_INPUT);
+        assert_non_null(strstr(err.frames[0].text, "40 x 25"));
+        assert_non_null(strstr(err.frames[0].text, "999"));
+        assert_null(image.pixels);
+        limits.max_pixels = 1000;
+        assert_int_equal(
+            tdmi_image_decode(file.bytes, file.length_bytes, "test", limits, &image, NULL), TDM_OK);
+        tdmi_image_release(&image);
+        tdmi_text_release(&file);
+    }
+    tdmi_image_release(&drawn);
+}
+
+static void a_used_image_takes_no_new_memory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rgb420.jpg", "cmyk.jpg", "turned-right.jpg",
+                                        "rgb.ppm",    "rle8.bmp", "rgba32.bmp"};
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
+            assert_int_equal(decode(file.bytes, file.length, &image, NULL), TDM_OK);
+            int64_t before = tdmi_memory_calls();
+            assert_int_equal(decode(file.bytes, file.length, &image, NULL), TDM_OK);
+            assert_int_equal(tdmi_memory_calls(), before);
+        }
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+}
+
+static void each_failed_allocation_is_reported(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rgb8.png",        "rgba16-interlaced.png",
+                                        "turned-left.png", "rgb24.bmp",
+                                        "rgb.ppm",         "turned-right.jpg"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        bool is_done = !tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length));
+        for (int64_t n = 1; !is_done; n++) {
+            tdmi_image image = {0};
+            tdm_error err = {0};
+            assert_in_range(n, 1, 200);
+            tdmi_memory_fail_from(n);
+            tdm_status status = decode(file.bytes, file.length, &image, &err);
+            tdmi_memory_fail_from(0);
+            is_done = status == TDM_OK;
+            if (!is_done && status != TDM_E_MEMORY)
+                fail_msg("%s, allocation %d: %s", names[i], (int)n, err.frames[0].text);
+            assert_true(n > 1 || !is_done);
+            tdmi_image_release(&image);
+        }
+        tdmi_free(file.bytes);
+    }
+}
+
+static void formats_are_told_by_content_and_names_by_ending(void **state)
+{
+    (void)state;
+    assert_int_equal(tdmi_image_sniff("\xff\xd8\xff\xe0", 4), TDMI_IMAGE_JPEG);
+    assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a\n", 8), TDMI_IMAGE_PNG);
+    assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a", 7), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("BM", 2), TDMI_IMAGE_BMP);
+    assert_int_equal(tdmi_image_sniff("P5\n", 3), TDMI_IMAGE_PPM);
+    assert_int_equal(tdmi_image_sniff("P7\n", 3), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("P5x", 3), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("", 0), TDMI_IMAGE_UNKNOWN);
+    assert_string_equal(tdmi_image_format_name(TDMI_IMAGE_JPEG), "JPEG");
+    assert_string_equal(tdmi_image_format_name(TDMI_IMAGE_FORMATS), "unknown");
+    assert_false(tdmi_image_can_decode(TDMI_IMAGE_UNKNOWN));
+    assert_true(tdmi_image_can_decode(TDMI_IMAGE_PPM));
+
+    static const char *const yes[] = {"a.jpg", "a/b.JPEG", ".x/y.z.png", "a.JpE", "a.dib", "a.ppm"};
+    static const char *const no[] = {"a.txt", "jpg", ".jpg", "a.", "a.jp", "a.jpgx", "a.jpg/b", ""};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (!tdmi_image_has_extension(yes[i]))
+            fail_msg("%s is no picture", yes[i]);
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (tdmi_image_has_extension(no[i]))
+            fail_msg("%s is a picture", no[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_form_gives_the_expected_pixels),
+        cmocka_unit_test(a_file_cut_anywhere_is_refused),
+        cmocka_unit_test(stored_files_without_their_end_are_refused),
+        cmocka_unit_test(a_flipped_bit_in_a_png_is_refused),
+        cmocka_unit_test(every_changed_byte_gives_a_picture_or_a_sentence),
+        cmocka_unit_test(refusals_say_what_was_found),
+        cmocka_unit_test(a_picture_above_the_limit_takes_no_memory),
+        cmocka_unit_test(a_used_image_takes_no_new_memory),
+        cmocka_unit_test(each_failed_allocation_is_reported),
+        cmocka_unit_test(formats_are_told_by_content_and_names_by_ending),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/*
+ * Preprocessing equals the same steps done with Pillow (tests/fixtures/image/preprocess.txt), and
+ * the scales are the formulas of the header.
+ */
+#include "pictures.h"
+#include "image/preprocess.h"
+#include <math.h>
+
+static enum tdmi_fit fit_named(const char *name)
+{
+    if (strcmp(name, "pad") == 0)
+        return TDMI_FIT_PAD;
+    if (strcmp(name, "crop") == 0)
+        return TDMI_FIT_CROP;
+    assert_string_equal(name, "stretch");
+    return TDMI_FIT_STRETCH;
+}
+
+static void every_fit_gives_the_expected_pixels(void **state)
+{
+    (void)state;
+    struct bytes table = read_checkout("tests/fixtures/image/preprocess.txt");
+    char *rest = table.bytes, *line;
+    tdmi_image source = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    int n = 0;
+    while ((line = next_line(&rest)) != NULL) {
+        int width, height;
+        char fit[20], filter[20], wanted[20], found[65];
+        struct tdmi_preprocess preprocess = {0};
+        assert_int_equal(sscanf(line, "%d %d %d %d %d %19s %lf %19s %19s", &width, &height,
+                                &preprocess.width, &preprocess.height, &preprocess.channels, fit,
+                                &preprocess.crop_fraction, filter, wanted),
+                         9);
+        preprocess.fit = fit_named(fit);
+        preprocess.filter = filter_named(filter);
+        draw_pattern(&source, width, height);
+        size_t bytes =
+            (size_t)preprocess.width * (size_t)preprocess.height * (size_t)preprocess.channels;
+        uint8_t *out = malloc(bytes); /* its exact length, for the sanitizer */
+        assert_non_null(out);
+        assert_int_equal(tdmi_preprocess_image(&preprocess, &source, &scratch, out, NULL), TDM_OK);
+        digest_of(out, bytes, found);
+        if (strcmp(found, wanted) != 0)
+            fail_msg("%s: %s", line, found);
+        free(out);
+        n++;
+    }
+    assert_in_range(n, 50, 1000);
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&source);
+    tdmi_free(table.bytes);
+}
+
+static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    const struct tdmi_preprocess preprocess = {.width = 20,
+                                               .height = 20,
+                                               .channels = 3,
+                                               .fit = TDMI_FIT_PAD,
+                                               .filter = TDMI_FILTER_LANCZOS};
+    struct bytes file = read_corpus("turned-right.jpg"); /* stored 21 x 17, seen 17 x 21 */
+    struct tdmi_preprocess_scratch scratch = {0};
+    uint8_t out[20 * 20 * 3];
+    int64_t before = 0;
+    for (int i = 0; i < 3; i++) {
+        memset(out, 0, sizeof out);
+        assert_int_equal(
+            tdmi_preprocess_file(&preprocess, file.bytes, file.length, "test", &scratch, out, NULL),
+            TDM_OK);
+        if (i > 0)
+            assert_int_equal(tdmi_memory_calls(), before);
+        before = tdmi_memory_calls();
+    }
+    /* 17 x 21 into 20 x 20 is 16 x 20: two white columns on either side, the pattern (at most 187
+     * before compression) between. */
+    for (int y = 0; y < 20; y++)
+        for (int x = 0; x < 20; x++)
+            assert_int_equal(out[3 * (20 * y + x)] == 255, x < 2 || x >= 18);
+
+    tdm_error err = {0};
+    assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length / 2, "half.jpg",
+                                          &scratch, out, &err),
+                     TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[err.n_frames - 1].text, "half.jpg"));
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_free(file.bytes);
+}
+
+static void a_picture_of_the_right_size_is_not_resampled(void **state)
+{
+    (void)state;
+    static const enum tdmi_fit fits[] = {TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH};
+    tdmi_image source = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    uint8_t out[32 * 24 * 3];
+    draw_pattern(&source, 32, 24);
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
+        const struct tdmi_preprocess preprocess = {
+            .width = 32, .height = 24, .channels = 3, .fit = fits[i], .crop_fraction = 1};
+        assert_int_equal(tdmi_preprocess_image(&preprocess, &source, &scratch, out, NULL), TDM_OK);
+        assert_memory_equal(out, source.pixels, sizeof out);
+        assert_null(scratch.resized.pixels);
+    }
+    tdmi_image_release(&source);
+}
+
+static void scales_are_their_formulas(void **state)
+{
+    (void)state;
+    static const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
+    uint8_t bytes[3 * 256];
+    float out[3 * 256];
+    for (int i = 0; i < 3 * 256; i++)
+        bytes[i] = (uint8_t)(i / 3);
+    struct tdmi_preprocess preprocess = {.channels = 3};
+    for (int scale = TDMI_SCALE_TF; scale <= TDMI_SCALE_RAW; scale++) {
+        preprocess.scale = (enum tdmi_scale)scale;
+        tdmi_preprocess_normalise(&preprocess, bytes, 256, out);
+        for (int i = 0; i < 3 * 256; i++) {
+            double x = bytes[i], wanted = scale == TDMI_SCALE_TF ? x / 127.5 - 1
+                                          : scale == TDMI_SCALE_TORCH
+                                              ? (x / 255 - mean[i % 3]) / std[i % 3]
+                                          : scale == TDMI_SCALE_UNIT ? x / 255
+                                                                     : x;
+            if (fabs(out[i] - wanted) > 5e-7)
+                fail_msg("scale %d of %d: %.9g, not %.9g", scale, bytes[i], (double)out[i], wanted);
+        }
+    }
+    preprocess = (struct tdmi_preprocess){.channels = 1, .scale = TDMI_SCALE_TORCH};
+    tdmi_preprocess_normalise(&preprocess, bytes, 3 * 256, out);
+    for (int i = 0; i < 3 * 256; i++)
+        assert_true(fabs(out[i] - (bytes[i] / 255.0 - 0.449) / 0.226) < 5e-7);
+    preprocess.scale = TDMI_SCALE_TF;
+    tdmi_preprocess_normalise(&preprocess, bytes, 3 * 256, out);
+    assert_true(out[0] == -1.0f && out[3 * 255] == 1.0f);
+}
+
+static void impossible_settings_are_refused(void **state)
+{
+    (void)state;
+    static const struct tdmi_preprocess cases[] = {
+        {.width = 0, .height = 4, .channels = 3},
+        {.width = 4, .height = 65536, .channels = 3},
+        {.width = 4, .height = 4, .channels = 2},
+        {.width = 4, .height = 4, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 0},
+        {.width = 4, .height = 4, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 1.1},
+    };
+    tdmi_image source = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    uint8_t out[64];
+    draw_pattern(&source, 9, 9);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(tdmi_preprocess_image(&cases[i], &source, &scratch, out, NULL),
+                         TDM_E_USAGE);
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_fit_gives_the_expected_pixels),
+        cmocka_unit_test(a_file_is_decoded_turned_and_fitted_without_new_memory),
+        cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
+        cmocka_unit_test(scales_are_their_formulas),
+        cmocka_unit_test(impossible_settings_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
