@@ -112,13 +112,14 @@ tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err)
     return fdatasync(lines->file) == 0 ? TDM_OK : refused(lines, "sync", err);
 }
 
-enum verdict { KEEP, LATER, DAMAGED };
+enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
 
 static enum verdict judge(const char *line, size_t length_bytes, int64_t step)
 {
     tdm_json_document *document = NULL;
-    if (tdm_json_read(line, length_bytes, "line", &document, NULL) != TDM_OK)
-        return DAMAGED;
+    tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
+    if (status != TDM_OK)
+        return status == TDM_E_MEMORY ? UNKNOWN : DAMAGED;
     const tdm_json_value *root = tdm_json_root(document);
     int64_t found = tdm_json_as_integer(tdm_json_member(root, "step"), INT64_MIN);
     enum verdict verdict = tdm_json_kind_of(root) != TDM_JSON_OBJECT ? DAMAGED
@@ -146,6 +147,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err)
         if (verdict == KEEP)
             tdmi_text_add(&kept, line, (size_t)(stop - line) + 1);
         n_damaged += verdict == DAMAGED;
+        kept.is_broken |= verdict == UNKNOWN;
     }
     if (n_damaged > 0)
         tdm_log(TDM_LOG_WARNING, "%s: %zu damaged lines are left out", lines->path, n_damaged);
@@ -153,7 +155,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err)
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to cut %s", lines->path);
     else if (kept.length_bytes != n_bytes)
         status = tdmi_file_write(lines->path, tdmi_text_string(&kept), kept.length_bytes, err);
-    if (lines->file >= 0) /* it is another file now */
+    if (lines->file >= 0) /* it may be another file now */
         (void)close(lines->file);
     lines->file = -1;
 out:

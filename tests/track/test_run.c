@@ -1,6 +1,7 @@
 /* The run folder: who may open it, what it remembers, and what is left after a kill. */
 #include "track/run.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "tandem/log.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -324,6 +325,34 @@ static void a_line_with_a_newline_is_our_own_mistake(void **state)
     tdmi_run_close(run);
 }
 
+static void every_failing_allocation_is_an_ordinary_error(void **state)
+{
+    char path[1024];
+    bool is_done = false;
+    in_folder(state, "run", path);
+    for (int64_t n = 1; !is_done; n++) {
+        assert_true(n < 2000);
+        tdm_error err = {0};
+        tdmi_run *run = NULL;
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err);
+        if (status == TDM_OK)
+            status = tdmi_run_set(run, "data", "{\"images\":[1,2]}", &err);
+        if (status == TDM_OK)
+            status = tdmi_run_save(run, TDMI_RUN_RUNNING, &err);
+        if (status == TDM_OK)
+            status = tdmi_run_line(run, "{\"step\":1}", 10, &err);
+        if (status == TDM_OK)
+            status = tdmi_run_cut(run, 0, &err);
+        tdmi_memory_fail_from(0);
+        is_done = status == TDM_OK;
+        if (!is_done)
+            assert_int_equal(status, TDM_E_MEMORY);
+        tdmi_run_close(run);
+        remove_tree(path);
+    }
+}
+
 /* ---- full disks and kills --------------------------------------------------------------- */
 
 /* Beyond the limit of file sizes every write fails with EFBIG, after a short one up to it: what a
@@ -472,6 +501,7 @@ int main(void)
         CASE(a_long_torn_line_goes),
         CASE(a_damaged_line_goes_with_the_cut),
         CASE(a_line_with_a_newline_is_our_own_mistake),
+        CASE(every_failing_allocation_is_an_ordinary_error),
         CASE(a_line_that_does_not_fit_leaves_whole_lines),
         CASE(a_record_that_does_not_fit_leaves_the_old_one),
         CASE(a_full_disk_is_an_ordinary_error),
