@@ -10,7 +10,7 @@
 struct tdmi_cpu {
     char model[96];        /* "AMD EPYC …" */
     char architecture[16]; /* "x86_64" */
-    /* The extensions that matter here, in the order of isa.def-like names: "sse4.2 avx2 fma …". */
+    /* The extensions that matter here, oldest first: "sse4.2 avx2 fma …". */
     char isa[160];
     bool has_avx2_fma, has_avx512, has_avx512_vnni, has_avx512_bf16, has_amx_bf16;
     int packages, cores, threads;          /* of the machine as the kernel shows it */
@@ -25,5 +25,9 @@ struct tdmi_cpu {
 /* Never fails: what cannot be found stays 0 or "". Uses hwloc where built in, /proc and /sys else.
  */
 void tdmi_cpu_describe(struct tdmi_cpu *cpu);
+
+/* The part of it that is read from files, below root ("" is this machine): tests give a folder with
+ * its own proc/ and sys/. */
+void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu);
 
 #endif
