@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/loader.h"
 #include "tandem/log.h"
+#include "tandem/stop.h"
 #include "train/model_internal.h"
 
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static tdm_status hash_task(void *self, int index, int worker, tdm_error *err)
 {
     struct evaluation *it = self;
     tdmi_text *text = &it->texts[worker];
-    (void)err;
+    if (tdm_stop_is_requested())
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while reading pictures");
     if (tdmi_source_read(it->source, index, text, NULL) == TDM_OK) {
         it->hashes[index] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
         it->is_readable[index] = true;
@@ -196,6 +198,11 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
                                   it->judgements, NULL, NULL, err);
         if (status != TDM_OK)
             break;
+        if (tdm_stop_is_requested()) {
+            status = TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %lld of %lld pictures",
+                              (long long)seen, (long long)it->n_items);
+            break;
+        }
         count(it, batch, &loss, out);
         seen += batch->n;
         if (sink.event)

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tandem/stop.h"
 #include "train/model_internal.h"
 
 #include <stdio.h>
@@ -163,6 +164,9 @@ static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_e
         size_t rest = it->n_pictures - it->first;
         int n = rest < TDMI_MODEL_BATCH ? (int)rest : TDMI_MODEL_BATCH;
         struct tdmi_batch batch = {.n = n, .pixels = it->pixels, .labels = it->labels};
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
+                            it->first, it->n_pictures);
         TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
         TDM_TRY(tdmi_judge_batch(it->model->judge, tdmi_model_values(it->model), &batch, NULL,
                                  it->probabilities, NULL, err),

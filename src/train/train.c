@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static double rate_now(const struct tdmi_session *session)
+/* Of the step number `step`, from 0. */
+static double rate_at(const struct tdmi_session *session, int64_t step)
 {
     const struct tdm_train_options *options = &session->options;
     double per_epoch = (double)session->steps_per_epoch;
@@ -20,7 +21,7 @@ static double rate_now(const struct tdmi_session *session)
     if (options->steps > 0 && (total == 0.0 || (double)options->steps / per_epoch < total))
         total = (double)options->steps / per_epoch;
     struct tdmi_schedule_at at = {
-        .epochs_done = ((double)session->progress.step + 0.5) / per_epoch,
+        .epochs_done = ((double)step + 0.5) / per_epoch,
         .epochs_total = total,
         .warmup_epochs =
             options->warmup_epochs < total || total == 0.0 ? options->warmup_epochs : 0.0,
@@ -65,10 +66,10 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
         return TDM_FAIL(err, TDM_E_FAILED,
                         "training diverged: the loss at step %lld is not a number with learning "
                         "rate %g; a smaller --lr is wanted",
-                        (long long)progress->step + 1, rate_now(session));
+                        (long long)progress->step + 1, rate_at(session, progress->step));
     if (tail[TDMI_TAIL_SAMPLES] > 0.0f)
         TDM_TRY(tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
-                                (struct tdmi_update_rates){(float)rate_now(session),
+                                (struct tdmi_update_rates){(float)rate_at(session, progress->step),
                                                            (float)options->momentum,
                                                            (float)options->weight_decay},
                                 err),
@@ -91,11 +92,11 @@ static bool reached_inside_epoch(const struct tdmi_session *session)
            (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
 }
 
-static bool is_done(const struct tdmi_session *session)
+/* When so many epochs are complete. */
+static bool is_done(const struct tdmi_session *session, int epochs)
 {
     const struct tdm_train_options *options = &session->options;
-    return reached_inside_epoch(session) ||
-           (options->epochs > 0 && session->progress.epoch >= options->epochs) ||
+    return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
            (options->patience > 0 && session->progress.epochs_since_best >= options->patience);
 }
 
@@ -113,7 +114,7 @@ static void tell_progress(struct tdmi_session *session)
                          .total = session->split.n_train,
                          .loss = progress->epoch_loss /
                                  (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
-                         .learning_rate = rate_now(session),
+                         .learning_rate = rate_at(session, progress->step - 1),
                          .seconds = tdmi_session_seconds(session),
                      });
 }
@@ -163,6 +164,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+/* Ends early, with a score that means nothing, when a stop is requested. */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_error *err)
 {
     int64_t n = 0, correct = 0, seen = 0;
@@ -171,7 +173,7 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_e
                                                   .total = session->split.n_val,
                                                   .text = "validating"});
     TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
-    for (;;) {
+    while (!tdm_stop_is_requested()) {
         const struct tdmi_batch *batch;
         TDM_TRY(tdmi_loader_next(session->val_loader, &batch, err), err,
                 "reading validation pictures");
@@ -207,40 +209,50 @@ static bool is_better(const struct tdmi_progress *progress, const tdm_score *val
     return val->loss < progress->best_val.loss;
 }
 
+static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    event->is_best = is_better(progress, &event->val);
+    progress->epochs_since_best++;
+    if (!event->is_best)
+        return TDM_OK;
+    progress->epochs_since_best = 0;
+    progress->best_epoch = event->epoch;
+    progress->best_step = progress->step;
+    progress->best_train = event->train;
+    progress->best_val = event->val;
+    return TDM_WRAP(err, tdmi_session_save(session, "best.safetensors", false, err),
+                    "keeping the best weights");
+}
+
 /* Validate if it is time, keep the best, tell, write a checkpoint. An epoch cut short by a limit
- * stays open: going on with a larger limit finishes it. */
+ * stays open: going on with a larger limit finishes it. Progress changes only after the validation,
+ * so that a stop inside it leaves the epoch to be ended by the next sitting. */
 static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    int epoch = progress->epoch + 1;
     bool is_whole = progress->position >= session->split.n_train;
-    tdm_score train =
-        tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss);
-    tdm_event event = {.kind = TDM_EVENT_EPOCH,
-                       .epoch = epoch,
-                       .step = progress->step,
-                       .train = train,
-                       .learning_rate = rate_now(session)};
+    tdm_event event = {
+        .kind = TDM_EVENT_EPOCH,
+        .epoch = progress->epoch + 1,
+        .step = progress->step,
+        .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
+        .learning_rate = rate_at(session, progress->step - 1),
+    };
+    bool is_judged = is_done(session, progress->epoch + is_whole) ||
+                     event.epoch % session->options.eval_every == 0;
+    if (is_judged)
+        TDM_TRY(validate(session, &event.val, err), err, "after epoch %d", event.epoch);
+    if (tdm_stop_is_requested())
+        return stop_here(session, err);
     if (is_whole) {
         progress->epoch++;
         progress->position = 0;
         progress->epoch_n = progress->epoch_correct = 0;
         progress->epoch_loss = 0.0;
     }
-    if (is_done(session) || epoch % session->options.eval_every == 0) {
-        TDM_TRY(validate(session, &event.val, err), err, "after epoch %d", epoch);
-        event.is_best = is_better(progress, &event.val);
-        progress->epochs_since_best++;
-        if (event.is_best) {
-            progress->epochs_since_best = 0;
-            progress->best_epoch = epoch;
-            progress->best_step = progress->step;
-            progress->best_train = train;
-            progress->best_val = event.val;
-            TDM_TRY(tdmi_session_save(session, "best.safetensors", false, err), err,
-                    "keeping the best weights");
-        }
-    }
+    if (is_judged)
+        TDM_TRY(keep_best(session, &event, err), err, "after epoch %d", event.epoch);
     event.seconds = tdmi_session_seconds(session);
     tdmi_track_event(session->track, &event);
     return tdmi_session_checkpoint(session, err);
@@ -324,7 +336,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
-    while (!is_done(session) || session->progress.best_epoch == 0) {
+    while (!is_done(session, session->progress.epoch) || session->progress.best_epoch == 0) {
         TDM_TRY(train_epoch(session, err), err, "training");
         TDM_TRY(end_epoch(session, err), err, "training");
     }
