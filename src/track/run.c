@@ -142,15 +142,23 @@ static bool is_temporary(const char *name)
     return n > 5 && name[0] == '.' && strcmp(name + n - 4, ".tmp") == 0;
 }
 
-/* May the folder be used in this mode? Names that start with a dot, and our lock, are nobody's
- * work. Under the lock, what killed writers left behind is removed. */
+static void remove_leftover(tdmi_arena *arena, const char *folder, const char *name)
+{
+    const char *leftover = tdmi_path_join(arena, folder, name);
+    if (leftover != NULL)
+        (void)unlink(leftover);
+}
+
+/* May the folder be used in this mode? Names that start with a dot, our lock, and lines without a
+ * record (notes of a training that ended before it began) are nobody's work. Under the lock, what
+ * killed writers left behind is removed, and a new run begins with no line. */
 static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool is_locked,
                                tdm_error *err)
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n_entries = 0;
     const char *other = NULL;
-    bool has_record = false;
+    bool has_record = false, has_lines = false;
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     tdm_status status = tdmi_folder_list(path, &arena, &entries, &n_entries, err);
@@ -158,12 +166,12 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
         const char *name = entries[i].name;
         if (strcmp(name, "run.json") == 0)
             has_record = true;
-        else if (is_locked && is_temporary(name)) {
-            const char *leftover = tdmi_path_join(&arena, path, name);
-            if (leftover != NULL)
-                (void)unlink(leftover);
-        } else if (other == NULL && name[0] != '.' && strcmp(name, "lock") != 0 &&
-                   strcmp(name, "lock.held") != 0)
+        else if (strcmp(name, "metrics.jsonl") == 0)
+            has_lines = true;
+        else if (is_locked && is_temporary(name))
+            remove_leftover(&arena, path, name);
+        else if (other == NULL && name[0] != '.' && strcmp(name, "lock") != 0 &&
+                 strcmp(name, "lock.held") != 0)
             other = name;
     }
     if (status == TDM_OK && has_record && mode == TDMI_RUN_NEW)
@@ -175,6 +183,8 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
                           "%s is no run folder but holds other files ('%s'): give another -o, or "
                           "empty it",
                           path, other);
+    else if (status == TDM_OK && !has_record && has_lines && is_locked)
+        remove_leftover(&arena, path, "metrics.jsonl");
     tdmi_arena_release(&arena);
     return status;
 }

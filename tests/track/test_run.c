@@ -68,6 +68,25 @@ static void an_empty_folder_and_one_with_only_a_lock_are_new(void **state)
     tdmi_run_close(open_run(*state, TDMI_RUN_RESUME));
 }
 
+static void a_run_that_ended_before_it_began_is_no_obstacle(void **state)
+{
+    char path[1024];
+    in_folder(state, "metrics.jsonl", path);
+    for (int mode = TDMI_RUN_NEW; mode <= TDMI_RUN_RESUME; mode++) {
+        tdmi_run *run = open_run(*state, (enum tdmi_run_mode)mode);
+        assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
+        put_lines(run, 1, 1);
+        tdmi_run_close(run);
+    }
+    /* Where there is a checkpoint too, somebody lost a record: nothing is touched. */
+    char other[1024];
+    put_text(in_folder(state, "last.safetensors", other), "x");
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, "last.safetensors");
+    char *text = text_of(path);
+    assert_string_equal(text, "{\"step\":1}\n");
+    free(text);
+}
+
 static void an_existing_run_is_opened_by_resume_only(void **state)
 {
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
@@ -485,6 +504,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_new_run_makes_its_folder_and_parents),
         CASE(an_empty_folder_and_one_with_only_a_lock_are_new),
+        CASE(a_run_that_ended_before_it_began_is_no_obstacle),
         CASE(an_existing_run_is_opened_by_resume_only),
         CASE(a_folder_of_other_files_is_left_alone),
         CASE(a_run_in_use_is_refused),
