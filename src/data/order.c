@@ -6,9 +6,12 @@
  *
  *     left (a bits)   right (b bits)
  *         │               │
- *         ⊕◄── F(round, right)        F is one Philox draw keyed by (seed, epoch, round),
- *          ╲             ╱            cut to the width of left
- *           ╲───────────╱             then the halves change places
+ *         ⊕◄── mix(right + key of the round), cut to the width of left
+ *          ╲             ╱
+ *           ╲───────────╱   then the halves change places
+ *
+ * The keys are the SplitMix64 stream that starts at mix(seed, epoch). Philox in the rounds would
+ * do as well, at ten times the price: an epoch of tiny pictures would feel it.
  */
 #include "data/order.h"
 
@@ -18,6 +21,16 @@
 /* Far more rounds than mixing a large n needs: on a few bits the first ones mix little. Even, so
  * that the halves end with the widths they began with. */
 enum { ROUNDS = 12, MIN_BITS = 6 };
+
+#define GOLDEN_GAMMA UINT64_C(0x9E3779B97F4A7C15)
+
+/* The finaliser of SplitMix64 (Steele, Lea and Flood, 2014; constants of Stafford's mix 13). */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
 
 static int bits_for(int64_t n)
 {
@@ -32,14 +45,12 @@ static uint64_t low_bits(uint64_t value, int bits)
     return value & (((uint64_t)1 << bits) - 1);
 }
 
-static uint64_t permute(uint64_t seed, uint32_t epoch, uint64_t value, int bits)
+static uint64_t permute(const uint64_t keys[ROUNDS], uint64_t value, int bits)
 {
     int left_bits = bits / 2, right_bits = bits - left_bits;
     uint64_t left = value >> right_bits, right = low_bits(value, right_bits);
-    for (uint64_t round = 0; round < ROUNDS; round++) {
-        /* right has at most 31 bits, so round and right share the counter without meeting. */
-        tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_ORDER, epoch, round << 32 | right);
-        uint64_t mixed = left ^ low_bits(tdmi_rng_u32(&rng), left_bits);
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t mixed = left ^ low_bits(mix(right + keys[round]), left_bits);
         left = right;
         right = mixed;
         int exchanged = left_bits;
@@ -55,10 +66,15 @@ int64_t tdmi_order_at(const tdmi_order *order, uint32_t epoch, int64_t position)
     assert(position >= 0 && position < order->n);
     if (!order->is_shuffled || order->n == 1)
         return position;
+    uint64_t keys[ROUNDS];
+    uint64_t state = mix(order->seed ^ (uint64_t)TDMI_RNG_ORDER << 56);
+    state = mix(state + epoch * GOLDEN_GAMMA);
+    for (int round = 0; round < ROUNDS; round++)
+        keys[round] = mix(state += GOLDEN_GAMMA);
     int bits = bits_for(order->n);
     uint64_t value = (uint64_t)position;
     do
-        value = permute(order->seed, epoch, value, bits);
+        value = permute(keys, value, bits);
     while (value >= (uint64_t)order->n);
     return (int64_t)value;
 }

@@ -197,8 +197,8 @@ static void options_that_cannot_work_are_refused(void **state)
     const struct fixture *f = *state;
     static const struct {
         int batch, threads, depth, width;
-    } cases[] = {{0, 1, 0, 4},       {-1, 1, 0, 4}, {8, 0, 0, 4},
-                 {8, 1 << 20, 0, 4}, {8, 1, -1, 4}, {8, 1, 0, 0}};
+    } cases[] = {{0, 1, 0, 4},  {-1, 1, 0, 4}, {8, 0, 0, 4},    {8, 1 << 20, 0, 4},
+                 {8, 1, -1, 4}, {8, 1, 0, 0},  {8, 1, 0, 65536}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tdmi_loader_options options = options_of(f);
         options.batch = cases[i].batch;
