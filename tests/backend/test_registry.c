@@ -1,0 +1,163 @@
+/* Names of ops and backends, and what a device name means. */
+#include "backend/backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void every_op_is_found_by_its_name(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < TDMI_OP_KINDS; kind++)
+        assert_int_equal(tdmi_op_find(tdmi_op_name((enum tdmi_op_kind)kind)), kind);
+    assert_int_equal(tdmi_op_find("conv"), TDMI_OP_CONV);
+    assert_int_equal(tdmi_op_find("attention"), TDMI_OP_KINDS);
+    assert_int_equal(tdmi_op_find(""), TDMI_OP_KINDS);
+    assert_string_equal(tdmi_op_name(TDMI_OP_KINDS), "?");
+}
+
+static void every_backend_is_found_by_its_name(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (const struct tdmi_backend *it; (it = tdmi_backend_at(n)) != NULL; n++) {
+        const struct tdmi_backend *found = NULL;
+        int card = -1;
+        if (it->device.count() > 0) {
+            assert_int_equal(tdmi_backend_find(it->name, &found, &card, NULL), TDM_OK);
+            assert_ptr_equal(found, it);
+            assert_int_equal(card, 0);
+        }
+        assert_true(strlen(it->summary) > 10);
+    }
+    assert_true(n >= 1);
+    assert_null(tdmi_backend_at(-1));
+    assert_null(tdmi_backend_at(n));
+}
+
+static void a_backend_has_every_entry_that_is_not_optional(void **state)
+{
+    (void)state;
+    const struct tdmi_backend *it;
+    for (int i = 0; (it = tdmi_backend_at(i)) != NULL; i++) {
+        assert_true(it->device.count && it->device.open && it->device.close && it->device.describe);
+        assert_true(it->memory.alloc && it->memory.free && it->memory.upload &&
+                    it->memory.download);
+        assert_true(it->stream.open && it->stream.close && it->stream.wait);
+        assert_true(it->update.sgd && it->update.blend);
+    }
+}
+
+static void the_reference_runs_every_op(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < TDMI_OP_KINDS; kind++) {
+        const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[kind];
+        assert_non_null(kernel);
+        assert_non_null(kernel->needs);
+        assert_non_null(kernel->forward);
+        assert_true((kernel->backward != NULL) == (kind != TDMI_OP_INPUT));
+    }
+}
+
+static void device_names_are_understood_or_refused_in_a_sentence(void **state)
+{
+    static const struct {
+        const char *name;
+        tdm_status status;
+        const char *says;
+    } cases[] = {
+        {"cpu", TDM_OK, NULL},
+        {"cpu:0", TDM_OK, NULL},
+        {"ref", TDM_OK, NULL},
+        {"ref:0", TDM_OK, NULL},
+        {"cpu:1", TDM_E_ABSENT, "has 1 of them"},
+        {"ref:1023", TDM_E_ABSENT, "has 1 of them"},
+        {"cpu:", TDM_E_USAGE, "no card number"},
+        {"cpu:x", TDM_E_USAGE, "no card number"},
+        {"cpu:-1", TDM_E_USAGE, "no card number"},
+        {"cpu:0x", TDM_E_USAGE, "no card number"},
+        {"cpu:99999999999999999999", TDM_E_USAGE, "no card number"},
+        {"cpux", TDM_E_USAGE, "there is cpu, "},
+        {"", TDM_E_USAGE, "there is cpu, "},
+        {":0", TDM_E_USAGE, "there is cpu, "},
+        {"tpu", TDM_E_USAGE, "ref"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tdmi_backend *backend = NULL;
+        int card = -1;
+        tdm_error err = {0};
+        assert_int_equal(tdmi_backend_find(cases[i].name, &backend, &card, &err), cases[i].status);
+        if (cases[i].status == TDM_OK) {
+            assert_non_null(backend);
+            assert_true(backend->device.is_host);
+            assert_int_equal(card, 0);
+        } else {
+            assert_non_null(strstr(err.frames[0].text, cases[i].says));
+            assert_non_null(strstr(err.frames[0].text, cases[i].name));
+        }
+    }
+}
+
+/* With a cuda backend the machine decides; without one the name is known, and absent. */
+static void a_build_without_cuda_says_so(void **state)
+{
+    (void)state;
+    const struct tdmi_backend *it, *backend = NULL;
+    int card;
+    tdm_error err = {0};
+    for (int i = 0; (it = tdmi_backend_at(i)) != NULL; i++)
+        if (strcmp(it->name, "cuda") == 0)
+            skip();
+    assert_int_equal(tdmi_backend_find("cuda:1", &backend, &card, &err), TDM_E_ABSENT);
+    assert_non_null(strstr(err.frames[0].text, "no cuda backend"));
+    assert_non_null(strstr(err.frames[0].text, "ref"));
+    assert_null(backend);
+}
+
+static void memory_of_the_host_is_zeroed_aligned_and_copied(void **state)
+{
+    (void)state;
+    const struct tdmi_backend *ref = &tdmi_backend_ref;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    char text[40], small[4];
+    assert_int_equal(ref->device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(ref->stream.open(device, &stream, NULL), TDM_OK);
+    float *memory = ref->memory.alloc(device, 100 * sizeof *memory), back[100], given[100];
+    assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % 64, 0);
+    for (int i = 0; i < 100; i++) {
+        assert_true(memory[i] == 0.0f);
+        given[i] = (float)i / 7.0f;
+    }
+    assert_int_equal(ref->memory.upload(stream, memory, given, sizeof given, NULL), TDM_OK);
+    assert_int_equal(ref->memory.download(stream, back, memory, sizeof back, NULL), TDM_OK);
+    assert_int_equal(ref->stream.wait(stream, NULL), TDM_OK);
+    assert_memory_equal(back, given, sizeof given);
+    ref->device.describe(device, text, sizeof text);
+    assert_string_equal(text, "CPU, plain C");
+    ref->device.describe(device, small, sizeof small);
+    assert_string_equal(small, "CPU");
+    ref->memory.free(device, memory);
+    ref->stream.close(stream);
+    ref->device.close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_is_found_by_its_name),
+        cmocka_unit_test(every_backend_is_found_by_its_name),
+        cmocka_unit_test(a_backend_has_every_entry_that_is_not_optional),
+        cmocka_unit_test(the_reference_runs_every_op),
+        cmocka_unit_test(device_names_are_understood_or_refused_in_a_sentence),
+        cmocka_unit_test(a_build_without_cuda_says_so),
+        cmocka_unit_test(memory_of_the_host_is_zeroed_aligned_and_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
