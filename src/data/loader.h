@@ -5,9 +5,9 @@
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()
  *
  * A slot belongs to the loader while it is filled and to the caller from next() until the following
- * next(). Batches arrive in order; the last one of an epoch is shorter, never padded. A picture
- * that cannot be read keeps its position with label -1 and is counted and named; what a batch holds
- * and which pictures are named never depends on the number of threads.
+ * next() or seek. Batches arrive in order; the last one of an epoch is shorter, never padded. A
+ * picture that cannot be read keeps its position with label -1 and is counted and named; what a
+ * batch holds and which pictures are named never depends on the number of threads.
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */

@@ -60,10 +60,11 @@ static void a_hundred_classes_are_read_by_their_fine_labels(void **state)
     assert_items(source, "test.bin#0 0 3, train.bin#0 0 1, train.bin#1 1 1");
     tdmi_source_close(source);
 
-    char names[100 * 8 + 1] = "";
+    tdmi_text names = {0};
     for (int i = 0; i < 100; i++)
-        snprintf(names + strlen(names), 8, "c%d\n", i);
-    tree_text(&tree, "fine_label_names.txt", names);
+        tdmi_text_printf(&names, "c%d\n", i);
+    tree_text(&tree, "fine_label_names.txt", tdmi_text_string(&names));
+    tdmi_text_release(&names);
     source = open_source(tree.root);
     assert_int_equal(tdmi_source_classes(source), 100);
     assert_string_equal(tdmi_source_class(source, 63), "c63");
