@@ -1,0 +1,176 @@
+/*
+ * The prototypes below follow NVIDIA's NVML API reference; handles and return codes are opaque to
+ * us. Only calls without which nothing works are required, the rest are asked for politely.
+ */
+#include "track/nvml.h"
+#include "base/memory.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct nvml_device *device_handle;
+
+struct memory_info {
+    unsigned long long total, available, used;
+};
+
+/* X(required, field, symbol, parameters): each becomes a function pointer, looked up by name. */
+#define NVML_CALLS(X)                                                                        \
+    X(1, init, "nvmlInit_v2", (void))                                                        \
+    X(1, shutdown, "nvmlShutdown", (void))                                                   \
+    X(1, count, "nvmlDeviceGetCount_v2", (unsigned *))                                       \
+    X(1, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned, device_handle *))               \
+    X(0, driver, "nvmlSystemGetDriverVersion", (char *, unsigned))                           \
+    X(0, cuda, "nvmlSystemGetCudaDriverVersion_v2", (int *))                                 \
+    X(0, name, "nvmlDeviceGetName", (device_handle, char *, unsigned))                       \
+    X(0, uuid, "nvmlDeviceGetUUID", (device_handle, char *, unsigned))                       \
+    X(0, memory, "nvmlDeviceGetMemoryInfo", (device_handle, struct memory_info *))           \
+    X(0, compute, "nvmlDeviceGetCudaComputeCapability", (device_handle, int *, int *))       \
+    X(0, pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration", (device_handle, unsigned *)) \
+    X(0, pcie_lanes, "nvmlDeviceGetMaxPcieLinkWidth", (device_handle, unsigned *))           \
+    X(0, nvlink, "nvmlDeviceGetNvLinkState", (device_handle, unsigned, unsigned *))          \
+    X(0, power_limit, "nvmlDeviceGetPowerManagementLimit", (device_handle, unsigned *))
+
+struct tdmi_nvml {
+    void *library;
+    bool is_started;
+    unsigned n_devices;
+    char driver_version[80];
+    int cuda_version;
+#define X(required, field, symbol, parameters) int(*field) parameters;
+    NVML_CALLS(X)
+#undef X
+};
+
+enum { nvlinks_max = 18, driver_not_loaded = 9 };
+
+/* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
+ * are the same, ISO C only lets us copy them. */
+static bool look_up(void *library, const char *symbol, void *function, size_t function_bytes)
+{
+    void *found = dlsym(library, symbol);
+    if (!found)
+        return false;
+    memcpy(function, &found, function_bytes);
+    return true;
+}
+
+static tdm_status load(tdmi_nvml *nvml, tdm_error *err)
+{
+    static const char file[] = "libnvidia-ml.so.1";
+    nvml->library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+    if (!nvml->library)
+        return TDM_FAIL(err, TDM_E_ABSENT, "there is no NVIDIA driver (%s is not installed)", file);
+#define X(required, field, symbol, parameters)                                           \
+    if (!look_up(nvml->library, symbol, &nvml->field, sizeof nvml->field) && (required)) \
+        return TDM_FAIL(err, TDM_E_ABSENT, "%s lacks the function %s", file, symbol);
+    NVML_CALLS(X)
+#undef X
+    return TDM_OK;
+}
+
+tdm_status tdmi_nvml_open(tdmi_nvml **result, tdm_error *err)
+{
+    tdm_status status;
+    tdmi_nvml *nvml = tdmi_alloc(1, sizeof *nvml);
+    *result = NULL;
+    if (!nvml)
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to look for NVIDIA cards");
+    status = load(nvml, err);
+    if (status != TDM_OK)
+        goto out;
+    int code = nvml->init();
+    nvml->is_started = code == 0;
+    if (code == 0)
+        code = nvml->count(&nvml->n_devices);
+    if (code != 0) {
+        status = TDM_FAIL(err, TDM_E_ABSENT,
+                          code == driver_not_loaded
+                              ? "the NVIDIA driver is installed but not running (NVML says %d)"
+                              : "the NVIDIA driver does not answer (NVML says %d)",
+                          code);
+        goto out;
+    }
+    if (nvml->n_devices == 0) {
+        status = TDM_FAIL(err, TDM_E_ABSENT, "the NVIDIA driver sees no card");
+        goto out;
+    }
+    if (!nvml->driver || nvml->driver(nvml->driver_version, sizeof nvml->driver_version) != 0)
+        nvml->driver_version[0] = '\0';
+    if (!nvml->cuda || nvml->cuda(&nvml->cuda_version) != 0)
+        nvml->cuda_version = 0;
+    *result = nvml;
+    nvml = NULL;
+out:
+    tdmi_nvml_close(nvml);
+    return status;
+}
+
+void tdmi_nvml_close(tdmi_nvml *nvml)
+{
+    if (!nvml)
+        return;
+    if (nvml->is_started)
+        nvml->shutdown();
+    if (nvml->library)
+        dlclose(nvml->library);
+    tdmi_free(nvml);
+}
+
+int tdmi_nvml_count(const tdmi_nvml *nvml)
+{
+    return (int)nvml->n_devices;
+}
+
+const char *tdmi_nvml_driver(const tdmi_nvml *nvml)
+{
+    return nvml->driver_version;
+}
+
+int tdmi_nvml_cuda(const tdmi_nvml *nvml)
+{
+    return nvml->cuda_version;
+}
+
+static void describe_links(const tdmi_nvml *nvml, device_handle handle,
+                           struct tdmi_nvml_device *device)
+{
+    unsigned number;
+    if (nvml->pcie_generation && nvml->pcie_generation(handle, &number) == 0)
+        device->pcie_generation = (int)number;
+    if (nvml->pcie_lanes && nvml->pcie_lanes(handle, &number) == 0)
+        device->pcie_lanes = (int)number;
+    for (unsigned link = 0; nvml->nvlink && link < nvlinks_max; link++) {
+        unsigned is_active = 0;
+        if (nvml->nvlink(handle, link, &is_active) == 0 && is_active)
+            device->nvlinks++;
+    }
+}
+
+tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
+                              tdm_error *err)
+{
+    device_handle handle;
+    struct memory_info memory;
+    unsigned milliwatts;
+    memset(device, 0, sizeof *device);
+    int code = nvml->handle((unsigned)index, &handle);
+    if (code != 0)
+        return TDM_FAIL(err, TDM_E_ABSENT, "card %d of %u cannot be reached (NVML says %d)", index,
+                        nvml->n_devices, code);
+    if (nvml->name && nvml->name(handle, device->name, sizeof device->name) != 0)
+        device->name[0] = '\0';
+    if (nvml->uuid && nvml->uuid(handle, device->uuid, sizeof device->uuid) != 0)
+        device->uuid[0] = '\0';
+    if (nvml->memory && nvml->memory(handle, &memory) == 0) {
+        device->memory_bytes = (int64_t)memory.total;
+        device->memory_free_bytes = (int64_t)memory.available;
+    }
+    if (nvml->compute && nvml->compute(handle, &device->compute_major, &device->compute_minor) != 0)
+        device->compute_major = device->compute_minor = 0;
+    if (nvml->power_limit && nvml->power_limit(handle, &milliwatts) == 0)
+        device->power_limit_watts = milliwatts / 1000.0;
+    describe_links(nvml, handle, device);
+    return TDM_OK;
+}
