@@ -1,0 +1,26 @@
+/*
+ * How fast matrices are multiplied on one thread here. A method is a table, so that builds without
+ * oneDNN put another in its place (src/tune/registry.c). One product object a thread: like
+ * the training step, machines are filled by one-thread primitives side by side.
+ */
+#ifndef TANDEM_BACKEND_MATMUL_PROBE_H
+#define TANDEM_BACKEND_MATMUL_PROBE_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+
+struct tdmi_matmul_method {
+    const char *name; /* "oneDNN" */
+    bool can_bf16;
+    /* A product of two n x n matrices of f32, or of bf16 with an f32 result, memory included.
+     * TDM_E_ABSENT when the method has none for this CPU. */
+    tdm_status (*make)(int n, bool is_bf16, void **product, tdm_error *err);
+    /* Multiply once, 2 n^3 operations, on the calling thread alone. */
+    tdm_status (*run)(void *product, tdm_error *err);
+    void (*release)(void *product); /* accepts NULL */
+};
+
+/* src/backend/cpu/matmul_probe.c: only where oneDNN is built in. */
+extern const struct tdmi_matmul_method tdmi_matmul_onednn;
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * What this build and this machine can do: base's description of the CPU, the cards that NVML sees,
+ * the libraries found at run time, the optional parts of the build, and the probes' timings.
+ */
+#include "tandem/machine.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "dist/library_probe.h"
+#include "tandem/stop.h"
+#include "track/nvml.h"
+#include "tune/probe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void describe_cpu(struct tdm_machine *machine)
+{
+    struct tdmi_cpu found;
+    struct tdm_machine_cpu *cpu = &machine->cpu;
+    tdmi_cpu_describe(&found);
+    snprintf(cpu->model, sizeof cpu->model, "%s", found.model);
+    snprintf(cpu->architecture, sizeof cpu->architecture, "%s", found.architecture);
+    snprintf(cpu->isa, sizeof cpu->isa, "%s", found.isa);
+    cpu->packages = found.packages;
+    cpu->cores = found.cores;
+    cpu->threads = found.threads;
+    cpu->usable = found.usable;
+    cpu->numa_nodes = found.numa_nodes;
+    cpu->l1d_bytes = found.l1d_bytes;
+    cpu->l2_bytes = found.l2_bytes;
+    cpu->l3_bytes = found.l3_bytes;
+    machine->memory.total_bytes = found.memory_bytes;
+    machine->memory.available_bytes = found.memory_available_bytes;
+    machine->limits.cpus = found.cgroup_cpus;
+    machine->limits.memory_bytes = found.cgroup_memory_bytes;
+}
+
+static void describe_gpu(const tdmi_nvml *nvml, int index, struct tdm_machine_gpus *gpus)
+{
+    struct tdmi_nvml_device device;
+    struct tdm_machine_gpu *gpu = &gpus->of[index];
+    tdm_error why = {0};
+    if (tdmi_nvml_describe(nvml, index, &device, &why) != TDM_OK)
+        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", why.frames[0].text);
+    snprintf(gpu->name, sizeof gpu->name, "%s", device.name);
+    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", device.uuid);
+    gpu->memory_bytes = device.memory_bytes;
+    gpu->memory_free_bytes = device.memory_free_bytes;
+    gpu->compute_major = device.compute_major;
+    gpu->compute_minor = device.compute_minor;
+    gpu->pcie_generation = device.pcie_generation;
+    gpu->pcie_lanes = device.pcie_lanes;
+    gpu->nvlinks = device.nvlinks;
+    gpu->power_limit_watts = device.power_limit_watts;
+}
+
+static void describe_gpus(struct tdm_machine_gpus *gpus)
+{
+    tdmi_nvml *nvml;
+    tdm_error why = {0};
+    if (tdmi_nvml_open(&nvml, &why) != TDM_OK) {
+        snprintf(gpus->problem, sizeof gpus->problem, "%.239s", why.frames[0].text);
+        return;
+    }
+    gpus->n = tdmi_nvml_count(nvml);
+    snprintf(gpus->driver, sizeof gpus->driver, "%s", tdmi_nvml_driver(nvml));
+    gpus->cuda_major = tdmi_nvml_cuda(nvml) / 1000;
+    gpus->cuda_minor = tdmi_nvml_cuda(nvml) % 1000 / 10;
+    for (int i = 0; i < gpus->n && i < TDM_MACHINE_GPUS_MAX; i++)
+        describe_gpu(nvml, i, gpus);
+    tdmi_nvml_close(nvml);
+}
+
+static void describe_library(void (*probe)(struct tdmi_library *),
+                             struct tdm_machine_library *library)
+{
+    struct tdmi_library found;
+    probe(&found);
+    library->is_found = found.is_found;
+    snprintf(library->file, sizeof library->file, "%s", found.file);
+    snprintf(library->version, sizeof library->version, "%s", found.version);
+    snprintf(library->problem, sizeof library->problem, "%s", found.problem);
+}
+
+void tdm_machine_describe(struct tdm_machine *machine)
+{
+    memset(machine, 0, sizeof *machine);
+    describe_cpu(machine);
+    describe_gpus(&machine->gpus);
+    describe_library(tdmi_library_probe_mpi, &machine->mpi);
+    describe_library(tdmi_library_probe_nccl, &machine->nccl);
+    machine->build_type = tdmi_build_type();
+    machine->compiler = tdmi_build_compiler();
+    machine->features = tdmi_features(&machine->n_features);
+}
+
+/* ---- measuring -------------------------------------------------------------------------- */
+
+struct tdm_measure_options tdm_measure_options_default(void)
+{
+    return (struct tdm_measure_options){.seconds = 3, .disk_bytes = (int64_t)256 << 20};
+}
+
+static tdm_status check(const struct tdm_measure_options *options, tdm_error *err)
+{
+    if (!(options->seconds >= 1 && options->seconds <= 60))
+        return TDM_FAIL(err, TDM_E_USAGE, "measuring takes from 1 to 60 seconds; found %g",
+                        options->seconds);
+    if (options->disk_bytes < (int64_t)4 << 20)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "the disk is measured with a file of at least 4 MiB; found %lld bytes",
+                        (long long)options->disk_bytes);
+    if (options->folder && tdmi_file_kind_of(options->folder) != TDMI_FILE_FOLDER)
+        return TDM_FAIL(err, TDM_E_INPUT, "the disk cannot be measured in %s, which is no folder",
+                        options->folder);
+    return TDM_OK;
+}
+
+static tdm_status check_stop(tdm_error *err)
+{
+    if (tdm_stop_is_requested())
+        return TDM_FAIL(err, TDM_E_STOPPED, "the measurements were stopped on request");
+    return TDM_OK;
+}
+
+/* The memory that buffers may be a part of: the limit of a container counts when it is lower. */
+static int64_t spendable_memory(void)
+{
+    struct tdmi_cpu cpu;
+    tdmi_cpu_describe(&cpu);
+    int64_t bytes = cpu.memory_available_bytes;
+    if (cpu.cgroup_memory_bytes > 0 && cpu.cgroup_memory_bytes < bytes)
+        bytes = cpu.cgroup_memory_bytes;
+    return bytes;
+}
+
+/* A fifth for memory, half for arithmetic, a quarter for the disk; the rest is what setting up and
+ * the last repetitions take. */
+static tdm_status measure(tdmi_pool *pool, const struct tdm_measure_options *options,
+                          struct tdm_machine_rates *rates, tdm_error *err)
+{
+    struct tdmi_cpu cpu;
+    tdmi_cpu_describe(&cpu);
+    TDM_TRY(
+        tdmi_probe_copy(pool, options->seconds * 0.2, cpu.l3_bytes, spendable_memory(), rates, err),
+        err, "memory could not be measured");
+    if (check_stop(err) != TDM_OK)
+        return TDM_E_STOPPED;
+    TDM_TRY(tdmi_probe_matmul(pool, tdmi_matmul_method_best(), options->seconds * 0.5, rates, err),
+            err, "arithmetic could not be measured");
+    if (check_stop(err) != TDM_OK)
+        return TDM_E_STOPPED;
+    tdmi_probe_disk(options->folder ? options->folder : ".", options->seconds * 0.25,
+                    options->disk_bytes, rates);
+    return check_stop(err);
+}
+
+tdm_status tdm_machine_measure(const struct tdm_measure_options *options,
+                               struct tdm_machine_rates *rates, tdm_error *err)
+{
+    tdmi_pool *pool = NULL;
+    int64_t start = tdmi_clock_ns();
+    tdm_status status = check(options, err);
+    memset(rates, 0, sizeof *rates);
+    if (status != TDM_OK)
+        return status;
+    TDM_TRY(tdmi_pool_new(0, true, &pool, err), err, "the machine could not be measured");
+    rates->threads = tdmi_pool_threads(pool);
+    status = measure(pool, options, rates, err);
+    rates->seconds = tdmi_clock_seconds_since(start);
+    tdmi_pool_free(pool);
+    return status;
+}

@@ -1,0 +1,45 @@
+/*
+ * What this build was made with: the only file of the room that asks. The optional parts for
+ * tandem doctor, and the best matrix product for the probes.
+ */
+#include "tandem_features.h"
+#include "tune/probe.h"
+
+static const struct tdm_machine_feature features[] = {
+#define X(macro, label, what, how)     \
+    {.name = label,                    \
+     .gives = what,                    \
+     .is_on = TDM_HAVE_##macro,        \
+     .version = TDM_##macro##_VERSION, \
+     .remedy = how},
+#include "tune/features.def"
+#undef X
+};
+
+const struct tdm_machine_feature *tdmi_features(int *n_features)
+{
+    *n_features = (int)(sizeof features / sizeof features[0]);
+    return features;
+}
+
+const char *tdmi_build_type(void)
+{
+    return TDM_BUILD_TYPE;
+}
+
+const char *tdmi_build_compiler(void)
+{
+    return TDM_COMPILER;
+}
+
+static const struct tdmi_matmul_method *const methods[] = {
+#if TDM_HAVE_ONEDNN
+    &tdmi_matmul_onednn,
+#endif
+    &tdmi_matmul_plain,
+};
+
+const struct tdmi_matmul_method *tdmi_matmul_method_best(void)
+{
+    return methods[0];
+}

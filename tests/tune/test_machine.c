@@ -1,0 +1,139 @@
+/*
+ * What the machine is said to be and how fast: nothing about this machine in particular, only what
+ * must hold on every one.
+ */
+#include "base/thread.h"
+#include "tandem/machine.h"
+#include "tandem/stop.h"
+#include "tune/probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static void describes_a_machine_that_can_run_this_test(void **state)
+{
+    static struct tdm_machine machine;
+    (void)state;
+    tdm_machine_describe(&machine);
+    assert_true(machine.cpu.usable >= 1);
+    assert_true(machine.cpu.threads >= machine.cpu.cores);
+    assert_true(machine.cpu.cores >= machine.cpu.packages && machine.cpu.packages >= 1);
+    assert_true(machine.memory.total_bytes > machine.memory.available_bytes);
+    assert_true(machine.memory.available_bytes > 0);
+    assert_true(machine.gpus.n > 0 || *machine.gpus.problem);
+    assert_true(machine.mpi.is_found == (machine.mpi.problem[0] == '\0'));
+    assert_true(machine.nccl.is_found == (machine.nccl.problem[0] == '\0'));
+    for (int i = 0; i < machine.n_features; i++) {
+        assert_true(machine.features[i].remedy[0] != '\0');
+        assert_true(machine.features[i].is_on || machine.features[i].version[0] == '\0');
+    }
+}
+
+static void measures_within_the_time_given(void **state)
+{
+    struct tdm_measure_options options = tdm_measure_options_default();
+    struct tdm_machine_rates rates;
+    tdm_error err = {0};
+    (void)state;
+    options.seconds = 1;
+    options.disk_bytes = (int64_t)4 << 20;
+    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_OK);
+    assert_true(rates.threads >= 1);
+    /* Rates of a machine that works at all: 10 MB/s, 1 MFLOP/s; and of none that exists. */
+    assert_true(rates.copy_bytes_per_s.one_thread > 1e7);
+    assert_true(rates.copy_bytes_per_s.all_threads < 1e14);
+    assert_true(rates.f32_flop_per_s.one_thread > 1e6);
+    assert_true(rates.f32_flop_per_s.all_threads < 1e16);
+    assert_true((rates.bf16_flop_per_s.all_threads > 0) == (rates.bf16_problem[0] == '\0'));
+    assert_true((rates.disk_read_bytes_per_s > 0) == (rates.disk_problem[0] == '\0'));
+    assert_int_equal(rates.disk_bytes, options.disk_bytes);
+    /* Setting up and the last repetitions come on top; a busy or instrumented machine is slow. */
+    assert_true(rates.seconds < 20);
+}
+
+static void the_disk_probe_leaves_nothing_behind(void **state)
+{
+    char folder[] = "probe-XXXXXX";
+    struct tdm_machine_rates rates = {0};
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    tdmi_probe_disk(folder, 0.2, (int64_t)8 << 20, &rates);
+    assert_string_equal(rates.disk_problem, "");
+    assert_true(rates.disk_read_bytes_per_s > 0);
+    assert_true(rates.disk_bytes >= (int64_t)4 << 20 && rates.disk_bytes <= (int64_t)8 << 20);
+    assert_int_equal(rmdir(folder), 0); /* fails unless empty */
+}
+
+static void a_folder_that_is_none_is_a_noted_problem_of_the_probe(void **state)
+{
+    struct tdm_machine_rates rates = {0};
+    (void)state;
+    tdmi_probe_disk("no/such/folder", 0.2, (int64_t)8 << 20, &rates);
+    assert_non_null(strstr(rates.disk_problem, "no/such/folder: No such file or directory"));
+    assert_true(rates.disk_read_bytes_per_s == 0);
+}
+
+static void the_plain_product_is_timed_and_has_no_bf16(void **state)
+{
+    struct tdm_machine_rates rates = {0};
+    tdmi_pool *pool = NULL;
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(tdmi_pool_new(2, false, &pool, &err), TDM_OK);
+    assert_int_equal(tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.2, &rates, &err), TDM_OK);
+    tdmi_pool_free(pool);
+    assert_string_equal(rates.matmul_method, "plain C loop");
+    assert_true(rates.f32_flop_per_s.one_thread > 1e6);
+    assert_true(rates.f32_flop_per_s.all_threads > 1e6);
+    assert_true(rates.bf16_flop_per_s.all_threads == 0);
+    assert_string_equal(rates.bf16_problem, "the plain C loop knows no bf16, oneDNN does");
+    assert_null(rates.faster_precision);
+}
+
+static void refuses_options_out_of_range(void **state)
+{
+    struct tdm_measure_options default_options = tdm_measure_options_default(), options;
+    struct tdm_machine_rates rates;
+    tdm_error err = {0};
+    (void)state;
+    options = default_options;
+    options.seconds = 0.5;
+    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_USAGE);
+    options = default_options;
+    options.disk_bytes = 1;
+    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_USAGE);
+    options = default_options;
+    options.folder = "no/such/folder";
+    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_INPUT);
+}
+
+static void stops_on_request(void **state)
+{
+    struct tdm_measure_options options = tdm_measure_options_default();
+    struct tdm_machine_rates rates;
+    tdm_error err = {0};
+    (void)state;
+    options.seconds = 60;
+    tdm_stop_request();
+    assert_int_equal(tdm_machine_measure(&options, &rates, &err), TDM_E_STOPPED);
+    tdm_stop_clear();
+    assert_true(rates.seconds < 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes_a_machine_that_can_run_this_test),
+        cmocka_unit_test(measures_within_the_time_given),
+        cmocka_unit_test(the_disk_probe_leaves_nothing_behind),
+        cmocka_unit_test(a_folder_that_is_none_is_a_noted_problem_of_the_probe),
+        cmocka_unit_test(the_plain_product_is_timed_and_has_no_bf16),
+        cmocka_unit_test(refuses_options_out_of_range),
+        cmocka_unit_test(stops_on_request),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}
