@@ -1,0 +1,67 @@
+/*
+ * A command is one const struct in cmd_<name>.c and one line of commands.def. The frame (main.c)
+ * reads the options, calls run, prints the result or the error, and ends with the exit status that
+ * the status code prescribes. A command therefore only computes and describes its result.
+ */
+#ifndef TANDEM_CLI_COMMAND_H
+#define TANDEM_CLI_COMMAND_H
+
+#include "option.h"
+#include "output.h"
+#include "tandem/error.h"
+#include "tandem/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tdmi_argument {
+    const char *name; /* "SRC"; NULL ends a table */
+    const char *help;
+    bool is_optional;
+    bool is_many; /* only the last one: takes all that follows */
+};
+
+/* Options that every command has. */
+struct tdmi_globals {
+    bool help, version, json, quiet, verbose;
+    const char *config;
+};
+
+struct tdmi_settings;
+
+struct tdmi_call {
+    const struct tdmi_globals *globals;
+    const struct tdmi_settings *settings; /* with origins, for the record */
+    const void *values;           /* the command's struct, filled through its option table */
+    const char *const *arguments; /* as many as the argument table allows */
+    int n_arguments;
+    struct tdmi_output *out; /* standard output, for people; unused when json is set */
+    tdm_json_writer *json;   /* NULL unless --json: inside the one object that is printed */
+    int exit_status;         /* 0; a command whose answer is "no" sets 1 and returns TDM_OK */
+};
+
+struct tdmi_command {
+    const char *name;
+    const char *summary;     /* one line, lower case, no full stop */
+    const char *description; /* what a user should know, one paragraph; NULL: none */
+    const struct tdmi_argument *arguments;
+    const struct tdmi_option *options;
+    const char *const *examples; /* "command line", "what it does", …, NULL */
+    size_t values_bytes;         /* at most TDMI_VALUES_BYTES */
+    void (*defaults)(void *values);
+    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
+};
+
+enum {
+    TDMI_VALUES_BYTES = 1024, /* room for any command's struct */
+    TDMI_OPTIONS_MAX = 56     /* rows of any option table */
+};
+
+extern const struct tdmi_option tdmi_global_options[];
+
+/* In the order of commands.def; NULL ends it. */
+extern const struct tdmi_command *const tdmi_commands[];
+/* TDM_E_USAGE with a suggestion when there is none of that name. */
+tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command,
+                             tdm_error *err) TDM_MUST_USE;
+
+#endif

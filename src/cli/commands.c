@@ -1,0 +1,71 @@
+/*
+ * The table of commands and the options that all of them share.
+ */
+#include "command.h"
+#include "suggest.h"
+
+#include <string.h>
+
+#define X(name) extern const struct tdmi_command tdmi_command_##name;
+#include "commands.def"
+#undef X
+
+const struct tdmi_command *const tdmi_commands[] = {
+#define X(name) &tdmi_command_##name,
+#include "commands.def"
+#undef X
+    NULL,
+};
+
+const struct tdmi_option tdmi_global_options[] = {
+    {.name = "json",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct tdmi_globals, json),
+     .group = "Every command",
+     .help = "print the result as exactly one JSON object"},
+    {.name = "quiet",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct tdmi_globals, quiet),
+     .group = "Every command",
+     .help = "no progress and no messages, only the result and errors"},
+    {.name = "verbose",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct tdmi_globals, verbose),
+     .group = "Every command",
+     .help = "more messages: where each option came from, what the library decides"},
+    {.name = "config",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct tdmi_globals, config),
+     .value_name = "FILE",
+     .group = "Every command",
+     .help = "read options from a file of name = value lines and [command] sections"},
+    {.name = "help",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct tdmi_globals, help),
+     .group = "Every command",
+     .help = "show this",
+     .is_command_line_only = true},
+    {.name = "version",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct tdmi_globals, version),
+     .group = "Every command",
+     .help = "show the version",
+     .is_command_line_only = true},
+    {.name = NULL},
+};
+
+tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command, tdm_error *err)
+{
+    struct tdmi_suggestion suggestion = {.typed = name};
+    char words[80];
+    for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
+        if (strcmp((*at)->name, name) == 0) {
+            *command = *at;
+            return TDM_OK;
+        }
+        tdmi_suggest_consider(&suggestion, (*at)->name);
+    }
+    tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
+    return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
+                    *words ? words : "; 'tandem help' lists them all");
+}

@@ -1,0 +1,218 @@
+/*
+ * Help is made from the tables alone; defaults are read from the struct that defaults() fills.
+ */
+#include "help.h"
+#include "tandem/api.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { option_column_max = 30 };
+
+union values {
+    unsigned char bytes[TDMI_VALUES_BYTES];
+    max_align_t align;
+};
+
+static void spell_option(const struct tdmi_option *option, const void *values, char *text,
+                         size_t text_bytes)
+{
+    const char *value_name = tdmi_option_value_name(option);
+    bool is_on =
+        option->type == TDMI_OPTION_FLAG && *(const bool *)((const char *)values + option->offset);
+    char letter[8] = "";
+    if (option->letter)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    snprintf(text, text_bytes, "%s--%s%s%s%s", letter, is_on ? "no-" : "", option->name,
+             *value_name ? " " : "", value_name);
+}
+
+/* help (range; default: value) */
+static void describe_option(const struct tdmi_option *option, const void *values, char *text,
+                            size_t text_bytes)
+{
+    char range[240] = "", value[240] = "";
+    size_t length = (size_t)snprintf(text, text_bytes, "%s", option->help);
+    /* A choice stands in the spelling already when no other value name was chosen. */
+    if (option->type != TDMI_OPTION_CHOICE || option->value_name)
+        tdmi_option_describe_range(option, range, sizeof range);
+    if (option->default_words)
+        snprintf(value, sizeof value, "%s", option->default_words);
+    else if (option->type != TDMI_OPTION_FLAG)
+        tdmi_option_describe_value(option, values, value, sizeof value);
+    if ((*range || *value) && length < text_bytes)
+        snprintf(text + length, text_bytes - length, " (%s%s%s%s)", range,
+                 *range && *value ? "; " : "", *value ? "default: " : "", value);
+}
+
+static void print_row(struct tdmi_output *out, const char *left, const char *right, int column,
+                      int width)
+{
+    int length = (int)strlen(left);
+    tdmi_print(out, "  %s", left);
+    if (length + 4 > column)
+        tdmi_print(out, "\n%*s", column, "");
+    else
+        tdmi_print(out, "%*s", column - length - 2, "");
+    tdmi_print_wrapped(out, right, column, column, width);
+    tdmi_print(out, "\n");
+}
+
+static int widest_option(const struct tdmi_option *table, const void *values, int so_far)
+{
+    for (; table->name; table++) {
+        char text[160];
+        spell_option(table, values, text, sizeof text);
+        int length = (int)strlen(text);
+        if (length <= option_column_max - 4 && length > so_far)
+            so_far = length;
+    }
+    return so_far;
+}
+
+static void print_options(struct tdmi_output *out, const struct tdmi_option *table,
+                          const void *values, int column, int width)
+{
+    const char *group = "";
+    for (; table->name; table++) {
+        char left[160], right[600];
+        if (strcmp(group, table->group) != 0)
+            tdmi_print(out, "\n%s\n", table->group);
+        group = table->group;
+        spell_option(table, values, left, sizeof left);
+        describe_option(table, values, right, sizeof right);
+        print_row(out, left, right, column, width);
+    }
+}
+
+static void print_usage(struct tdmi_output *out, const struct tdmi_command *command)
+{
+    tdmi_print(out, "\nUsage: tandem %s", command->name);
+    for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++)
+        tdmi_print(out, argument->is_optional ? " [%s%s]" : " %s%s", argument->name,
+                   argument->is_many ? "…" : "");
+    tdmi_print(out, " [options]\n");
+}
+
+static void print_command(struct tdmi_output *out, const struct tdmi_command *command, int width)
+{
+    union values values = {{0}};
+    struct tdmi_globals globals = {0};
+    int column;
+    if (command->defaults)
+        command->defaults(values.bytes);
+
+    tdmi_print(out, "tandem %s: %s\n", command->name, command->summary);
+    print_usage(out, command);
+    if (command->description) {
+        tdmi_print(out, "\n");
+        tdmi_print_wrapped(out, command->description, 0, 0, width);
+        tdmi_print(out, "\n");
+    }
+    column = widest_option(command->options, values.bytes, 0);
+    column = widest_option(tdmi_global_options, &globals, column) + 4;
+    if (command->arguments->name)
+        tdmi_print(out, "\nArguments\n");
+    for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++)
+        print_row(out, argument->name, argument->help, column, width);
+    print_options(out, command->options, values.bytes, column, width);
+    print_options(out, tdmi_global_options, &globals, column, width);
+    if (command->examples)
+        tdmi_print(out, "\nExamples\n");
+    for (const char *const *example = command->examples; example && *example; example += 2)
+        tdmi_print(out, "  %s\n      %s\n", example[0], example[1]);
+}
+
+void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command)
+{
+    int width = tdmi_output_width(out->stream);
+    struct tdmi_globals globals = {0};
+    int column = widest_option(tdmi_global_options, &globals, 0) + 4;
+    if (command) {
+        print_command(out, command, width);
+        return;
+    }
+    tdmi_print(out,
+               "tandem %s: from labelled pictures to a trained, checked classifier\n\n"
+               "Usage: tandem COMMAND [options]\n\nCommands\n",
+               tdm_version());
+    for (const struct tdmi_command *const *at = tdmi_commands; *at; at++)
+        print_row(out, (*at)->name, (*at)->summary, column, width);
+    print_options(out, tdmi_global_options, &globals, column, width);
+    tdmi_print(out, "\n'tandem help COMMAND' shows the options of one command.\n");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+
+static void write_option(tdm_json_writer *json, const struct tdmi_option *option,
+                         const void *values)
+{
+    static const char *const types[] = {
+        [TDMI_OPTION_FLAG] = "flag",           [TDMI_OPTION_INTEGER] = "integer",
+        [TDMI_OPTION_LONG] = "integer",        [TDMI_OPTION_SEED] = "integer",
+        [TDMI_OPTION_NUMBER] = "number",       [TDMI_OPTION_SIZE] = "size",
+        [TDMI_OPTION_DURATION] = "duration",   [TDMI_OPTION_TEXT] = "text",
+        [TDMI_OPTION_PATH] = "path",           [TDMI_OPTION_CHOICE] = "choice",
+        [TDMI_OPTION_FRACTIONS] = "fractions",
+    };
+    char letter[2] = {option->letter, '\0'}, value[240];
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "name", option->name);
+    if (option->letter)
+        tdm_json_string(json, "letter", letter);
+    tdm_json_string(json, "type", types[option->type]);
+    if (option->low != 0 || option->high != 0) {
+        tdm_json_number(json, "low", option->low);
+        tdm_json_number(json, "high", option->high); /* null: no upper limit */
+    }
+    if (option->choices)
+        tdm_json_string(json, "choices", option->choices);
+    if (option->unit)
+        tdm_json_string(json, "unit", option->unit);
+    tdmi_option_describe_value(option, values, value, sizeof value);
+    tdm_json_string(json, "default", value);
+    tdm_json_string(json, "help", option->help);
+    tdm_json_object_end(json);
+}
+
+static void write_command(tdm_json_writer *json, const struct tdmi_command *command)
+{
+    union values values = {{0}};
+    if (command->defaults)
+        command->defaults(values.bytes);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "name", command->name);
+    tdm_json_string(json, "summary", command->summary);
+    tdm_json_array_begin(json, "arguments");
+    for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "name", argument->name);
+        tdm_json_bool(json, "optional", argument->is_optional);
+        tdm_json_bool(json, "many", argument->is_many);
+        tdm_json_string(json, "help", argument->help);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+    tdm_json_array_begin(json, "options");
+    for (const struct tdmi_option *option = command->options; option->name; option++)
+        write_option(json, option, values.bytes);
+    tdm_json_array_end(json);
+    tdm_json_object_end(json);
+}
+
+void tdmi_help_write_json(tdm_json_writer *json, const struct tdmi_command *command)
+{
+    struct tdmi_globals globals = {0};
+    tdm_json_string(json, "version", tdm_version());
+    tdm_json_array_begin(json, "commands");
+    for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
+        if (!command || command == *at)
+            write_command(json, *at);
+    }
+    tdm_json_array_end(json);
+    tdm_json_array_begin(json, "options");
+    for (const struct tdmi_option *option = tdmi_global_options; option->name; option++)
+        write_option(json, option, &globals);
+    tdm_json_array_end(json);
+}

@@ -1,0 +1,229 @@
+/*
+ * The frame around every command: read what was asked, run it, print one result or one error, end
+ * with the status that other programs rely on. Reading order: command.h, settings.h, then this.
+ */
+#include "command.h"
+#include "help.h"
+#include "settings.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that one run of the program holds: settings, the command's struct that they fill, output. */
+struct frame {
+    struct tdmi_settings settings;
+    struct tdmi_globals globals;
+    union {
+        unsigned char bytes[TDMI_VALUES_BYTES];
+        max_align_t align;
+    } values;
+    struct tdmi_output out;
+    int exit_status; /* of a run without error */
+};
+
+static void on_stop_signal(int signal_number)
+{
+    (void)signal_number;
+    tdm_stop_request();
+}
+
+/* The first SIGINT or SIGTERM asks for a clean end, the second ends the process at once. A pipe
+ * that its reader has closed becomes an ordinary failed write. */
+static void install_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_stop_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigemptyset(&stop.sa_mask);
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* A caller may close the standard streams. The next file opened would then take their place and
+ * receive our messages: fill the gaps. Output gets a descriptor that cannot be written, so that
+ * the loss is noticed. */
+static void fill_standard_streams(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", modes[fd]) != fd)
+            _exit(4);
+    }
+}
+
+/* Errors found while the options are still being read must come in the form asked for, too. */
+static bool is_json_asked(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "--json=true") == 0)
+            return true;
+    }
+    return false;
+}
+
+static void write_error(tdm_json_writer *json, const tdm_error *err)
+{
+    int outermost = err->n_frames - 1;
+    tdm_json_object_begin(json, NULL);
+    tdm_json_object_begin(json, "error");
+    tdm_json_string(json, "code", tdm_status_name(err->code));
+    tdm_json_string(json, "message",
+                    outermost >= 0 ? err->frames[outermost].text : tdm_status_text(err->code));
+    tdm_json_array_begin(json, "causes");
+    for (int i = outermost - 1; i >= 0; i--)
+        tdm_json_string(json, NULL, err->frames[i].text);
+    tdm_json_array_end(json);
+    tdm_json_string(json, "advice", tdm_status_advice(err->code));
+    tdm_json_integer(json, "exit", tdm_status_exit(err->code));
+    tdm_json_object_end(json);
+    tdm_json_object_end(json);
+}
+
+static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm_error *err)
+{
+    const char *text;
+    TDM_TRY(tdm_json_finish(json, &text, NULL, err), err,
+            "the result could not be written as JSON");
+    tdmi_print(out, "%s\n", text);
+    return TDM_OK;
+}
+
+/* ---- one run ---------------------------------------------------------------------------- */
+
+static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *err)
+{
+    struct tdmi_settings *settings = &frame->settings;
+    struct tdmi_globals *globals = &frame->globals;
+    tdm_status status = tdmi_settings_read_arguments(settings, argc, argv, err);
+    if (settings->command && settings->command->defaults)
+        settings->command->defaults(frame->values.bytes);
+    tdmi_settings_store(settings, globals, frame->values.bytes);
+    if (status != TDM_OK || globals->help || globals->version)
+        return status;
+
+    status = tdmi_settings_read_environment(settings, (const char *const *)environ, err);
+    tdmi_settings_store(settings, globals, frame->values.bytes);
+    if (status == TDM_OK && globals->config)
+        status = tdmi_settings_read_config(settings, globals->config, err);
+    tdmi_settings_store(settings, globals, frame->values.bytes);
+    if (status == TDM_OK && settings->command)
+        status = tdmi_settings_check_arguments(settings, err);
+    if (status == TDM_OK && globals->quiet && globals->verbose)
+        status = TDM_FAIL(err, TDM_E_USAGE, "--quiet and --verbose exclude each other");
+    return status;
+}
+
+static void set_log_level(const struct frame *frame)
+{
+    const struct tdmi_globals *globals = &frame->globals;
+    tdm_log_set_level(globals->quiet     ? TDM_LOG_ERROR
+                      : globals->verbose ? TDM_LOG_DEBUG
+                                         : TDM_LOG_INFO);
+    if (frame->settings.command)
+        tdmi_settings_log(&frame->settings, frame->values.bytes);
+}
+
+/* The version or help; true when that was what is asked for. */
+static bool answer_about_tandem(struct frame *frame, int argc, tdm_json_writer *json)
+{
+    const struct tdmi_command *command = frame->settings.command;
+    if (frame->globals.version) {
+        if (json)
+            tdm_json_string(json, "version", tdm_version());
+        else
+            tdmi_print(&frame->out, "tandem %s\n", tdm_version());
+        return true;
+    }
+    if (frame->globals.help || argc == 1) {
+        if (json)
+            tdmi_help_write_json(json, command);
+        else
+            tdmi_help_print(&frame->out, command);
+        return true;
+    }
+    return false;
+}
+
+/* json is NULL or inside the object that will be printed. */
+static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_error *err)
+{
+    const struct tdmi_settings *settings = &frame->settings;
+    struct tdmi_call call = {
+        .globals = &frame->globals,
+        .settings = settings,
+        .values = frame->values.bytes,
+        .arguments = settings->arguments,
+        .n_arguments = settings->n_arguments,
+        .out = &frame->out,
+        .json = json,
+    };
+    if (!settings->command)
+        return TDM_FAIL(err, TDM_E_USAGE, "a command is missing; 'tandem help' lists them all");
+    tdm_status status = settings->command->run(&call, err);
+    frame->exit_status = call.exit_status;
+    return status;
+}
+
+static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err)
+{
+    tdm_json_writer *json = NULL;
+    tdm_status status = gather(frame, argc, argv, err);
+    if (status != TDM_OK)
+        goto out;
+    set_log_level(frame);
+    if (frame->globals.json) {
+        json = tdm_json_writer_new(2);
+        if (!json) {
+            status = TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for the JSON result");
+            goto out;
+        }
+    }
+    tdm_json_object_begin(json, NULL);
+    if (!answer_about_tandem(frame, argc, json))
+        status = run_command(frame, json, err);
+    tdm_json_object_end(json);
+    if (status == TDM_OK && json)
+        status = print_json(json, &frame->out, err);
+    if (status == TDM_OK)
+        status = tdmi_output_check(&frame->out, err);
+out:
+    tdm_json_writer_free(json);
+    return status;
+}
+
+static void report_error(struct frame *frame, bool is_json, const tdm_error *err)
+{
+    tdm_json_writer *json = is_json ? tdm_json_writer_new(2) : NULL;
+    tdm_error another = {0};
+    tdmi_print_error(err);
+    if (json) {
+        write_error(json, err);
+        if (print_json(json, &frame->out, &another) != TDM_OK)
+            tdmi_print_error(&another);
+    }
+    tdm_json_writer_free(json);
+}
+
+int main(int argc, char **argv)
+{
+    struct frame frame = {.out = {.stream = stdout}};
+    tdm_error err = {0};
+
+    fill_standard_streams();
+    install_signals();
+    tdm_status status = run(&frame, argc, argv, &err);
+    if (status != TDM_OK)
+        report_error(&frame, frame.globals.json || is_json_asked(argc, argv), &err);
+
+    tdm_status closing = tdmi_output_close(&frame.out, &err);
+    if (status == TDM_OK && closing != TDM_OK) {
+        tdmi_print_error(&err);
+        status = closing;
+    }
+    return status != TDM_OK ? tdm_status_exit(status) : frame.exit_status;
+}

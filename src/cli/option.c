@@ -1,0 +1,443 @@
+/*
+ * Reading, checking, storing and describing one option value. Every refusal is one sentence: where
+ * the value stood, what is accepted, what was found.
+ */
+#include "option.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { range_bytes = 240 };
+
+/* What the type accepts, before its range: "an integer", "a size such as 512M". */
+static const char *const kinds[] = {
+    [TDMI_OPTION_FLAG] = "true or false",
+    [TDMI_OPTION_INTEGER] = "an integer",
+    [TDMI_OPTION_LONG] = "an integer",
+    [TDMI_OPTION_SEED] = "an integer from 0 to 18446744073709551615",
+    [TDMI_OPTION_NUMBER] = "a number",
+    [TDMI_OPTION_SIZE] = "a size such as 512M or 2G",
+    [TDMI_OPTION_DURATION] = "a duration such as 90s, 5m or 2h",
+    [TDMI_OPTION_TEXT] = "a text that is not empty",
+    [TDMI_OPTION_PATH] = "a path that is not empty",
+    [TDMI_OPTION_CHOICE] = "",
+    [TDMI_OPTION_FRACTIONS] =
+        "one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
+};
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static bool has_limits(const struct tdmi_option *option)
+{
+    return option->low != 0 || option->high != 0;
+}
+
+static bool is_in_range(const struct tdmi_option *option, double number)
+{
+    return !has_limits(option) || (number >= option->low && number <= option->high);
+}
+
+/* strtod takes hexadecimal, infinities and leading blanks too; people who type those made a slip.
+ */
+static bool read_number(const char *text, double *number, const char **end)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    char *stop;
+    if (!(*digits >= '0' && *digits <= '9') && *digits != '.')
+        return false;
+    if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
+        return false;
+    *number = strtod(text, &stop);
+    *end = stop;
+    return stop != text && isfinite(*number);
+}
+
+static bool read_integer(const char *text, int64_t *integer)
+{
+    const char *digits = text + (*text == '-' || *text == '+');
+    char *end;
+    if (!(*digits >= '0' && *digits <= '9'))
+        return false;
+    errno = 0;
+    long long read = strtoll(text, &end, 10);
+    *integer = read;
+    return errno == 0 && *end == '\0';
+}
+
+static bool read_seed(const char *text, uint64_t *seed)
+{
+    char *end;
+    if (!(*text >= '0' && *text <= '9'))
+        return false;
+    errno = 0;
+    unsigned long long read = strtoull(text, &end, 10);
+    *seed = read;
+    return errno == 0 && *end == '\0';
+}
+
+struct scale {
+    const char *suffix;
+    double factor;
+};
+
+static const struct scale size_scales[] = {
+    {"", 1},         {"B", 1},       {"K", 0x1p10},   {"KB", 0x1p10},  {"KiB", 0x1p10},
+    {"M", 0x1p20},   {"MB", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30},   {"GB", 0x1p30},
+    {"GiB", 0x1p30}, {"T", 0x1p40},  {"TB", 0x1p40},  {"TiB", 0x1p40}, {NULL, 0},
+};
+static const struct scale duration_scales[] = {
+    {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}, {NULL, 0},
+};
+
+static bool read_scaled(const char *text, const struct scale *scales, double *number)
+{
+    const char *suffix;
+    if (!read_number(text, number, &suffix))
+        return false;
+    for (; scales->suffix; scales++) {
+        if (strcasecmp(suffix, scales->suffix) == 0) {
+            *number *= scales->factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_flag(const char *text, bool *flag)
+{
+    static const char *const yes[] = {"true", "1", "yes", "on"};
+    static const char *const no[] = {"false", "0", "no", "off"};
+    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
+        *flag = strcasecmp(text, yes[i]) == 0;
+        if (*flag || strcasecmp(text, no[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool read_fractions(const char *text, struct tdmi_fractions *fractions)
+{
+    double sum = 0;
+    memset(fractions, 0, sizeof *fractions);
+    for (;;) {
+        double number;
+        text += strspn(text, " \t");
+        if (fractions->count == TDMI_FRACTIONS_MAX || !read_number(text, &number, &text) ||
+            number < 0 || number > 1)
+            return false;
+        fractions->of[fractions->count++] = number;
+        sum += number;
+        text += strspn(text, " \t");
+        if (*text == '\0')
+            return sum <= 1 + 1e-9; /* 0.7 + 0.2 + 0.1 is above 1 in binary */
+        if (*text++ != ',')
+            return false;
+    }
+}
+
+static bool read_choice(const char *text, const char *choices)
+{
+    size_t length = strlen(text);
+    for (const char *at = choices; length > 0; at += strcspn(at, "|") + 1) {
+        size_t span = strcspn(at, "|");
+        if (span == length && memcmp(at, text, length) == 0)
+            return true;
+        if (at[span] == '\0')
+            return false;
+    }
+    return false;
+}
+
+tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
+                             struct tdmi_option_value *value, tdm_error *err)
+{
+    bool is_right = false;
+    memset(value, 0, sizeof *value);
+    switch (option->type) {
+    case TDMI_OPTION_FLAG:
+        is_right = read_flag(text, &value->flag);
+        break;
+    case TDMI_OPTION_INTEGER:
+        is_right = read_integer(text, &value->integer) && value->integer >= INT32_MIN &&
+                   value->integer <= INT32_MAX && is_in_range(option, (double)value->integer);
+        break;
+    case TDMI_OPTION_LONG:
+        is_right =
+            read_integer(text, &value->integer) && is_in_range(option, (double)value->integer);
+        break;
+    case TDMI_OPTION_SEED:
+        is_right = read_seed(text, &value->seed);
+        break;
+    case TDMI_OPTION_NUMBER: {
+        const char *end;
+        is_right = read_number(text, &value->number, &end) && *end == '\0' &&
+                   is_in_range(option, value->number);
+        break;
+    }
+    case TDMI_OPTION_SIZE:
+        is_right = read_scaled(text, size_scales, &value->number) && value->number >= 0 &&
+                   value->number < 0x1p62 && is_in_range(option, value->number);
+        value->integer = is_right ? (int64_t)value->number : 0;
+        break;
+    case TDMI_OPTION_DURATION:
+        is_right = read_scaled(text, duration_scales, &value->number) && value->number >= 0 &&
+                   is_in_range(option, value->number);
+        break;
+    case TDMI_OPTION_TEXT:
+    case TDMI_OPTION_PATH:
+        is_right = *text != '\0';
+        value->text = text;
+        break;
+    case TDMI_OPTION_CHOICE:
+        is_right = read_choice(text, option->choices);
+        value->text = text;
+        break;
+    case TDMI_OPTION_FRACTIONS:
+        is_right = read_fractions(text, &value->fractions);
+        break;
+    }
+    if (!is_right) {
+        char range[range_bytes];
+        const char *kind = kinds[option->type];
+        tdmi_option_describe_range(option, range, sizeof range);
+        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s; found '%.100s'", where, kind,
+                        *kind && *range ? " " : "", range, text);
+    }
+    return TDM_OK;
+}
+
+/* ---- storing ---------------------------------------------------------------------------- */
+
+void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
+                       void *values)
+{
+    void *field = (char *)values + option->offset;
+    switch (option->type) {
+    case TDMI_OPTION_FLAG:
+        *(bool *)field = value->flag;
+        break;
+    case TDMI_OPTION_INTEGER:
+        *(int *)field = (int)value->integer;
+        break;
+    case TDMI_OPTION_LONG:
+    case TDMI_OPTION_SIZE:
+        *(int64_t *)field = value->integer;
+        break;
+    case TDMI_OPTION_SEED:
+        *(uint64_t *)field = value->seed;
+        break;
+    case TDMI_OPTION_NUMBER:
+    case TDMI_OPTION_DURATION:
+        *(double *)field = value->number;
+        break;
+    case TDMI_OPTION_TEXT:
+    case TDMI_OPTION_PATH:
+    case TDMI_OPTION_CHOICE:
+        *(const char **)field = value->text;
+        break;
+    case TDMI_OPTION_FRACTIONS:
+        *(struct tdmi_fractions *)field = value->fractions;
+        break;
+    }
+}
+
+/* ---- finding ---------------------------------------------------------------------------- */
+
+bool tdmi_option_takes_value(const struct tdmi_option *option)
+{
+    return option->type != TDMI_OPTION_FLAG;
+}
+
+static bool is_same_name(const char *name, const char *typed)
+{
+    for (; *name && *typed; name++, typed++) {
+        if (*name != (*typed == '_' ? '-' : *typed))
+            return false;
+    }
+    return *name == *typed;
+}
+
+const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name)
+{
+    for (; table->name; table++) {
+        if (is_same_name(table->name, name))
+            return table;
+    }
+    return NULL;
+}
+
+const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter)
+{
+    for (; table->name; table++) {
+        if (table->letter && table->letter == letter)
+            return table;
+    }
+    return NULL;
+}
+
+/* ---- describing ------------------------------------------------------------------------- */
+
+const char *tdmi_option_value_name(const struct tdmi_option *option)
+{
+    static const char *const names[] = {
+        [TDMI_OPTION_FLAG] = "",         [TDMI_OPTION_INTEGER] = "N",
+        [TDMI_OPTION_LONG] = "N",        [TDMI_OPTION_SEED] = "N",
+        [TDMI_OPTION_NUMBER] = "X",      [TDMI_OPTION_SIZE] = "SIZE",
+        [TDMI_OPTION_DURATION] = "TIME", [TDMI_OPTION_TEXT] = "TEXT",
+        [TDMI_OPTION_PATH] = "PATH",     [TDMI_OPTION_CHOICE] = "",
+        [TDMI_OPTION_FRACTIONS] = "F,F",
+    };
+    if (option->value_name)
+        return option->value_name;
+    return option->type == TDMI_OPTION_CHOICE ? option->choices : names[option->type];
+}
+
+/* "512M", "1.5G": exact when the suffix divides, else plain bytes. */
+static void describe_size(double bytes, char *text, size_t text_bytes)
+{
+    static const char suffixes[] = {'T', 'G', 'M', 'K'};
+    double unit = 0x1p40;
+    for (size_t i = 0; i < sizeof suffixes; i++, unit /= 1024) {
+        double count = bytes / unit;
+        if (count >= 1 && count * 4 == floor(count * 4)) {
+            snprintf(text, text_bytes, "%.10g%c", count, suffixes[i]);
+            return;
+        }
+    }
+    snprintf(text, text_bytes, "%.0f", bytes);
+}
+
+static void describe_number(const struct tdmi_option *option, double number, char *text,
+                            size_t text_bytes)
+{
+    if (option->type == TDMI_OPTION_SIZE)
+        describe_size(number, text, text_bytes);
+    else
+        snprintf(text, text_bytes, "%.12g%s", number,
+                 option->type == TDMI_OPTION_DURATION ? "s" : "");
+}
+
+void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes)
+{
+    char low[32], high[32];
+    const char *unit = option->unit ? option->unit : "";
+    const char *gap = option->unit ? " " : "";
+    text[0] = '\0';
+    if (option->type == TDMI_OPTION_CHOICE) {
+        size_t length = (size_t)snprintf(text, text_bytes, "one of ");
+        for (const char *at = option->choices; *at && length + 3 < text_bytes; at++) {
+            text[length++] = *at == '|' ? ',' : *at;
+            if (*at == '|')
+                text[length++] = ' ';
+        }
+        text[length] = '\0';
+        return;
+    }
+    if (!has_limits(option))
+        return;
+    describe_number(option, option->low, low, sizeof low);
+    describe_number(option, option->high, high, sizeof high);
+    if (isinf(option->high))
+        snprintf(text, text_bytes, "of at least %s%s%s", low, gap, unit);
+    else
+        snprintf(text, text_bytes, "from %s to %s%s%s", low, high, gap, unit);
+}
+
+void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,
+                                size_t text_bytes)
+{
+    const void *field = (const char *)values + option->offset;
+    text[0] = '\0';
+    switch (option->type) {
+    case TDMI_OPTION_FLAG:
+        snprintf(text, text_bytes, "%s", *(const bool *)field ? "true" : "false");
+        break;
+    case TDMI_OPTION_INTEGER:
+        snprintf(text, text_bytes, "%d", *(const int *)field);
+        break;
+    case TDMI_OPTION_LONG:
+        snprintf(text, text_bytes, "%lld", (long long)*(const int64_t *)field);
+        break;
+    case TDMI_OPTION_SIZE:
+        describe_size((double)*(const int64_t *)field, text, text_bytes);
+        break;
+    case TDMI_OPTION_SEED:
+        snprintf(text, text_bytes, "%llu", (unsigned long long)*(const uint64_t *)field);
+        break;
+    case TDMI_OPTION_NUMBER:
+    case TDMI_OPTION_DURATION:
+        describe_number(option, *(const double *)field, text, text_bytes);
+        break;
+    case TDMI_OPTION_TEXT:
+    case TDMI_OPTION_PATH:
+    case TDMI_OPTION_CHOICE: {
+        const char *stored = *(const char *const *)field;
+        snprintf(text, text_bytes, "%s", stored ? stored : "");
+        break;
+    }
+    case TDMI_OPTION_FRACTIONS: {
+        const struct tdmi_fractions *fractions = field;
+        size_t length = 0;
+        for (int i = 0; i < fractions->count && length < text_bytes; i++)
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%.12g", i ? "," : "",
+                                       fractions->of[i]);
+        break;
+    }
+    }
+}
+
+void tdmi_option_write_json(const struct tdmi_option *option, const void *values,
+                            tdm_json_writer *json)
+{
+    const void *field = (const char *)values + option->offset;
+    const char *key = option->name;
+    switch (option->type) {
+    case TDMI_OPTION_FLAG:
+        tdm_json_bool(json, key, *(const bool *)field);
+        break;
+    case TDMI_OPTION_INTEGER:
+        tdm_json_integer(json, key, *(const int *)field);
+        break;
+    case TDMI_OPTION_LONG:
+    case TDMI_OPTION_SIZE:
+        tdm_json_integer(json, key, *(const int64_t *)field);
+        break;
+    case TDMI_OPTION_SEED: {
+        /* Above the range of the writer's integers a string keeps every digit. */
+        uint64_t seed = *(const uint64_t *)field;
+        char digits[32];
+        snprintf(digits, sizeof digits, "%llu", (unsigned long long)seed);
+        if (seed <= INT64_MAX)
+            tdm_json_integer(json, key, (int64_t)seed);
+        else
+            tdm_json_string(json, key, digits);
+        break;
+    }
+    case TDMI_OPTION_NUMBER:
+    case TDMI_OPTION_DURATION:
+        tdm_json_number(json, key, *(const double *)field);
+        break;
+    case TDMI_OPTION_TEXT:
+    case TDMI_OPTION_PATH:
+    case TDMI_OPTION_CHOICE: {
+        const char *stored = *(const char *const *)field;
+        if (stored)
+            tdm_json_string(json, key, stored);
+        else
+            tdm_json_null(json, key);
+        break;
+    }
+    case TDMI_OPTION_FRACTIONS: {
+        const struct tdmi_fractions *fractions = field;
+        tdm_json_array_begin(json, key);
+        for (int i = 0; i < fractions->count; i++)
+            tdm_json_number(json, NULL, fractions->of[i]);
+        tdm_json_array_end(json);
+        break;
+    }
+    }
+}

@@ -1,0 +1,90 @@
+/*
+ * One row describes one option completely: how it is spelled, what it accepts, where the value goes
+ * and what a person is told. The command line, the environment, the config file, --help and the
+ * run record all work from these rows, so an option cannot be known to one and not to another.
+ *
+ * Values are stored in a plain struct of the command through the row's offset; the defaults are
+ * whatever the command's defaults() left there. The library's own defaults are thus never repeated.
+ */
+#ifndef TANDEM_CLI_OPTION_H
+#define TANDEM_CLI_OPTION_H
+
+#include "tandem/error.h"
+#include "tandem/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tdmi_option_type {                   /* stored as                            spelled */
+                        TDMI_OPTION_FLAG, /* bool                                 --name, --no-name,
+                                             true/false */
+                        TDMI_OPTION_INTEGER, /* int                                  12 */
+                        TDMI_OPTION_LONG,    /* int64_t                              12 */
+                        TDMI_OPTION_SEED,    /* uint64_t                             42 */
+                        TDMI_OPTION_NUMBER,  /* double                               0.1, 1e-3 */
+                        TDMI_OPTION_SIZE, /* int64_t, bytes                       512M, 1.5G, 4096
+                                           */
+                        TDMI_OPTION_DURATION, /* double, seconds                      90, 90s, 5m,
+                                                 2h, 250ms */
+                        TDMI_OPTION_TEXT, /* const char *                         any text but "" */
+                        TDMI_OPTION_PATH, /* const char *                         any text but "" */
+                        TDMI_OPTION_CHOICE,   /* const char *                         one of choices
+                                               */
+                        TDMI_OPTION_FRACTIONS /* struct tdmi_fractions                0.9,0.1 */
+};
+
+enum { TDMI_FRACTIONS_MAX = 3 };
+
+struct tdmi_fractions {
+    double of[TDMI_FRACTIONS_MAX]; /* each in [0, 1], the sum at most 1 */
+    int count;
+};
+
+struct tdmi_option {
+    const char *name; /* without dashes; NULL ends a table */
+    char letter;      /* short form, 0 for none */
+    enum tdmi_option_type type;
+    size_t offset;
+    double low, high;          /* inclusive, in the stored unit; both 0: no limit */
+    const char *choices;       /* "a|b|c" for TDMI_OPTION_CHOICE */
+    const char *unit;          /* what a number counts: "images", "seconds" */
+    const char *value_name;    /* in --help: "N", "RUN"; NULL: made from the type */
+    const char *default_words; /* when the stored default does not speak for itself: 0, NULL */
+    const char *group;         /* heading in --help */
+    const char *help;
+    bool is_command_line_only; /* makes no sense as a setting: --help, --version */
+};
+
+struct tdmi_option_value {
+    bool flag;
+    int64_t integer;
+    uint64_t seed;
+    double number;
+    const char *text; /* lent by argv, the environment or the config file's text */
+    struct tdmi_fractions fractions;
+};
+
+/* where is what messages call the value: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
+ * TDM_E_USAGE with the accepted range and what was found. */
+tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
+                             struct tdmi_option_value *value, tdm_error *err) TDM_MUST_USE;
+void tdmi_option_store(const struct tdmi_option *option, const struct tdmi_option_value *value,
+                       void *values);
+
+bool tdmi_option_takes_value(const struct tdmi_option *option);
+/* The row called name ('_' and '-' are the same here, for config keys), or NULL. */
+const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
+const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter);
+
+/* "N", "SIZE", "jpeg|png", …: what stands after the name in --help; "" for flags. */
+const char *tdmi_option_value_name(const struct tdmi_option *option);
+/* "from 1 to 100 epochs", "at least 0", "one of a, b, c", or "". */
+void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes);
+/* The stored value as one would type it; "" for NULL texts and empty fractions. */
+void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,
+                                size_t text_bytes);
+/* The stored value under its name, with its JSON type. */
+void tdmi_option_write_json(const struct tdmi_option *option, const void *values,
+                            tdm_json_writer *json);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Where the command speaks. Results go to standard output and are checked: a full device or a
+ * closed pipe is a failure like any other. Everything else goes to standard error.
+ */
+#ifndef TANDEM_CLI_OUTPUT_H
+#define TANDEM_CLI_OUTPUT_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+struct tdmi_output {
+    FILE *stream;
+    int problem; /* errno of the first write that failed, 0 while all went well */
+};
+
+/* The first failure is kept and later calls do nothing, so callers may check once, at the end. */
+void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 3);
+/* Flushes, too. TDM_E_FAILED naming the cause when anything written so far was lost. */
+tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
+/* The last check: what only closing tells (a full network disk). */
+tdm_status tdmi_output_close(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
+
+/* The width to wrap at: of the terminal behind stream, at most 100 and at least 40; 80 elsewhere.
+ */
+int tdmi_output_width(FILE *stream);
+/* Words of text at column indent, wrapped before width. The first line is taken to stand at column
+ * already; no newline at the end. */
+void tdmi_print_wrapped(struct tdmi_output *out, const char *text, int column, int indent,
+                        int width);
+
+/* "12.3 GB", "640 MB" with a decimal prefix; unit may be "B", "B/s", "FLOP/s". */
+const char *tdmi_format_amount(double amount, const char *unit, char *text, size_t text_bytes);
+/* "32 MiB", "1.5 GiB" with a binary prefix. */
+const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes);
+
+/* The one function that prints an error: "tandem: outermost", causes indented below. */
+void tdmi_print_error(const tdm_error *err);
+
+#endif

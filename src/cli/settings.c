@@ -1,0 +1,307 @@
+/*
+ * The command line, the environment and the positional arguments; settings_config.c adds the file.
+ */
+#include "settings.h"
+#include "suggest.h"
+#include "tandem/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows and their settings ------------------------------------------------------------ */
+
+static struct tdmi_setting *setting_of(struct tdmi_settings *settings,
+                                       const struct tdmi_option *option)
+{
+    const struct tdmi_option *own = settings->command ? settings->command->options : NULL;
+    for (int i = 0; own && own[i].name; i++) {
+        if (&own[i] == option)
+            return &settings->own[i];
+    }
+    return &settings->global[option - tdmi_global_options];
+}
+
+static const struct tdmi_option *find_option(const struct tdmi_settings *settings, const char *name)
+{
+    const struct tdmi_option *option = NULL;
+    if (settings->command)
+        option = tdmi_option_find(settings->command->options, name);
+    return option ? option : tdmi_option_find(tdmi_global_options, name);
+}
+
+static const char *command_words(const struct tdmi_settings *settings, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "tandem%s%s", settings->command ? " " : "",
+             settings->command ? settings->command->name : "");
+    return text;
+}
+
+static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
+                                 const char *name, tdm_error *err)
+{
+    struct tdmi_suggestion suggestion = {.typed = name};
+    const struct tdmi_option *tables[] = {tdmi_global_options,
+                                          settings->command ? settings->command->options : NULL};
+    char words[80], command[64];
+    for (int t = 0; t < 2; t++) {
+        for (const struct tdmi_option *row = tables[t]; row && row->name; row++)
+            tdmi_suggest_consider(&suggestion, row->name);
+    }
+    tdmi_suggest_words(&suggestion, "--", words, sizeof words);
+    command_words(settings, command, sizeof command);
+    if (*words)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
+    return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help' lists them all",
+                    command, typed, command);
+}
+
+static tdm_status set(struct tdmi_settings *settings, const struct tdmi_option *option,
+                      enum tdmi_origin origin, const char *where, const char *text, tdm_error *err)
+{
+    struct tdmi_option_value value;
+    struct tdmi_setting *setting = setting_of(settings, option);
+    tdm_status status = tdmi_option_parse(option, where, text, &value, err);
+    if (status == TDM_OK && setting->origin <= origin)
+        *setting = (struct tdmi_setting){.origin = origin, .value = value};
+    return status;
+}
+
+/* ---- command line ----------------------------------------------------------------------- */
+
+struct cursor {
+    char **argv;
+    int argc, at;
+};
+
+/* The value of an option that needs one: after '=', or the next argument. Another option in its
+ * place is a forgotten value, not a value; "--name=--text" gives such a text. */
+static tdm_status take_value(struct cursor *cursor, const struct tdmi_option *option,
+                             const char *where, const char *attached, const char **value,
+                             tdm_error *err)
+{
+    char range[240];
+    *value = attached;
+    if (attached)
+        return TDM_OK;
+    if (cursor->at < cursor->argc && strncmp(cursor->argv[cursor->at], "--", 2) != 0) {
+        *value = cursor->argv[cursor->at++];
+        return TDM_OK;
+    }
+    tdmi_option_describe_range(option, range, sizeof range);
+    return TDM_FAIL(err, TDM_E_USAGE, "%s needs a value %s%s%s; found %s", where,
+                    tdmi_option_value_name(option), *range ? " " : "", range,
+                    cursor->at < cursor->argc ? "another option" : "the end of the command line");
+}
+
+static tdm_status read_long_option(struct tdmi_settings *settings, struct cursor *cursor,
+                                   tdm_error *err)
+{
+    const char *typed = cursor->argv[cursor->at++];
+    const char *equals = strchr(typed, '=');
+    int length = (int)(equals ? equals - typed : (ptrdiff_t)strlen(typed));
+    char name[64], where[64];
+    const char *value;
+    const struct tdmi_option *option;
+    bool is_negated = false;
+
+    snprintf(where, sizeof where, "%.*s", length, typed);
+    snprintf(name, sizeof name, "%s", where + 2);
+    option = strchr(name, '_') ? NULL : find_option(settings, name);
+    if (!option && strncmp(name, "no-", 3) == 0) {
+        option = find_option(settings, name + 3);
+        is_negated = option && !tdmi_option_takes_value(option);
+        option = is_negated ? option : NULL;
+    }
+    if (!option || length >= (int)sizeof where)
+        return unknown_option(settings, where, name, err);
+    if (is_negated && equals)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s takes no value; found '%.100s'", where, equals + 1);
+    if (!tdmi_option_takes_value(option)) {
+        value = is_negated ? "false" : equals ? equals + 1 : "true";
+    } else {
+        tdm_status status =
+            take_value(cursor, option, where, equals ? equals + 1 : NULL, &value, err);
+        if (status != TDM_OK)
+            return status;
+    }
+    return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
+}
+
+/* -o VALUE or -oVALUE. */
+static tdm_status read_short_option(struct tdmi_settings *settings, struct cursor *cursor,
+                                    tdm_error *err)
+{
+    const char *typed = cursor->argv[cursor->at++];
+    const struct tdmi_option *option = NULL;
+    const char *value;
+    char where[3] = {'-', typed[1], '\0'};
+    if (settings->command)
+        option = tdmi_option_find_letter(settings->command->options, typed[1]);
+    if (!option)
+        return unknown_option(settings, typed, typed[1] == 'h' ? "help" : typed + 1, err);
+    tdm_status status = take_value(cursor, option, where, typed[2] ? typed + 2 : NULL, &value, err);
+    if (status != TDM_OK)
+        return status;
+    return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
+}
+
+tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
+                                        tdm_error *err)
+{
+    struct cursor cursor = {argv, argc, 1};
+    bool are_options_over = false;
+    settings->arguments = (const char **)argv;
+    while (cursor.at < argc) {
+        char *typed = argv[cursor.at];
+        tdm_status status = TDM_OK;
+        if (are_options_over || typed[0] != '-' || typed[1] == '\0') {
+            cursor.at++;
+            if (!settings->command)
+                status = tdmi_command_find(typed, &settings->command, err);
+            else
+                argv[settings->n_arguments++] = typed;
+        } else if (strcmp(typed, "--") == 0) {
+            cursor.at++;
+            are_options_over = true;
+        } else if (typed[1] == '-') {
+            status = read_long_option(settings, &cursor, err);
+        } else {
+            status = read_short_option(settings, &cursor, err);
+        }
+        if (status != TDM_OK)
+            return status;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, tdm_error *err)
+{
+    const struct tdmi_argument *argument = settings->command->arguments;
+    const char *name = settings->command->name;
+    int given = settings->n_arguments, taken = 0;
+    for (; argument->name; argument++) {
+        if (given == taken && !argument->is_optional)
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem %s needs %s: %s", name, argument->name,
+                            argument->help);
+        taken = argument->is_many ? given : taken + (given > taken);
+    }
+    if (given > taken)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %d argument%s; found one more: '%.100s'",
+                        name, taken, taken == 1 ? "" : "s", settings->arguments[taken]);
+    return TDM_OK;
+}
+
+/* ---- environment ------------------------------------------------------------------------ */
+
+static void append_upper(char *text, size_t text_bytes, const char *name)
+{
+    size_t length = strlen(text);
+    for (; *name && length + 1 < text_bytes; name++)
+        text[length++] = (char)(*name == '-'                   ? '_'
+                                : *name >= 'a' && *name <= 'z' ? *name - 32
+                                                               : *name);
+    text[length] = '\0';
+}
+
+static const char *look_up(const char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *environment; environment++) {
+        if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+            return (*environment)[length + 1] ? *environment + length + 1 : NULL;
+    }
+    return NULL;
+}
+
+static tdm_status read_variables(struct tdmi_settings *settings, const struct tdmi_option *option,
+                                 const char *const *environment, tdm_error *err)
+{
+    const char *commands[] = {settings->command ? settings->command->name : NULL, NULL};
+    for (int i = commands[0] ? 0 : 1; i < 2; i++) {
+        char name[128] = "TANDEM_";
+        if (commands[i]) {
+            append_upper(name, sizeof name, commands[i]);
+            append_upper(name, sizeof name, "_");
+        }
+        append_upper(name, sizeof name, option->name);
+        const char *text = look_up(environment, name);
+        if (text)
+            return set(settings, option, TDMI_FROM_ENVIRONMENT, name, text, err);
+    }
+    return TDM_OK;
+}
+
+/* A variable meant for this command that no option answers to is most likely mistyped. */
+static void warn_of_strays(const struct tdmi_settings *settings, const char *const *environment)
+{
+    char prefix[64] = "TANDEM_";
+    append_upper(prefix, sizeof prefix, settings->command->name);
+    append_upper(prefix, sizeof prefix, "_");
+    for (size_t length = strlen(prefix); *environment; environment++) {
+        char name[64] = "";
+        if (strncmp(*environment, prefix, length) != 0)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*environment + length, "="),
+                 *environment + length);
+        for (char *at = name; *at; at++)
+            *at = (char)(*at >= 'A' && *at <= 'Z' ? *at + 32 : *at);
+        const struct tdmi_option *option = find_option(settings, name);
+        if (!option || option->is_command_line_only)
+            tdm_log(TDM_LOG_WARNING, "the environment variable %.*s names no option of tandem %s",
+                    (int)strcspn(*environment, "="), *environment, settings->command->name);
+    }
+}
+
+tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
+                                          const char *const *environment, tdm_error *err)
+{
+    const struct tdmi_option *tables[] = {tdmi_global_options,
+                                          settings->command ? settings->command->options : NULL};
+    for (int t = 0; t < 2; t++) {
+        for (const struct tdmi_option *row = tables[t]; row && row->name; row++) {
+            tdm_status status = row->is_command_line_only
+                                    ? TDM_OK
+                                    : read_variables(settings, row, environment, err);
+            if (status != TDM_OK)
+                return status;
+        }
+    }
+    if (settings->command)
+        warn_of_strays(settings, environment);
+    return TDM_OK;
+}
+
+/* ---- results ---------------------------------------------------------------------------- */
+
+void tdmi_settings_store(const struct tdmi_settings *settings, struct tdmi_globals *globals,
+                         void *values)
+{
+    for (int i = 0; tdmi_global_options[i].name; i++) {
+        if (settings->global[i].origin != TDMI_FROM_DEFAULT)
+            tdmi_option_store(&tdmi_global_options[i], &settings->global[i].value, globals);
+    }
+    for (int i = 0; settings->command && settings->command->options[i].name; i++) {
+        if (settings->own[i].origin != TDMI_FROM_DEFAULT)
+            tdmi_option_store(&settings->command->options[i], &settings->own[i].value, values);
+    }
+}
+
+void tdmi_settings_write_json(const struct tdmi_settings *settings, const void *values,
+                              tdm_json_writer *json)
+{
+    for (int i = 0; settings->command->options[i].name; i++)
+        tdmi_option_write_json(&settings->command->options[i], values, json);
+}
+
+void tdmi_settings_log(const struct tdmi_settings *settings, const void *values)
+{
+    static const char *const origins[] = {"default", "config file", "config file", "environment",
+                                          "command line"};
+    for (int i = 0; settings->command->options[i].name; i++) {
+        char text[240];
+        tdmi_option_describe_value(&settings->command->options[i], values, text, sizeof text);
+        tdm_log(TDM_LOG_DEBUG, "option %s = %s (%s)", settings->command->options[i].name,
+                *text ? text : "none", origins[settings->own[i].origin]);
+    }
+}

@@ -1,0 +1,64 @@
+/*
+ * What was asked for, gathered from four places. The stronger one wins:
+ *
+ *     command line  >  TANDEM_<COMMAND>_<OPTION>, TANDEM_<OPTION>  >  config file  >  default
+ *
+ * Each source is read and validated whole; a setting remembers where it came from.
+ */
+#ifndef TANDEM_CLI_SETTINGS_H
+#define TANDEM_CLI_SETTINGS_H
+
+#include "command.h"
+
+/* Weakest first. */
+enum tdmi_origin {
+    TDMI_FROM_DEFAULT,
+    TDMI_FROM_CONFIG,         /* top level of the file */
+    TDMI_FROM_CONFIG_SECTION, /* [command] of the file */
+    TDMI_FROM_ENVIRONMENT,
+    TDMI_FROM_COMMAND_LINE
+};
+
+struct tdmi_setting {
+    enum tdmi_origin origin;
+    int line; /* in the config file */
+    struct tdmi_option_value value;
+};
+
+enum { TDMI_GLOBALS_MAX = 8, TDMI_CONFIG_BYTES = 65536 };
+
+struct tdmi_settings { /* start from a zeroed object; it lends texts to the values stored */
+    const struct tdmi_command *command; /* NULL: none was named */
+    struct tdmi_setting own[TDMI_OPTIONS_MAX];
+    struct tdmi_setting global[TDMI_GLOBALS_MAX];
+    const char **arguments;
+    int n_arguments;
+    char config_text[TDMI_CONFIG_BYTES + 1];
+};
+
+/* Finds the command and reads everything after it. Positional arguments are gathered at the front
+ * of argv, which must stay. TDM_E_USAGE for anything unknown or out of range. */
+tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
+                                        tdm_error *err) TDM_MUST_USE;
+/* environment: "NAME=value" texts, NULL at the end. A TANDEM_<COMMAND>_… that names no option is
+ * warned about. */
+tdm_status tdmi_settings_read_environment(struct tdmi_settings *settings,
+                                          const char *const *environment,
+                                          tdm_error *err) TDM_MUST_USE;
+/* TDM_E_INPUT when path cannot be read or is no config text, TDM_E_USAGE for what it says. */
+tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char *path,
+                                     tdm_error *err) TDM_MUST_USE;
+/* Are there as many positional arguments as the command takes? */
+tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings,
+                                         tdm_error *err) TDM_MUST_USE;
+
+/* Overwrites in both structs what any source has set. values may be NULL without a command. */
+void tdmi_settings_store(const struct tdmi_settings *settings, struct tdmi_globals *globals,
+                         void *values);
+/* The resolved options of the command as members of the object that json is in. */
+void tdmi_settings_write_json(const struct tdmi_settings *settings, const void *values,
+                              tdm_json_writer *json);
+/* One debug message an option: name, value, origin. */
+void tdmi_settings_log(const struct tdmi_settings *settings, const void *values);
+
+#endif

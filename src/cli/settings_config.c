@@ -1,0 +1,118 @@
+/*
+ * Settings from the config file. Sections of other commands are checked too: a file that is wrong
+ * is better refused today than on the day the other command runs.
+ */
+#include "config.h"
+#include "settings.h"
+#include "suggest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct visit {
+    struct tdmi_settings *settings;
+    const char *path;
+};
+
+static tdm_status unknown_key(const struct visit *visit, const struct tdmi_config_entry *entry,
+                              const struct tdmi_command *only, tdm_error *err)
+{
+    struct tdmi_suggestion suggestion = {.typed = entry->key};
+    char words[80];
+    for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
+        for (const struct tdmi_option *row = (*at)->options; (!only || only == *at) && row->name;
+             row++)
+            tdmi_suggest_consider(&suggestion, row->name);
+    }
+    return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: %s%s has no option '%.60s'%s", visit->path,
+                    entry->line, only ? "tandem " : "no command", only ? only->name : "",
+                    entry->key, tdmi_suggest_words(&suggestion, "", words, sizeof words));
+}
+
+/* The row that a key means: of its section's command, or at top level of this run's command, else
+ * of any. is_ours tells whether this run uses it. */
+static const struct tdmi_option *find_row(const struct visit *visit, const char *key,
+                                          const struct tdmi_command *only, bool *is_ours,
+                                          struct tdmi_setting **setting)
+{
+    struct tdmi_settings *settings = visit->settings;
+    const struct tdmi_option *option = tdmi_option_find(tdmi_global_options, key);
+    *is_ours = !only || only == settings->command;
+    if (option) {
+        *setting = &settings->global[option - tdmi_global_options];
+        return option;
+    }
+    if (*is_ours && settings->command) {
+        option = tdmi_option_find(settings->command->options, key);
+        if (option) {
+            *setting = &settings->own[option - settings->command->options];
+            return option;
+        }
+    }
+    *is_ours = false;
+    for (const struct tdmi_command *const *at = tdmi_commands; *at && !option; at++) {
+        if (!only || only == *at)
+            option = tdmi_option_find((*at)->options, key);
+    }
+    return option;
+}
+
+static tdm_status visit_entry(void *self, const struct tdmi_config_entry *entry, tdm_error *err)
+{
+    const struct visit *visit = self;
+    const struct tdmi_command *only = NULL;
+    struct tdmi_setting *setting = NULL;
+    struct tdmi_option_value value;
+    char where[TDM_ERROR_TEXT_BYTES];
+    bool is_ours;
+
+    if (*entry->section) {
+        tdm_status status = tdmi_command_find(entry->section, &only, err);
+        if (status != TDM_OK)
+            return TDM_WRAP(err, status, "%s, line %d: [%.60s] names no command", visit->path,
+                            entry->line, entry->section);
+    }
+    if (!entry->key)
+        return TDM_OK;
+
+    const struct tdmi_option *option = find_row(visit, entry->key, only, &is_ours, &setting);
+    if (!option)
+        return unknown_key(visit, entry, only, err);
+    if (option->is_command_line_only || strcmp(option->name, "config") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: '%s' cannot be set in a config file",
+                        visit->path, entry->line, option->name);
+
+    snprintf(where, sizeof where, "%s, line %d: %s", visit->path, entry->line, option->name);
+    tdm_status status = tdmi_option_parse(option, where, entry->value, &value, err);
+    enum tdmi_origin origin = only ? TDMI_FROM_CONFIG_SECTION : TDMI_FROM_CONFIG;
+    if (status != TDM_OK || !is_ours)
+        return status;
+    if (setting->origin == origin)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s was set already in line %d", where, setting->line);
+    if (setting->origin < origin)
+        *setting = (struct tdmi_setting){origin, entry->line, value};
+    return TDM_OK;
+}
+
+tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char *path,
+                                     tdm_error *err)
+{
+    struct visit visit = {settings, path};
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s could not be opened: %s", path,
+                        strerror(errno));
+    errno = 0;
+    size_t length = fread(settings->config_text, 1, TDMI_CONFIG_BYTES + 1, file);
+    int problem = ferror(file) ? errno : 0;
+    fclose(file);
+    if (problem)
+        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s could not be read: %s", path,
+                        strerror(problem));
+    if (length > TDMI_CONFIG_BYTES)
+        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s is larger than %d bytes", path,
+                        TDMI_CONFIG_BYTES);
+    return tdmi_config_read(settings->config_text, length, path,
+                            (struct tdmi_config_visitor){&visit, visit_entry}, err);
+}

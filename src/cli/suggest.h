@@ -1,0 +1,21 @@
+/*
+ * "Did you mean …?": the known name nearest to a mistyped one. Feed every known name to consider,
+ * then ask for the sentence.
+ */
+#ifndef TANDEM_CLI_SUGGEST_H
+#define TANDEM_CLI_SUGGEST_H
+
+#include <stddef.h>
+
+struct tdmi_suggestion { /* start from {.typed = …} */
+    const char *typed;
+    const char *nearest; /* NULL while nothing is near enough */
+    int distance;
+};
+
+void tdmi_suggest_consider(struct tdmi_suggestion *suggestion, const char *known);
+/* "; did you mean '--epochs'?" with prefix before the name, or "". */
+const char *tdmi_suggest_words(const struct tdmi_suggestion *suggestion, const char *prefix,
+                               char *text, size_t text_bytes);
+
+#endif
