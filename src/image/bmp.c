@@ -198,7 +198,8 @@ static void indexed_row(const struct header *header, const uint8_t *from, size_t
     const unsigned per_byte = 8 / header->bits, mask = (1u << header->bits) - 1;
     for (size_t x = 0; x < width; x++) {
         unsigned place = (unsigned)(x % per_byte) + 1;
-        unsigned index = from[x / per_byte] >> (8 - header->bits * place) & mask;
+        unsigned byte = from[x / per_byte];
+        unsigned index = byte >> (8 - header->bits * place) & mask;
         memcpy(pixels + 3 * x, header->palette[index], 3); /* black past the palette's end */
     }
 }

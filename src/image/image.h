@@ -46,14 +46,16 @@ struct tdmi_image_limits {
     int64_t max_pixels; /* 0: 178 million, as Pillow's bomb check */
 };
 
-/* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged or too large one;
- * TDM_E_ABSENT: a format this build cannot read. Any thread. */
+/* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged, truncated or too
+ * large one (the image's pixels are then undefined); TDM_E_ABSENT: a format this build cannot read.
+ * Any thread. */
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
                              struct tdmi_image_limits limits, tdmi_image *image,
                              tdm_error *err) TDM_MUST_USE;
 
-/* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 from 95 on, else 4:2:0). The same
- * picture gives the same bytes on every machine. */
+/* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 from 95 on, else 4:2:0), ignored
+ * by the lossless ones. The same picture gives the same bytes on every machine (PNG: with the same
+ * zlib). */
 tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
                              tdmi_text *out, tdm_error *err) TDM_MUST_USE;
 
@@ -62,7 +64,8 @@ tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format for
 enum tdmi_filter { TDMI_FILTER_LANCZOS, TDMI_FILTER_BICUBIC, TDMI_FILTER_BILINEAR };
 
 /* Antialiased separable resampling in fixed point, equal to Pillow's for the same filter. The box
- * (x, y, width, height in source pixels) is what is scaled to the target's size. */
+ * (x, y, width, height in source pixels) is what is scaled to the target's size. target is another
+ * object; its memory also holds the workspace, so that a used one allocates nothing. */
 struct tdmi_box {
     double x, y, width, height;
 };
@@ -72,7 +75,7 @@ tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int 
 
 /* EXIF orientation 1–8 of a JPEG's or PNG's bytes; 1 when there is none. */
 int tdmi_exif_orientation(const void *bytes, size_t length_bytes);
-/* In place (memory is exchanged for 5–8). */
+/* In place; 5–8 exchange width and height and grow the memory to twice the picture. */
 tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err) TDM_MUST_USE;
 
 #endif

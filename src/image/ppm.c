@@ -80,8 +80,9 @@ static tdm_status read_binary(struct reader *reader, size_t n, uint32_t maximum,
             sample = sample << 8 | *reader->at++;
         if (sample > maximum)
             return refuse_sample(sample, maximum, err);
-        uint8_t byte =
-            maximum == 255 ? (uint8_t)sample : (uint8_t)((sample * 255 + maximum / 2) / maximum);
+        uint8_t byte = (uint8_t)sample;
+        if (maximum != 255)
+            byte = (uint8_t)((sample * 255 + maximum / 2) / maximum);
         for (size_t c = 0; c < copies; c++)
             *pixels++ = byte;
     }

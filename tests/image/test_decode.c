@@ -55,12 +55,12 @@ static void a_file_cut_anywhere_is_refused(void **state)
     (void)state;
     tdmi_image drawn = {0}, image = {0};
     draw_pattern(&drawn, 150, 110);
-    for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
-        if (!tdmi_image_can_decode((enum tdmi_image_format)format))
+    for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++) {
+        enum tdmi_image_format format = (enum tdmi_image_format)i;
+        if (!tdmi_image_can_decode(format))
             continue;
         tdmi_text file = {0};
-        assert_int_equal(tdmi_image_encode(&drawn, (enum tdmi_image_format)format, 90, &file, NULL),
-                         TDM_OK);
+        assert_int_equal(tdmi_image_encode(&drawn, format, 90, &file, NULL), TDM_OK);
         assert_int_equal(decode(file.bytes, file.length_bytes, &image, NULL), TDM_OK);
         for (size_t percent = 0; percent < 100; percent++) {
             tdm_error err = {0};

@@ -1,0 +1,151 @@
+/*
+ * Rare JPEG files, made here with libjpeg itself or by changing stored ones: arithmetic coding, two
+ * components, many passes, other precisions.
+ */
+#include "pictures.h"
+#include "tandem_features.h"
+
+#if TDM_HAVE_JPEG
+
+#include <jpeglib.h>
+
+struct made {
+    unsigned char *bytes; /* of libjpeg, which takes it from malloc */
+    unsigned long length;
+};
+
+static struct made make_jpeg(const tdmi_image *image, int n_components, bool is_arithmetic,
+                             bool is_progressive)
+{
+    struct made made = {0};
+    struct jpeg_error_mgr errors;
+    struct jpeg_compress_struct encoder;
+    memset(&encoder, 0, sizeof encoder);
+    encoder.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&encoder);
+    jpeg_mem_dest(&encoder, &made.bytes, &made.length);
+    encoder.image_width = (JDIMENSION)(image->width * 3 / n_components);
+    encoder.image_height = (JDIMENSION)image->height;
+    encoder.input_components = n_components;
+    encoder.in_color_space = n_components == 3 ? JCS_RGB : JCS_UNKNOWN;
+    jpeg_set_defaults(&encoder);
+    if (is_progressive)
+        jpeg_simple_progression(&encoder);
+    encoder.arith_code = is_arithmetic;
+    jpeg_start_compress(&encoder, TRUE);
+    while (encoder.next_scanline < encoder.image_height) {
+        JSAMPROW row = image->pixels + 3 * (size_t)image->width * encoder.next_scanline;
+        (void)jpeg_write_scanlines(&encoder, &row, 1);
+    }
+    jpeg_finish_compress(&encoder);
+    jpeg_destroy_compress(&encoder);
+    return made;
+}
+
+static void refused_with(const void *bytes, size_t length, const char *words)
+{
+    tdmi_image image = {0};
+    tdm_error err = {0};
+    assert_int_equal(
+        tdmi_image_decode(bytes, length, "test", (struct tdmi_image_limits){0}, &image, &err),
+        TDM_E_INPUT);
+    if (strstr(err.frames[0].text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, words);
+    tdmi_image_release(&image);
+}
+
+/* The two codings keep the same coefficients. */
+static void arithmetic_coding_gives_the_pixels_of_huffman_coding(void **state)
+{
+    (void)state;
+    tdmi_image image = {0}, decoded[2] = {{0}, {0}};
+    draw_pattern(&image, 75, 50);
+    for (int is_progressive = 0; is_progressive < 2; is_progressive++) {
+        for (int is_arithmetic = 0; is_arithmetic < 2; is_arithmetic++) {
+            struct made made = make_jpeg(&image, 3, is_arithmetic, is_progressive);
+            tdm_error err = {0};
+            if (tdmi_image_decode(made.bytes, made.length, "test", (struct tdmi_image_limits){0},
+                                  &decoded[is_arithmetic], &err) != TDM_OK)
+                fail_msg("%s", err.frames[0].text);
+            refused_with(made.bytes, made.length / 2, "truncated");
+            free(made.bytes);
+        }
+        assert_memory_equal(decoded[0].pixels, decoded[1].pixels, 3 * 75 * 50);
+    }
+    tdmi_image_release(&image);
+    tdmi_image_release(&decoded[0]);
+    tdmi_image_release(&decoded[1]);
+}
+
+static void two_components_are_refused(void **state)
+{
+    (void)state;
+    tdmi_image image = {0};
+    draw_pattern(&image, 8, 8);
+    struct made made = make_jpeg(&image, 2, false, false);
+    refused_with(made.bytes, made.length, "2 colour components");
+    free(made.bytes);
+    tdmi_image_release(&image);
+}
+
+/* A file that repeats its last pass would keep a decoder busy for as long as it likes. */
+static void a_thousand_passes_are_refused(void **state)
+{
+    (void)state;
+    struct bytes file = read_corpus("progressive.jpg");
+    const uint8_t *bytes = file.bytes;
+    size_t scan = file.length - 2;
+    while (!(bytes[scan] == 0xff && bytes[scan + 1] == 0xda))
+        scan--;
+    tdmi_text many = {0};
+    tdmi_text_add(&many, bytes, scan);
+    for (int i = 0; i < 1000; i++)
+        tdmi_text_add(&many, bytes + scan, file.length - 2 - scan);
+    tdmi_text_add(&many, bytes + file.length - 2, 2);
+    refused_with(many.bytes, many.length_bytes, "more than 500 scans");
+    tdmi_text_release(&many);
+    tdmi_free(file.bytes);
+}
+
+static void other_precisions_and_processes_are_refused_by_name(void **state)
+{
+    (void)state;
+    struct bytes file = read_corpus("rgb420.jpg");
+    uint8_t *bytes = file.bytes;
+    size_t frame = 0;
+    while (!(bytes[frame] == 0xff && bytes[frame + 1] == 0xc0))
+        frame++;
+    bytes[frame + 4] = 12;
+    refused_with(bytes, file.length, "precision 12");
+    bytes[frame + 4] = 8;
+    bytes[frame + 1] = 0xc5; /* a differential frame, which no one writes */
+    refused_with(bytes, file.length, "SOF type 0xc5");
+    tdmi_free(file.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arithmetic_coding_gives_the_pixels_of_huffman_coding),
+        cmocka_unit_test(two_components_are_refused),
+        cmocka_unit_test(a_thousand_passes_are_refused),
+        cmocka_unit_test(other_precisions_and_processes_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void jpeg_is_not_in_this_build(void **state)
+{
+    (void)state;
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(jpeg_is_not_in_this_build)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
