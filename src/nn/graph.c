@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { max_nodes = 4096, align_values = 16 };
+/* most_values, of one tensor or one image's activation, keeps every product of sizes below 2^63. */
+enum { max_nodes = 4096, align_values = 16, most_values = INT32_MAX };
 
 tdmi_graph *tdmi_graph_new(void)
 {
@@ -47,11 +48,14 @@ static tdm_status place(tdmi_graph *graph, const char *node, struct tdmi_tensor_
                         struct tdmi_tensor *tensor, int64_t *total, tdm_error *err)
 {
     int64_t n = 1;
-    for (int i = 0; i < spec.n_dims; i++)
+    for (int i = 0; i < spec.n_dims; i++) {
+        if (spec.dims[i] < 1 || n > most_values / spec.dims[i])
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "tensor %s.%s would have %lld × %d values or more; at most %d are "
+                            "accepted",
+                            node, spec.name, (long long)n, spec.dims[i], most_values);
         n *= spec.dims[i];
-    if (n < 1 || n > INT32_MAX)
-        return TDM_FAIL(err, TDM_E_INPUT, "tensor %s.%s would have %lld values", node, spec.name,
-                        (long long)n);
+    }
     tensor->name = tdmi_arena_printf(&graph->arena, "%s.%s", node, spec.name);
     if (!tensor->name)
         return TDM_FAIL(err, TDM_E_MEMORY, "naming tensor %s.%s: out of memory", node, spec.name);
@@ -123,6 +127,11 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     }
     TDM_TRY(tdmi_op_of(kind)->shape(&node->attrs, node->in, &node->out, err), err,
             "op %s does not fit", tdmi_op_name(kind));
+    if (tdmi_shape_pixels(node->out) > most_values / node->out.c)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "op %s would give a picture of %d×%d with %d channels; at most %d values "
+                        "are accepted",
+                        tdmi_op_name(kind), node->out.w, node->out.h, node->out.c, most_values);
     TDM_TRY(add_tensors(graph, node, err), err, "op %s", tdmi_op_name(kind));
     graph->n_nodes++;
     return TDM_OK;

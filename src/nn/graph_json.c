@@ -132,7 +132,8 @@ tdm_status tdmi_graph_from_json(const tdm_json_value *nodes, const char *name, t
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "reading the network of %s: out of memory", name);
     tdm_status status = TDM_OK;
-    for (size_t i = 0; i < tdm_json_count(nodes) && status == TDM_OK; i++)
+    size_t n = tdm_json_count(nodes);
+    for (size_t i = 0; i < n && status == TDM_OK && made->mistake.code == TDM_OK; i++)
         status = TDM_WRAP(err, read_node(tdm_json_at(nodes, i), made, err),
                           "reading the network of %s", name);
     if (status == TDM_OK)

@@ -1,0 +1,316 @@
+/*
+ * The memory plan: lifetimes and segments. That no lifetime is too short is shown by running: a
+ * backend that is the reference but hands out memory full of NaN, and a plan in which every buffer
+ * has bytes of its own, must give the same bits as the plan that shares.
+ */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "nn/known_network.h"
+#include "nn/lane.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { most_images = 4 };
+
+static const struct {
+    const char *network;
+    int size;
+} networks[] = {{"convnet7", 16}, {"convnet7", 9}, {"lenet5", 28}, {"lenet5", 23}};
+
+enum { n_networks = sizeof networks / sizeof networks[0] };
+
+/* ---- NaN everywhere ----------------------------------------------------------------------- */
+
+static void *poisoned(tdmi_device *device, size_t bytes)
+{
+    (void)device;
+    void *memory = tdmi_alloc_aligned(bytes);
+    if (memory)
+        memset(memory, 0xff, bytes);
+    return memory;
+}
+
+static struct tdmi_backend poisoned_backend(void)
+{
+    struct tdmi_backend backend = tdmi_backend_ref;
+    backend.memory.alloc = poisoned;
+    return backend;
+}
+
+/* Give every buffer bytes of its own. */
+static void spread_out(tdmi_plan *plan)
+{
+    size_t end = 0;
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        struct tdmi_node_plan *it = &plan->nodes[i];
+        struct tdmi_buffer *buffers[] = {&it->y, &it->dy, &it->saved, &it->forward_workspace,
+                                         &it->backward_workspace};
+        for (int b = 0; b < 5; b++) {
+            buffers[b]->offset = end;
+            end += buffers[b]->bytes;
+        }
+    }
+    assert_true(end > plan->arena_bytes);
+    plan->arena_bytes = end;
+}
+
+struct outcome {
+    float *sums, logits[most_images * 5];
+    struct tdmi_judgement judgements[most_images];
+};
+
+/* Two shards one after the other in the same lane, the second ragged: what the first left behind
+ * must not show. */
+static void run_plan(const tdmi_plan *plan, const float *params, const float *states,
+                     struct outcome *outcome)
+{
+    const tdmi_graph *graph = plan->graph;
+    int64_t image = tdmi_shape_values(graph->nodes[0].out);
+    uint8_t *pixels = tdmi_alloc((size_t)(most_images * image), 1);
+    const uint8_t *pictures[most_images];
+    int32_t labels[most_images];
+    tdmi_lane *lane;
+    assert_non_null(pixels);
+    for (int i = 0; i < most_images; i++) {
+        tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 1, (uint64_t)i);
+        pictures[i] = pixels + i * image;
+        labels[i] = i % 5;
+        for (int64_t p = 0; p < image; p++)
+            pixels[i * image + p] = (uint8_t)tdmi_rng_below(&rng, 256);
+    }
+    size_t n_sums = (size_t)tdmi_graph_sums_values(graph);
+    outcome->sums = tdmi_alloc(n_sums, sizeof(float));
+    assert_non_null(outcome->sums);
+    memset(outcome->judgements, 0, sizeof outcome->judgements);
+    assert_int_equal(tdmi_lane_open(plan, NULL, &lane, NULL), TDM_OK);
+    for (int n = most_images; n >= most_images - 1; n--) {
+        struct tdmi_shard shard = {n, pictures, labels, outcome->judgements};
+        struct tdmi_values values = {params, states};
+        tdmi_lane_forward(lane, values, &shard, plan->is_training ? outcome->sums : NULL);
+        memcpy(outcome->logits, tdmi_lane_logits(lane), sizeof(float) * (size_t)n * 5);
+        for (int s = 0; s < plan->n_segments; s++)
+            tdmi_lane_backward(lane, values, s, outcome->sums);
+    }
+    tdmi_lane_close(lane);
+    tdmi_free(pixels);
+}
+
+static void sharing_memory_changes_no_bit(void **state)
+{
+    struct tdmi_backend backend = poisoned_backend();
+    (void)state;
+    for (int i = 0; i < 2 * n_networks; i++) {
+        bool is_training = i >= n_networks;
+        tdmi_graph *graph =
+            network_new(networks[i % n_networks].network, networks[i % n_networks].size, 5);
+        tdmi_plan *shared, *spread;
+        struct outcome a = {0}, b = {0};
+        float *params = tdmi_alloc((size_t)graph->param_values, sizeof(float));
+        float *states = tdmi_alloc((size_t)graph->state_values, sizeof(float));
+        assert_true(params && states);
+        tdmi_graph_init_values(graph, 9, params, states);
+        assert_int_equal(tdmi_plan_new(graph, &backend, most_images, is_training, &shared, NULL),
+                         TDM_OK);
+        assert_int_equal(tdmi_plan_new(graph, &backend, most_images, is_training, &spread, NULL),
+                         TDM_OK);
+        spread_out(spread);
+        run_plan(shared, params, states, &a);
+        run_plan(spread, params, states, &b);
+        assert_memory_equal(a.logits, b.logits, sizeof a.logits);
+        assert_memory_equal(a.judgements, b.judgements, sizeof a.judgements);
+        assert_memory_equal(a.sums, b.sums, sizeof(float) * (size_t)tdmi_graph_sums_values(graph));
+        for (int64_t v = 0; v < graph->param_values; v++)
+            assert_true(a.sums[v] - a.sums[v] == 0.0f); /* finite: no NaN was read */
+        assert_true(is_training == (a.sums[tdmi_graph_tail_at(graph)] > 0.0f));
+        tdmi_free(a.sums);
+        tdmi_free(b.sums);
+        tdmi_free(params);
+        tdmi_free(states);
+        tdmi_plan_free(shared);
+        tdmi_plan_free(spread);
+        tdmi_graph_free(graph);
+    }
+}
+
+/* ---- segments ------------------------------------------------------------------------------ */
+
+static void check_segments(const tdmi_plan *plan)
+{
+    const tdmi_graph *graph = plan->graph;
+    int64_t end = tdmi_graph_sums_values(graph);
+    int node = graph->n_nodes - 1;
+    assert_true(plan->n_segments >= 1);
+    for (int s = 0; s < plan->n_segments; s++) {
+        const struct tdmi_segment *segment = &plan->segments[s];
+        assert_int_equal(segment->first_node, node);
+        assert_true(segment->last_node <= segment->first_node);
+        assert_true(segment->first_value + segment->n_values == end);
+        assert_true(segment->n_values > 0);
+        /* Every gradient of its range is written by its nodes. */
+        for (int i = 0; i < segment->last_node; i++)
+            for (int p = 0; p < graph->nodes[i].n_params; p++) {
+                const struct tdmi_tensor *tensor = &graph->params[graph->nodes[i].first_param + p];
+                assert_true(tensor->offset + tensor->n <= segment->first_value);
+            }
+        for (int i = segment->last_node; i <= segment->first_node; i++)
+            assert_true(plan->nodes[i].has_backward || graph->nodes[i].n_params == 0);
+        end = segment->first_value;
+        node = segment->last_node - 1;
+    }
+    assert_int_equal(end, 0);
+    for (; node >= 0; node--)
+        assert_int_equal(graph->nodes[node].n_params, 0);
+}
+
+static void segments_cover_the_sums_once_from_the_end_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_networks; i++) {
+        tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
+        tdmi_plan *plan;
+        assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, true, &plan, NULL), TDM_OK);
+        check_segments(plan);
+        tdmi_plan_free(plan);
+        assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, false, &plan, NULL), TDM_OK);
+        assert_int_equal(plan->n_segments, 0);
+        tdmi_plan_free(plan);
+        tdmi_graph_free(graph);
+    }
+}
+
+/* Three dense layers, two of them large enough for a segment each. */
+static tdmi_graph *wide_graph(void)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    int x = tdmi_add_input(
+        graph,
+        &(struct tdmi_preprocess){.width = 20, .height = 20, .channels = 1, .crop_fraction = 1.0});
+    x = tdmi_add_relu(graph, "relu0", x);
+    x = tdmi_add_dense(graph, "dense1", x, 700);
+    x = tdmi_add_relu(graph, "relu1", x);
+    x = tdmi_add_dense(graph, "dense2", x, 800);
+    x = tdmi_add_relu(graph, "relu2", x);
+    x = tdmi_add_dense(graph, "dense3", x, 5);
+    tdmi_add_softmax(graph, x);
+    assert_int_equal(tdmi_graph_finish(graph, "wide", NULL), TDM_OK);
+    return graph;
+}
+
+static void large_networks_hand_out_gradients_early(void **state)
+{
+    tdmi_graph *graph = wide_graph();
+    tdmi_plan *plan;
+    (void)state;
+    assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, true, &plan, NULL), TDM_OK);
+    check_segments(plan);
+    assert_int_equal(plan->n_segments, 2);
+    assert_string_equal(graph->nodes[plan->segments[0].last_node].name, "dense2");
+    assert_string_equal(graph->nodes[plan->segments[1].last_node].name, "dense1");
+    /* Nothing below dense1 learns: no gradient is computed for it. */
+    assert_false(plan->nodes[1].has_backward);
+    assert_false(plan->nodes[2].desc.wants_dx);
+    assert_int_equal(plan->nodes[1].dy.bytes, 0);
+    assert_int_equal(plan->nodes[0].dy.bytes, 0);
+    tdmi_plan_free(plan);
+    tdmi_graph_free(graph);
+}
+
+static void a_network_without_parameters_has_one_segment_with_the_tail(void **state)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    tdmi_plan *plan;
+    (void)state;
+    assert_non_null(graph);
+    int x = tdmi_add_input(
+        graph,
+        &(struct tdmi_preprocess){.width = 3, .height = 3, .channels = 3, .crop_fraction = 1.0});
+    tdmi_add_softmax(graph, tdmi_add_global_pool(graph, "pool", x));
+    assert_int_equal(tdmi_graph_finish(graph, "bare", NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
+    assert_int_equal(plan->n_segments, 1);
+    check_segments(plan);
+    tdmi_plan_free(plan);
+    tdmi_graph_free(graph);
+}
+
+/* ---- other --------------------------------------------------------------------------------- */
+
+static void inference_needs_less_than_training(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_networks; i++) {
+        tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
+        tdmi_plan *train, *judge;
+        assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 8, true, &train, NULL), TDM_OK);
+        assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 8, false, &judge, NULL), TDM_OK);
+        assert_true(judge->arena_bytes < train->arena_bytes);
+        tdmi_plan_free(train);
+        tdmi_plan_free(judge);
+        tdmi_graph_free(graph);
+    }
+}
+
+static bool never(const struct tdmi_op_desc *desc)
+{
+    (void)desc;
+    return false;
+}
+
+static void a_backend_that_lacks_an_op_is_named(void **state)
+{
+    const struct tdmi_kernel *kernels[TDMI_OP_KINDS];
+    struct tdmi_kernel picky = *tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
+    struct tdmi_backend backend = tdmi_backend_ref;
+    tdmi_graph *graph = network_new("lenet5", 28, 3);
+    (void)state;
+    picky.can_run = never;
+    for (int way = 0; way < 2; way++) {
+        tdmi_plan *plan = NULL;
+        tdm_error err = {0};
+        memcpy(kernels, tdmi_backend_ref.kernels, sizeof kernels);
+        kernels[TDMI_OP_MAX_POOL] = way ? &picky : NULL;
+        backend.kernels = kernels;
+        assert_int_equal(tdmi_plan_new(graph, &backend, 4, true, &plan, &err), TDM_E_ABSENT);
+        assert_null(plan);
+        assert_non_null(strstr(err.frames[0].text, "pool1"));
+        assert_non_null(strstr(err.frames[0].text, "max_pool"));
+        assert_non_null(strstr(err.frames[0].text, "ref"));
+    }
+    tdmi_graph_free(graph);
+}
+
+static void a_printed_plan_names_every_node(void **state)
+{
+    tdmi_graph *graph = network_new("convnet7", 32, 3);
+    tdmi_plan *plan;
+    tdmi_text text = {0};
+    (void)state;
+    assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 8, true, &plan, NULL), TDM_OK);
+    tdmi_plan_print(plan, &text);
+    for (int i = 0; i < graph->n_nodes; i++)
+        assert_non_null(strstr(tdmi_text_string(&text), graph->nodes[i].name));
+    assert_non_null(strstr(tdmi_text_string(&text), "segment 0: nodes softmax to "));
+    tdmi_text_release(&text);
+    tdmi_plan_free(plan);
+    tdmi_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharing_memory_changes_no_bit),
+        cmocka_unit_test(segments_cover_the_sums_once_from_the_end_down),
+        cmocka_unit_test(large_networks_hand_out_gradients_early),
+        cmocka_unit_test(a_network_without_parameters_has_one_segment_with_the_tail),
+        cmocka_unit_test(inference_needs_less_than_training),
+        cmocka_unit_test(a_backend_that_lacks_an_op_is_named),
+        cmocka_unit_test(a_printed_plan_names_every_node),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
