@@ -87,12 +87,12 @@ static tdm_status make_temporary(tdmi_atomic_file *file, mode_t mode, tdm_error 
             file->is_made = true;
             /* umask may have narrowed it. Where modes cannot be set, narrower is the safe side. */
             if (mode && fchmod(file->fd, mode) != 0 && errno != EPERM && errno != ENOTSUP)
-                return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: mode of %s: %s", file->target,
-                                temporary, strerror(errno));
+                return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: setting its mode: %s",
+                                file->target, strerror(errno));
             return TDM_OK;
         }
         if (errno != EEXIST && errno != EINTR)
-            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s: %s", file->target, temporary,
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target,
                             strerror(errno));
     }
     return TDM_FAIL(err, TDM_E_SYSTEM,
@@ -186,8 +186,7 @@ tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)
         goto out;
     }
     if (rename(file->temporary, file->target) != 0) {
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: renaming %s to it: %s", file->target,
-                          file->temporary, strerror(errno));
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", file->target, strerror(errno));
         goto out;
     }
     file->is_made = false;

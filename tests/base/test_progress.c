@@ -1,0 +1,224 @@
+/* How progress looks, and when it is drawn. */
+#include "base/progress_form.h"
+#include "tandem/progress.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+#include "base/each_allocation.h"
+
+/* ---- the look ----------------------------------------------------------------------------- */
+
+static const struct tdmi_progress_view half = {.title = "reading",
+                                               .unit = "images",
+                                               .note = "",
+                                               .done = 450,
+                                               .total = 1000,
+                                               .seconds = 4.0,
+                                               .per_s = 112.5};
+
+static void a_bar_fills_the_columns_it_has(void **state)
+{
+    static const struct {
+        int columns;
+        const char *text;
+    } cases[] = {
+        {99,
+         "reading [==================>                     ]  45% 450/1000 images 112/s 0:05 left"},
+        {60, "reading [=====>       ]  45% 450/1000 images 112/s 0:05 left"},
+        {50, "reading  45% 450/1000 images 112/s 0:05 left"},
+        {20, "reading  45% 450/100"},
+        {0, ""},
+    };
+    char text[TDMI_PROGRESS_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdmi_progress_bar(&half, cases[i].columns, text);
+        assert_true(strlen(text) <= (size_t)cases[i].columns);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void every_state_has_its_words(void **state)
+{
+    static const struct {
+        struct tdmi_progress_view view;
+        const char *bar, *line, *last;
+    } cases[] = {
+        {{"t", "images", "", 0, 10, 0.0, 0.0},
+         "t [>                                 ]   0% 0/10 images 0:00",
+         "t: 0 of 10 images (0%)",
+         "t: 0 of 10 images (0%) in 0.0 s"},
+        {{"t", "images", "loss 0.5", 999, 1000, 3600.0, 0.05},
+         "t [========>]  99% 999/1000 images 0.05/s 0:20 left loss 0.5",
+         "t: 999 of 1000 images (99%), 0.05 images/s, 0:20 left, loss 0.5",
+         "t: 999 of 1000 images (99%) in 3600.0 s, 0.05 images/s, loss 0.5"},
+        {{"t", "images", "", 10, 10, 2.0, 5.0},
+         "t [==========================] 100% 10/10 images 5.00/s 0:02",
+         "t: 10 of 10 images (100%), 5.00 images/s",
+         "t: 10 of 10 images (100%) in 2.0 s, 5.00 images/s"},
+        {{"t", "files", "a\x1b\nb", 7, 0, 61.0, 0.0},
+         "t 7 files 1:01 a  b",
+         "t: 7 files, a  b",
+         "t: 7 files in 61.0 s, a  b"},
+        {{"t", "x", "", 1, 11, 0.0, 0.002},
+         "t [==>                     ]   9% 1/11 x 0.00/s 1:23:20 left",
+         "t: 1 of 11 x (9%), 0.00 x/s, 1:23:20 left",
+         "t: 1 of 11 x (9%) in 0.0 s, 0.00 x/s"},
+        {{"t", "x", "", 1, 1000001, 0.0, 1.0},
+         "t [>            ]   0% 1/1000001 x 1.00/s 11 days 13:46 left",
+         "t: 1 of 1000001 x (0%), 1.00 x/s, 11 days 13:46 left",
+         "t: 1 of 1000001 x (0%) in 0.0 s, 1.00 x/s"},
+        {{"t", "x", "", 20, 10, 1.0, 1.0}, /* more than was announced */
+         "t [===============================] 100% 20/10 x 1.00/s 0:01",
+         "t: 20 of 10 x (100%), 1.00 x/s",
+         "t: 20 of 10 x (100%) in 1.0 s, 1.00 x/s"},
+    };
+    char text[TDMI_PROGRESS_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdmi_progress_bar(&cases[i].view, 60, text);
+        assert_string_equal(text, cases[i].bar);
+        tdmi_progress_line(&cases[i].view, 0, text);
+        assert_string_equal(text, cases[i].line);
+        tdmi_progress_line(&cases[i].view, 1, text);
+        assert_string_equal(text, cases[i].last);
+    }
+}
+
+static void characters_are_cut_whole_and_long_words_end(void **state)
+{
+    char note[5000], text[TDMI_PROGRESS_BYTES];
+    struct tdmi_progress_view view = half;
+    (void)state;
+    view.title = "\xc3\xa9\xc3\xa9\xc3\xa9";
+    view.total = 0;
+    tdmi_progress_bar(&view, 2, text);
+    assert_string_equal(text, "\xc3\xa9\xc3\xa9");
+    memset(note, 'n', sizeof note - 1);
+    note[sizeof note - 1] = '\0';
+    view.note = view.title = note;
+    tdmi_progress_bar(&view, 5000, text);
+    assert_true(strlen(text) < TDMI_PROGRESS_BYTES);
+    tdmi_progress_line(&view, 0, text);
+    assert_true(strlen(text) < TDMI_PROGRESS_BYTES);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------ */
+
+static void sleep_ms(int ms)
+{
+    struct timespec span = {.tv_nsec = ms * 1000000};
+    nanosleep(&span, NULL);
+}
+
+/* What a stream receives while done is reported n times, a step every ms milliseconds. */
+static void watched(tdm_progress_style style, int n, int ms, char *text, size_t text_bytes)
+{
+    FILE *stream = tmpfile();
+    assert_non_null(stream);
+    tdm_progress *progress = tdm_progress_start(stream, style, "reading", "images", n);
+    for (int i = 1; i <= n; i++) {
+        tdm_progress_update(progress, i, i == n ? "end" : NULL);
+        sleep_ms(ms);
+    }
+    tdm_progress_stop(progress);
+    rewind(stream);
+    text[fread(text, 1, text_bytes - 1, stream)] = '\0';
+    fclose(stream);
+}
+
+static void lines_are_few_and_the_last_one_sums_up(void **state)
+{
+    char text[4000];
+    (void)state;
+    watched(TDM_PROGRESS_LINES, 50, 3, text, sizeof text);
+    assert_memory_equal(text, "reading: 50 of 50 images (100%) in 0.", 37);
+    assert_non_null(strstr(text, " images/s, end\n"));
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    /* A file is no terminal. */
+    watched(TDM_PROGRESS_AUTO, 3, 0, text, sizeof text);
+    assert_null(strchr(text, '\r'));
+    assert_memory_equal(text, "reading: 3 of 3", 15);
+}
+
+static void a_bar_is_redrawn_ten_times_a_second_and_cleared(void **state)
+{
+    char text[20000];
+    int n_drawn = 0;
+    (void)state;
+    setenv("COLUMNS", "60", 1);
+    watched(TDM_PROGRESS_BAR, 100, 4, text, sizeof text);
+    unsetenv("COLUMNS");
+    for (const char *at = text; (at = strstr(at, "images")); at++)
+        n_drawn++;
+    assert_true(n_drawn >= 1 && n_drawn <= 100);
+    assert_true(strlen(text) > 4 && strcmp(text + strlen(text) - 4, "\r\x1b[K") == 0);
+    assert_null(strchr(text, '\n'));
+    for (const char *line = strchr(text, '\r'); line; line = strchr(line + 1, '\r'))
+        assert_true(strcspn(line + 1, "\r\x1b") <= 59);
+}
+
+static void quiet_and_absent_progress_says_nothing(void **state)
+{
+    char text[100];
+    (void)state;
+    watched(TDM_PROGRESS_QUIET, 10, 0, text, sizeof text);
+    assert_string_equal(text, "");
+    tdm_progress *progress = tdm_progress_start(NULL, TDM_PROGRESS_BAR, "t", "x", 1);
+    tdm_progress_update(progress, 1, "note");
+    tdm_progress_stop(progress);
+    tdmi_memory_fail_from(1);
+    progress = tdm_progress_start(stderr, TDM_PROGRESS_BAR, "t", "x", 1);
+    tdmi_memory_fail_from(0);
+    assert_null(progress);
+    tdm_progress_update(NULL, 1, "note");
+    tdm_progress_stop(NULL);
+}
+
+static void *report(void *progress)
+{
+    for (int i = 0; i < 20000; i++)
+        tdm_progress_update(progress, i, i % 2 ? "odd" : "even");
+    return NULL;
+}
+
+static void threads_report_together_and_numbers_only_rise(void **state)
+{
+    char text[40000];
+    pthread_t threads[3];
+    FILE *stream = tmpfile();
+    tdm_progress *progress =
+        tdm_progress_start(stream, TDM_PROGRESS_LINES, "counting", "steps", 20000);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, report, progress);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    tdm_progress_update(progress, 5, NULL); /* late news from a slow thread */
+    tdm_progress_stop(progress);
+    rewind(stream);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    fclose(stream);
+    assert_non_null(strstr(text, "counting: 19999 of 20000 steps (99%)"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bar_fills_the_columns_it_has),
+        cmocka_unit_test(every_state_has_its_words),
+        cmocka_unit_test(characters_are_cut_whole_and_long_words_end),
+        cmocka_unit_test(lines_are_few_and_the_last_one_sums_up),
+        cmocka_unit_test(a_bar_is_redrawn_ten_times_a_second_and_cleared),
+        cmocka_unit_test(quiet_and_absent_progress_says_nothing),
+        cmocka_unit_test(threads_report_together_and_numbers_only_rise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* The pool: every task once, the same failure at any thread count, denormals flushed, affinity and
+ * signals left as they were. */
+#include "base/affinity.h"
+#include "base/thread.h"
+
+#include <float.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/each_allocation.h"
+
+static tdmi_pool *new_pool(int n_threads, bool is_pinned)
+{
+    tdmi_pool *pool = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_pool_new(n_threads, is_pinned, &pool, &err), TDM_OK);
+    return pool;
+}
+
+enum { n_tasks = 1000 };
+
+struct tally {
+    atomic_int runs[n_tasks];
+    atomic_int n_wrong_worker, n_denormals, n_signals;
+    int n_threads;
+    int fails_at[4]; /* indices that fail, ended by 0 */
+};
+
+static tdm_status count(void *self, int index, int worker, tdm_error *err)
+{
+    struct tally *tally = self;
+    atomic_fetch_add(&tally->runs[index], 1);
+    if (worker < 0 || worker >= tally->n_threads)
+        atomic_fetch_add(&tally->n_wrong_worker, 1);
+    for (int i = 0; tally->fails_at[i]; i++)
+        if (index == tally->fails_at[i])
+            return TDM_FAIL(err, TDM_E_INPUT, "task %d", index);
+    return TDM_OK;
+}
+
+static void every_task_runs_once(void **state)
+{
+    static const int thread_counts[] = {1, 2, 3, 8};
+    (void)state;
+    for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
+        tdmi_pool *pool = new_pool(thread_counts[i], false);
+        assert_int_equal(tdmi_pool_threads(pool), thread_counts[i]);
+        for (int n = 0; n <= n_tasks; n = n * 3 + 1) {
+            struct tally tally = {.n_threads = thread_counts[i]};
+            tdm_error err = {0};
+            assert_int_equal(tdmi_pool_run(pool, n, count, &tally, &err), TDM_OK);
+            for (int task = 0; task < n_tasks; task++)
+                assert_int_equal(tally.runs[task], task < n);
+            assert_int_equal(tally.n_wrong_worker, 0);
+        }
+        tdmi_pool_free(pool);
+    }
+    tdmi_pool_free(NULL);
+}
+
+static void the_failure_with_the_lowest_index_is_returned(void **state)
+{
+    static const int thread_counts[] = {1, 2, 5};
+    (void)state;
+    for (size_t i = 0; i < sizeof thread_counts / sizeof thread_counts[0]; i++) {
+        tdmi_pool *pool = new_pool(thread_counts[i], false);
+        for (int round = 0; round < 200; round++) {
+            struct tally tally = {.n_threads = thread_counts[i], .fails_at = {40, 37, 38}};
+            tdm_error err = {0};
+            assert_int_equal(tdmi_pool_run(pool, n_tasks, count, &tally, &err), TDM_E_INPUT);
+            assert_string_equal(err.frames[0].text, "task 37");
+            assert_int_equal(err.n_frames, 1);
+            int n_runs = 0;
+            for (int task = 0; task < n_tasks; task++) {
+                assert_true(tally.runs[task] <= 1);
+                n_runs += tally.runs[task];
+            }
+            for (int task = 0; task <= 37; task++)
+                assert_int_equal(tally.runs[task], 1);
+            if (thread_counts[i] == 1)
+                assert_int_equal(n_runs, 38);
+            /* A failure is over with its run. */
+            struct tally next = {.n_threads = thread_counts[i]};
+            assert_int_equal(tdmi_pool_run(pool, 10, count, &next, NULL), TDM_OK);
+            assert_int_equal(tdmi_pool_run(pool, n_tasks, count, &tally, NULL), TDM_E_INPUT);
+        }
+        tdmi_pool_free(pool);
+    }
+}
+
+static tdm_status look_around(void *self, int index, int worker, tdm_error *err)
+{
+    struct tally *tally = self;
+    volatile float tiny = FLT_MIN;
+    volatile float half = tiny * 0.5f;
+    sigset_t blocked;
+    (void)index;
+    (void)err;
+    if (half != 0.0f)
+        atomic_fetch_add(&tally->n_denormals, 1);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (worker > 0 && !sigismember(&blocked, SIGINT))
+        atomic_fetch_add(&tally->n_signals, 1);
+    return TDM_OK;
+}
+
+static void tasks_see_no_denormals_and_no_signals(void **state)
+{
+    tdmi_pool *pool = new_pool(3, false);
+    struct tally tally = {.n_threads = 3};
+    sigset_t blocked;
+    (void)state;
+    assert_int_equal(tdmi_pool_run(pool, 500, look_around, &tally, NULL), TDM_OK);
+    tdmi_pool_free(pool);
+#if defined(__SSE2__) || defined(__aarch64__)
+    assert_int_equal(tally.n_denormals, 0);
+#endif
+    assert_int_equal(tally.n_signals, 0);
+    /* The caller is as before: denormals live, signals arrive. */
+    volatile float tiny = FLT_MIN;
+    volatile float half = tiny * 0.5f;
+    assert_true(half != 0.0f);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    assert_false(sigismember(&blocked, SIGINT));
+}
+
+struct places {
+    atomic_int n_wide; /* tasks that ran on a thread free to move */
+};
+
+static tdm_status note_place(void *self, int index, int worker, tdm_error *err)
+{
+    struct places *places = self;
+    int cpus[8];
+    (void)index;
+    (void)worker;
+    (void)err;
+    if (tdmi_affinity_mask(cpus, 8) != 1)
+        atomic_fetch_add(&places->n_wide, 1);
+    return TDM_OK;
+}
+
+static void pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back(void **state)
+{
+    static int before[TDMI_CPUS_MAX], after[TDMI_CPUS_MAX];
+    int n_before = tdmi_affinity_mask(before, TDMI_CPUS_MAX);
+    struct places places = {0};
+    (void)state;
+    tdmi_pool *pool = new_pool(n_before, true);
+    assert_int_equal(tdmi_pool_run(pool, 500, note_place, &places, NULL), TDM_OK);
+    assert_int_equal(places.n_wide, 0);
+    tdmi_pool_free(pool);
+    assert_int_equal(tdmi_affinity_mask(after, TDMI_CPUS_MAX), n_before);
+    assert_memory_equal(before, after, (size_t)n_before * sizeof before[0]);
+    /* More workers than CPUs are left to the scheduler. */
+    if (n_before > 1) {
+        pool = new_pool(n_before + 1, true);
+        assert_int_equal(tdmi_pool_run(pool, 500, note_place, &places, NULL), TDM_OK);
+        assert_int_equal(places.n_wide, 500);
+        tdmi_pool_free(pool);
+    }
+}
+
+static int by_number(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+static void the_order_of_cpus_is_a_permutation_of_the_mask(void **state)
+{
+    static int mask[TDMI_CPUS_MAX], order[TDMI_CPUS_MAX];
+    int n_mask = tdmi_affinity_mask(mask, TDMI_CPUS_MAX);
+    (void)state;
+    assert_true(n_mask >= 1);
+    assert_int_equal(tdmi_affinity_order(order, TDMI_CPUS_MAX), n_mask);
+    qsort(order, (size_t)n_mask, sizeof order[0], by_number);
+    assert_memory_equal(order, mask, (size_t)n_mask * sizeof mask[0]);
+    int n_usable = tdmi_cpus_usable();
+    assert_true(n_usable >= 1 && n_usable <= n_mask);
+    tdmi_pool *pool = new_pool(0, false);
+    assert_int_equal(tdmi_pool_threads(pool), n_usable);
+    tdmi_pool_free(pool);
+}
+
+static void impossible_thread_counts_are_refused(void **state)
+{
+    tdmi_pool *pool = NULL;
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(tdmi_pool_new(-1, false, &pool, &err), TDM_E_USAGE);
+    assert_int_equal(tdmi_pool_new(1000000, false, &pool, &err), TDM_E_USAGE);
+    assert_non_null(strstr(err.frames[0].text, "0 (all usable CPUs) to 8192"));
+    assert_null(pool);
+}
+
+static tdm_status pool_scene(tdm_error *err)
+{
+    tdmi_pool *pool = NULL;
+    tdm_status status = tdmi_pool_new(3, false, &pool, err);
+    tdmi_pool_free(pool);
+    return status;
+}
+
+static void every_failed_allocation_is_reported(void **state)
+{
+    (void)state;
+    assert_int_equal(fail_each_allocation(pool_scene), 2);
+    /* Without memory for the plan, pinning is left out and the pool works. */
+    tdmi_memory_fail_from(3);
+    tdmi_pool *pool = new_pool(1, true);
+    tdmi_memory_fail_from(0);
+    struct tally tally = {.n_threads = 1};
+    assert_int_equal(tdmi_pool_run(pool, 3, count, &tally, NULL), TDM_OK);
+    tdmi_pool_free(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_runs_once),
+        cmocka_unit_test(the_failure_with_the_lowest_index_is_returned),
+        cmocka_unit_test(tasks_see_no_denormals_and_no_signals),
+        cmocka_unit_test(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back),
+        cmocka_unit_test(the_order_of_cpus_is_a_permutation_of_the_mask),
+        cmocka_unit_test(impossible_thread_counts_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
