@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "tandem/log.h"
+#include "tandem/stop.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -67,6 +68,8 @@ static tdm_status hash_some(void *self, int index, int worker, tdm_error *err)
     int64_t n_items = tdmi_source_items(hashing->source);
     int64_t first = (int64_t)index * FILES_A_TASK, end = first + FILES_A_TASK;
     tdmi_text *text = &hashing->texts[worker];
+    if (tdm_stop_is_requested())
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while hashing pictures");
     for (int64_t i = first; i < end && i < n_items; i++) {
         tdm_error problem = {0};
         tdm_status status = tdmi_source_read(hashing->source, i, text, &problem);
