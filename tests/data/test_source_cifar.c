@@ -80,8 +80,8 @@ static void single_files_are_to_be_split(void **state)
     write_records(&tree, "data_batch_1_first2.bin", "12", false);
     write_records(&tree, "any.bin", "12", false);
     write_records(&tree, "other.bin", "12", true);
-    static const char *const expected[] = {"data_batch_1_first2.bin#0 0 0, "
-                                           "data_batch_1_first2.bin#1 1 0",
+    static const char *const expected[] = {("data_batch_1_first2.bin#0 0 0, "
+                                            "data_batch_1_first2.bin#1 1 0"),
                                            "any.bin#0 0 0, any.bin#1 1 0",
                                            "other.bin#0 0 0, other.bin#1 1 0"};
     static const char *const names[] = {"data_batch_1_first2.bin", "any.bin", "other.bin"};
