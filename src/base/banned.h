@@ -1,7 +1,7 @@
 /*
  * Calls that have no place in this tree become compile errors: they overrun buffers, keep hidden
- * state, or cannot report a bad number. The build forces it into every
- * file of ours with -include; it brings in the headers that declare these names first.
+ * state, or cannot report a bad number. The build forces this into every file of ours with
+ * -include; it brings in the headers that declare these names first.
  */
 #ifndef TANDEM_BASE_BANNED_H
 #define TANDEM_BASE_BANNED_H

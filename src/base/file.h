@@ -11,9 +11,12 @@
 #include <stdint.h>
 
 /* ---- atomic writing ----------------------------------------------------------------------
- * A file is written under a temporary name beside its final one (".<name>.<pid>.tmp"), fsynced,
+ * A file is written under a temporary name beside its final one (".<name>.<pid>.tmp", numbered
+ * when that is taken), fsynced,
  * renamed, and its folder fsynced. Until commit returns TDM_OK the old file stays as it was; abort
- * removes the temporary one. Existing files keep their mode. */
+ * removes the temporary one. Existing files keep their mode, links stay links, missing parents are
+ * made. A folder, device or pipe of that name is TDM_E_USAGE; what the system refuses (no space,
+ * quota, permission, read-only) is TDM_E_SYSTEM with path and reason. */
 typedef struct tdmi_atomic_file tdmi_atomic_file;
 
 tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error *err) TDM_MUST_USE;
