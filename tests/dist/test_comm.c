@@ -1,0 +1,48 @@
+/* The job of one process. */
+#include "dist/comm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void alone_every_sum_is_there_already(void **state)
+{
+    const struct tdmi_comm_table *self = NULL;
+    tdmi_comm *comm = NULL;
+    float values[3] = {1.0f, -2.5f, 1e30f};
+    const float before[3] = {1.0f, -2.5f, 1e30f};
+    (void)state;
+    assert_int_equal(tdmi_comm_find("self", &self, NULL), TDM_OK);
+    assert_string_equal(self->name, "self");
+    assert_int_equal(self->open(&comm, NULL), TDM_OK);
+    assert_non_null(comm);
+    assert_int_equal(self->rank(comm), 0);
+    assert_int_equal(self->world(comm), 1);
+    assert_int_equal(self->reduce(comm, values, 3, NULL), TDM_OK);
+    assert_int_equal(self->finish(comm, NULL), TDM_OK);
+    assert_memory_equal(values, before, sizeof before);
+    self->close(comm);
+}
+
+static void an_unknown_transport_lists_the_known_ones(void **state)
+{
+    const struct tdmi_comm_table *table = NULL;
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(tdmi_comm_find("pigeon", &table, &err), TDM_E_USAGE);
+    assert_non_null(strstr(err.frames[0].text, "'pigeon'"));
+    assert_non_null(strstr(err.frames[0].text, "self"));
+    assert_null(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone_every_sum_is_there_already),
+        cmocka_unit_test(an_unknown_transport_lists_the_known_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,423 @@
+/*
+ * Steps: the bits of the sums depend on the batch and the shard size and on nothing else, whatever
+ * the threads, the segments' grouping and the skipped pictures. Judging: counts by position.
+ */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "dist/tree.h"
+#include "nn/known_network.h"
+#include "train/judge.h"
+#include "train/step.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { most_batch = 17, classes = 3, size = 8 };
+
+struct bench {
+    tdmi_graph *graph;
+    float *params, *states;
+    uint8_t *pixels;
+    int32_t labels[most_batch];
+    int64_t items[most_batch], image;
+};
+
+static tdmi_graph *small_graph(void)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
+                                                            .height = size,
+                                                            .channels = 1,
+                                                            .crop_fraction = 1.0,
+                                                            .scale = TDMI_SCALE_TF});
+    x = tdmi_add_conv(graph, "conv", x, 5, 3, 1, 1, false);
+    x = tdmi_add_relu(graph, "relu", tdmi_add_batch_norm(graph, "bn", x));
+    x = tdmi_add_max_pool(graph, "pool", x, 2, 2);
+    x = tdmi_add_dense(graph, "dense1", x, 3300); /* 264,000 weights: a segment of its own */
+    x = tdmi_add_relu(graph, "relu2", x);
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense2", x, classes));
+    assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
+    return graph;
+}
+
+static int set_up(void **state)
+{
+    struct bench *it = calloc(1, sizeof *it);
+    assert_non_null(it);
+    it->graph = small_graph();
+    it->image = tdmi_shape_values(it->graph->nodes[0].out);
+    it->params = tdmi_alloc((size_t)it->graph->param_values, sizeof(float));
+    it->states = tdmi_alloc((size_t)it->graph->state_values, sizeof(float));
+    it->pixels = tdmi_alloc((size_t)(most_batch * it->image), 1);
+    assert_true(it->params && it->states && it->pixels);
+    tdmi_graph_init_values(it->graph, 3, it->params, it->states);
+    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
+    for (int64_t i = 0; i < most_batch * it->image; i++)
+        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
+    for (int i = 0; i < most_batch; i++) {
+        it->labels[i] = (int32_t)tdmi_rng_below(&rng, classes);
+        it->items[i] = i;
+    }
+    *state = it;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *it = *state;
+    tdmi_free(it->params);
+    tdmi_free(it->states);
+    tdmi_free(it->pixels);
+    tdmi_graph_free(it->graph);
+    free(it);
+    return 0;
+}
+
+static struct tdmi_batch first_of(const struct bench *it, int n)
+{
+    return (struct tdmi_batch){
+        .n = n, .pixels = it->pixels, .labels = it->labels, .items = it->items};
+}
+
+static float *copied(const float *values, int64_t n)
+{
+    float *copy = malloc(sizeof *copy * (size_t)n);
+    assert_non_null(copy);
+    memcpy(copy, values, sizeof *copy * (size_t)n);
+    return copy;
+}
+
+/* The sums of one batch; by_segment runs them one by one. */
+static float *sums_of(const struct bench *it, int shard, int threads,
+                      const struct tdmi_batch *batch, bool by_segment)
+{
+    tdmi_plan *plan;
+    tdmi_pool *pool;
+    tdmi_step *step;
+    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
+    assert_true(plan->n_segments >= 2);
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
+    tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, batch);
+    if (by_segment)
+        for (int s = 0; s < plan->n_segments; s++)
+            assert_int_equal(tdmi_step_run(step, s, s, NULL), TDM_OK);
+    else
+        assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
+    float *sums = copied(tdmi_step_sums(step), tdmi_graph_sums_values(it->graph));
+    tdmi_step_close(step);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(plan);
+    return sums;
+}
+
+/* The same sums the plain way: shard after shard in one lane, then the tree. */
+static float *plain_sums(const struct bench *it, int shard, const struct tdmi_batch *batch)
+{
+    int64_t n_values = tdmi_graph_sums_values(it->graph);
+    int n_shards = (batch->n + shard - 1) / shard;
+    float *arrays[most_batch];
+    tdmi_plan *plan;
+    tdmi_lane *lane;
+    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_lane_open(plan, NULL, &lane, NULL), TDM_OK);
+    for (int s = 0; s < n_shards; s++) {
+        const uint8_t *pixels[most_batch];
+        int32_t labels[most_batch];
+        struct tdmi_judgement judgements[most_batch];
+        struct tdmi_shard taken = {0, pixels, labels, judgements};
+        for (int p = s * shard; p < (s + 1) * shard && p < batch->n; p++) {
+            if (batch->labels[p] < 0)
+                continue;
+            pixels[taken.n] = batch->pixels + p * it->image;
+            labels[taken.n++] = batch->labels[p];
+        }
+        arrays[s] = calloc((size_t)n_values, sizeof(float));
+        assert_non_null(arrays[s]);
+        struct tdmi_values values = {it->params, it->states};
+        if (taken.n == 0)
+            continue;
+        tdmi_lane_forward(lane, values, &taken, arrays[s]);
+        for (int g = 0; g < plan->n_segments; g++)
+            tdmi_lane_backward(lane, values, g, arrays[s]);
+    }
+    tdmi_lane_close(lane);
+    tdmi_plan_free(plan);
+    tdmi_tree_sum(arrays, n_shards, 0, n_values);
+    for (int s = 1; s < n_shards; s++)
+        free(arrays[s]);
+    return arrays[0];
+}
+
+static void same_sums(const struct bench *it, const float *a, const float *b)
+{
+    for (int t = 0; t < it->graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &it->graph->params[t];
+        assert_memory_equal(a + tensor->offset, b + tensor->offset, sizeof *a * (size_t)tensor->n);
+    }
+    for (int t = 0; t < it->graph->n_states; t++) {
+        int64_t at = tdmi_graph_state_sums_at(it->graph) + it->graph->states[t].offset;
+        assert_memory_equal(a + at, b + at, sizeof *a * (size_t)it->graph->states[t].n);
+    }
+    int64_t tail = tdmi_graph_tail_at(it->graph);
+    assert_memory_equal(a + tail, b + tail, sizeof *a * TDMI_TAIL_VALUES);
+}
+
+static void check_threads(const struct bench *it, int shard, int threads, float *const *wanted)
+{
+    tdmi_plan *plan;
+    tdmi_pool *pool;
+    tdmi_step *step;
+    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
+    for (int n = most_batch; n >= 1; n--) {
+        struct tdmi_batch batch = first_of(it, n);
+        tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch);
+        assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
+        same_sums(it, tdmi_step_sums(step), wanted[n]);
+    }
+    tdmi_step_close(step);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(plan);
+}
+
+static void every_number_of_threads_gives_the_bits_of_one(void **state)
+{
+    struct bench *it = *state;
+    for (int shard = 1; shard <= 8; shard++) {
+        float *wanted[most_batch + 1] = {NULL};
+        for (int n = 1; n <= most_batch; n++) {
+            struct tdmi_batch batch = first_of(it, n);
+            wanted[n] = plain_sums(it, shard, &batch);
+        }
+        for (int threads = 1; threads <= 4; threads++)
+            check_threads(it, shard, threads, wanted);
+        for (int n = 1; n <= most_batch; n++)
+            free(wanted[n]);
+    }
+}
+
+static void segments_one_by_one_give_the_bits_of_all_at_once(void **state)
+{
+    struct bench *it = *state;
+    for (int n = 1; n <= most_batch; n += 4) {
+        struct tdmi_batch batch = first_of(it, n);
+        float *at_once = sums_of(it, 3, 2, &batch, false);
+        float *one_by_one = sums_of(it, 3, 2, &batch, true);
+        same_sums(it, at_once, one_by_one);
+        free(at_once);
+        free(one_by_one);
+    }
+}
+
+static void skipped_pictures_are_left_out_wherever_they_stand(void **state)
+{
+    struct bench *it = *state;
+    for (int round = 0; round < 40; round++) {
+        tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 1, (uint64_t)round);
+        int n = 1 + (int)tdmi_rng_below(&rng, most_batch), n_valid = 0;
+        int shard = 1 + (int)tdmi_rng_below(&rng, 8);
+        int32_t labels[most_batch];
+        for (int i = 0; i < n; i++) {
+            labels[i] = tdmi_rng_below(&rng, 3) && round ? it->labels[i] : -1;
+            n_valid += labels[i] >= 0;
+        }
+        struct tdmi_batch batch = first_of(it, n);
+        batch.labels = labels;
+        float *wanted = plain_sums(it, shard, &batch);
+        float *sums = sums_of(it, shard, 1 + round % 3, &batch, round % 2);
+        same_sums(it, sums, wanted);
+        assert_int_equal((int)sums[tdmi_graph_tail_at(it->graph) + TDMI_TAIL_SAMPLES], n_valid);
+        free(wanted);
+        free(sums);
+    }
+}
+
+static void a_batch_leaves_nothing_behind_for_the_next(void **state)
+{
+    struct bench *it = *state;
+    struct tdmi_values values = {it->params, it->states};
+    struct tdmi_batch large = first_of(it, most_batch), little = first_of(it, 5);
+    tdmi_plan *plan;
+    tdmi_pool *pool;
+    tdmi_step *step;
+    float *wanted = plain_sums(it, 2, &little);
+    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
+    tdmi_step_begin(step, values, &large);
+    assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
+    int64_t calls = tdmi_memory_calls();
+    tdmi_step_begin(step, values, &little);
+    assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
+    assert_int_equal(tdmi_memory_calls(), calls); /* and allocates nothing */
+    same_sums(it, tdmi_step_sums(step), wanted);
+    free(wanted);
+    tdmi_step_close(step);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(plan);
+}
+
+/* ---- judging ------------------------------------------------------------------------------- */
+
+struct verdict {
+    struct tdmi_judgement judgements[most_batch];
+    float probabilities[most_batch * classes], logits[most_batch * classes];
+};
+
+static void judge(const struct bench *it, int piece, int threads, const struct tdmi_batch *batch,
+                  struct verdict *verdict)
+{
+    tdmi_plan *plan;
+    tdmi_pool *pool;
+    tdmi_judge *made;
+    memset(verdict, 0, sizeof *verdict);
+    assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, piece, false, &plan, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_judge_open(plan, NULL, pool, most_batch, &made, NULL), TDM_OK);
+    assert_int_equal(tdmi_judge_batch(made, (struct tdmi_values){it->params, it->states}, batch,
+                                      verdict->judgements, verdict->probabilities, verdict->logits,
+                                      NULL),
+                     TDM_OK);
+    tdmi_judge_close(made);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(plan);
+}
+
+static void pictures_are_judged_alike_in_whatever_company(void **state)
+{
+    struct bench *it = *state;
+    struct verdict wanted, got;
+    struct tdmi_batch all = first_of(it, most_batch);
+    judge(it, 1, 1, &all, &wanted);
+    for (int piece = 1; piece <= 8; piece += 3) {
+        for (int threads = 1; threads <= 3; threads++) {
+            judge(it, piece, threads, &all, &got);
+            assert_memory_equal(&got, &wanted, sizeof got);
+        }
+    }
+}
+
+static void verdicts_agree_with_each_other(void **state)
+{
+    struct bench *it = *state;
+    struct verdict verdict;
+    struct tdmi_batch all = first_of(it, most_batch);
+    judge(it, 4, 2, &all, &verdict);
+    for (int p = 0; p < most_batch; p++) {
+        const float *row = verdict.probabilities + p * classes, *logits = verdict.logits;
+        double sum = 0.0, powers = 0.0;
+        for (int c = 0; c < classes; c++) {
+            sum += (double)row[c];
+            powers += exp((double)logits[p * classes + c]);
+            assert_true(row[c] <= row[verdict.judgements[p].predicted]);
+        }
+        assert_true(fabs(sum - 1.0) < 1e-6);
+        for (int c = 0; c < classes; c++)
+            assert_true(fabs((double)row[c] - exp((double)logits[p * classes + c]) / powers) <
+                        1e-5);
+        assert_true(fabs((double)verdict.judgements[p].loss + log((double)row[it->labels[p]])) <
+                    1e-4);
+    }
+}
+
+static void a_skipped_picture_does_not_disturb_the_others(void **state)
+{
+    struct bench *it = *state;
+    struct verdict wanted, got;
+    int32_t labels[most_batch];
+    struct tdmi_batch batch = first_of(it, most_batch);
+    judge(it, 4, 2, &batch, &wanted);
+    memcpy(labels, it->labels, sizeof labels);
+    labels[0] = labels[7] = labels[most_batch - 1] = -1;
+    batch.labels = labels;
+    judge(it, 4, 2, &batch, &got);
+    for (int p = 0; p < most_batch; p++)
+        if (labels[p] >= 0)
+            assert_memory_equal(&got.judgements[p], &wanted.judgements[p],
+                                sizeof got.judgements[p]);
+    assert_memory_equal(got.probabilities, wanted.probabilities, sizeof got.probabilities);
+}
+
+/* ---- out of memory ------------------------------------------------------------------------- */
+
+/* Everything a training reserves, with each allocation failing in turn: an error that says so, and
+ * nothing left behind (which the address sanitizer sees). */
+static tdm_status open_all(tdm_error *err)
+{
+    tdmi_graph *graph = NULL;
+    tdmi_plan *train_plan = NULL, *judge_plan = NULL;
+    tdmi_pool *pool = NULL;
+    tdmi_lane *lane = NULL;
+    tdmi_step *step = NULL;
+    tdmi_judge *judged = NULL;
+    const struct tdmi_network *network;
+    tdm_status status = tdmi_network_find("lenet5", &network, err);
+    if (status == TDM_OK)
+        status = tdmi_network_build(network, &network->preprocess, 4, &graph, err);
+    if (status == TDM_OK)
+        status = tdmi_plan_new(graph, &tdmi_backend_ref, 2, true, &train_plan, err);
+    if (status == TDM_OK)
+        status = tdmi_plan_new(graph, &tdmi_backend_ref, 2, false, &judge_plan, err);
+    if (status == TDM_OK)
+        status = tdmi_pool_new(2, false, &pool, err);
+    if (status == TDM_OK)
+        status = tdmi_lane_open(train_plan, NULL, &lane, err);
+    if (status == TDM_OK)
+        status = tdmi_step_open(train_plan, NULL, pool, 7, &step, err);
+    if (status == TDM_OK)
+        status = tdmi_judge_open(judge_plan, NULL, pool, 7, &judged, err);
+    tdmi_judge_close(judged);
+    tdmi_step_close(step);
+    tdmi_lane_close(lane);
+    tdmi_pool_free(pool);
+    tdmi_plan_free(judge_plan);
+    tdmi_plan_free(train_plan);
+    tdmi_graph_free(graph);
+    return status;
+}
+
+static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
+{
+    tdm_status status = TDM_E_MEMORY;
+    int64_t n = 1;
+    (void)state;
+    for (; status != TDM_OK; n++) {
+        tdm_error err = {0};
+        char text[2000];
+        tdmi_memory_fail_from(n);
+        status = open_all(&err);
+        tdmi_memory_fail_from(0);
+        if (status == TDM_OK)
+            break;
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_int_equal(err.code, TDM_E_MEMORY);
+        tdm_error_format(&err, text, sizeof text);
+        if (!strstr(text, "memory"))
+            fail_msg("allocation %lld: %s", (long long)n, text);
+    }
+    assert_true(n > 20); /* so many places were tried */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_number_of_threads_gives_the_bits_of_one),
+        cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
+        cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),
+        cmocka_unit_test(a_batch_leaves_nothing_behind_for_the_next),
+        cmocka_unit_test(pictures_are_judged_alike_in_whatever_company),
+        cmocka_unit_test(verdicts_agree_with_each_other),
+        cmocka_unit_test(a_skipped_picture_does_not_disturb_the_others),
+        cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
