@@ -34,13 +34,13 @@ static void describe_option(const struct tdmi_option *option, const void *values
 {
     char range[240] = "", value[240] = "";
     size_t length = (size_t)snprintf(text, text_bytes, "%s", option->help);
-    /* A choice stands in the spelling already when no other value name was chosen. */
-    if (option->type != TDMI_OPTION_CHOICE || option->value_name)
+    /* A choice stands in the spelling already; "at least 0" says nothing to a person. */
+    if (option->type != TDMI_OPTION_CHOICE && !(option->low == 0 && isinf(option->high)))
         tdmi_option_describe_range(option, range, sizeof range);
-    if (option->default_words)
-        snprintf(value, sizeof value, "%s", option->default_words);
-    else if (option->type != TDMI_OPTION_FLAG)
+    if (option->type != TDMI_OPTION_FLAG)
         tdmi_option_describe_value(option, values, value, sizeof value);
+    if (option->default_words && (!*value || strcmp(value, "0") == 0))
+        snprintf(value, sizeof value, "%s", option->default_words);
     if ((*range || *value) && length < text_bytes)
         snprintf(text + length, text_bytes - length, " (%s%s%s%s)", range,
                  *range && *value ? "; " : "", *value ? "default: " : "", value);

@@ -204,8 +204,9 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
         char range[range_bytes];
         const char *kind = kinds[option->type];
         tdmi_option_describe_range(option, range, sizeof range);
-        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s; found '%.100s'", where, kind,
-                        *kind && *range ? " " : "", range, text);
+        const char *gap = !*kind || !*range ? "" : isinf(option->high) ? " of " : " ";
+        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s; found '%.100s'", where, kind, gap,
+                        range, text);
     }
     return TDM_OK;
 }
@@ -342,7 +343,7 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
     describe_number(option, option->low, low, sizeof low);
     describe_number(option, option->high, high, sizeof high);
     if (isinf(option->high))
-        snprintf(text, text_bytes, "of at least %s%s%s", low, gap, unit);
+        snprintf(text, text_bytes, "at least %s%s%s", low, gap, unit);
     else
         snprintf(text, text_bytes, "from %s to %s%s%s", low, high, gap, unit);
 }

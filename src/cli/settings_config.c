@@ -25,9 +25,12 @@ static tdm_status unknown_key(const struct visit *visit, const struct tdmi_confi
              row++)
             tdmi_suggest_consider(&suggestion, row->name);
     }
-    return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: %s%s has no option '%.60s'%s", visit->path,
-                    entry->line, only ? "tandem " : "no command", only ? only->name : "",
-                    entry->key, tdmi_suggest_words(&suggestion, "", words, sizeof words));
+    tdmi_suggest_words(&suggestion, "", words, sizeof words);
+    if (!only)
+        return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: no command has an option '%.60s'%s",
+                        visit->path, entry->line, entry->key, words);
+    return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: tandem %s has no option '%.60s'%s", visit->path,
+                    entry->line, only->name, entry->key, words);
 }
 
 /* The row that a key means: of its section's command, or at top level of this run's command, else

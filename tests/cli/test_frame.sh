@@ -74,7 +74,7 @@ refuse_config() { # exit text pattern
 }
 refuse_config 3 'time 3\n' 'bad.toml, line 1: found a line of another form where name = value'
 refuse_config 2 '\n\n[doctor]\ntimee = 3\n' "bad.toml, line 4: tandem doctor has no option 'timee'; did you mean 'time'"
-refuse_config 2 'zebra = 3\n' "bad.toml, line 1: no command has no option|bad.toml, line 1: no command has an option 'zebra'"
+refuse_config 2 'zebra = 3\n' "^tandem: bad.toml, line 1: no command has an option 'zebra'$"
 refuse_config 2 '[docter]\n' "bad.toml, line 1: \[docter\] names no command"
 refuse_config 2 'time = 100\n' "bad.toml, line 1: time takes a duration .* from 1s to 60s; found '100'"
 refuse_config 2 'time = 2\ntime = 3\n' "bad.toml, line 2: time was set already in line 1"
@@ -109,9 +109,7 @@ if [ -w /dev/full ]; then
         expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "told in one line ($form)"
     done
 fi
-status=$({ "$TANDEM" doctor --no-measure 2>"$err"; echo $? >"$temp/status"; } | true; cat "$temp/status")
-sleep_until_closed() { sleep 0.2; }
-{ sleep_until_closed; "$TANDEM" doctor --no-measure 2>"$err"; echo $? >"$temp/status"; } | :
+{ sleep 0.2; "$TANDEM" doctor --no-measure 2>"$err"; echo $? >"$temp/status"; } | :
 expect_same 1 "$(cat "$temp/status")" "exit 1 when the pipe is closed"
 expect_stderr_matches '^tandem: the result could not be written to standard output: Broken pipe$'
 expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "told in one line (closed pipe)"

@@ -1,0 +1,176 @@
+/*
+ * tandem evaluate MODEL SRC: how often a trained model is right, every picture counted once.
+ */
+#include "command.h"
+#include "tandem/model.h"
+#include "tandem/stats.h"
+#include "watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+    const char *part, *device;
+    int batch, threads;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.part = "all", .device = "cpu", .batch = 64};
+}
+
+static enum tdm_part part_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum tdm_part part;
+    } parts[] = {
+        {"train", TDM_PART_TRAIN},
+        {"val", TDM_PART_VAL},
+        {"test", TDM_PART_TEST},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strcmp(parts[i].name, name) == 0)
+            return parts[i].part;
+    }
+    return TDM_PART_ALL;
+}
+
+static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
+{
+    tdmi_write_score(json, &evaluation->score);
+    tdm_json_array_begin(json, "per_class");
+    for (int i = 0; i < evaluation->n_classes; i++) {
+        const struct tdm_class_score *class = &evaluation->per_class[i];
+        tdm_interval interval = tdm_wilson(class->correct, class->n);
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "label", class->label);
+        tdm_json_integer(json, "n", class->n);
+        tdm_json_integer(json, "correct", class->correct);
+        if (class->n > 0)
+            tdm_json_number(json, "accuracy", (double)class->correct / (double)class->n);
+        else
+            tdm_json_null(json, "accuracy");
+        tdm_json_number(json, "low", interval.low);
+        tdm_json_number(json, "high", interval.high);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+    tdm_json_integer(json, "trained_on", evaluation->trained_on);
+    tdm_json_integer(json, "skipped", evaluation->skipped);
+}
+
+static void print_people(struct tdmi_output *out, const struct tdm_evaluation *evaluation)
+{
+    char text[160];
+    int widest = 5;
+    for (int i = 0; i < evaluation->n_classes; i++) {
+        int length = (int)strlen(evaluation->per_class[i].label);
+        widest = length > widest ? length : widest;
+    }
+    tdmi_print(out, "  %-*s  %7s  %7s  %8s  %s\n", widest, "class", "n", "right", "accuracy",
+               "95 % interval");
+    for (int i = 0; i < evaluation->n_classes; i++) {
+        const struct tdm_class_score *class = &evaluation->per_class[i];
+        tdm_interval interval = tdm_wilson(class->correct, class->n);
+        tdmi_print(out, "  %-*s  %7lld  %7lld", widest, class->label, (long long)class->n,
+                   (long long)class->correct);
+        if (class->n > 0)
+            tdmi_print(out, "  %8.4f  %.4f to %.4f\n", (double)class->correct / (double)class->n,
+                       interval.low, interval.high);
+        else
+            tdmi_print(out, "  %8s\n", "-");
+    }
+    tdmi_print(out, "\n%s; loss %.4f\n", tdmi_format_score(&evaluation->score, text, sizeof text),
+               evaluation->score.loss);
+    if (evaluation->trained_on > 0)
+        tdmi_print(out, "The model was trained on %lld of these pictures.\n",
+                   (long long)evaluation->trained_on);
+    if (evaluation->skipped > 0)
+        tdmi_print(out,
+                   "%lld pictures were skipped: not readable, or of a class unknown to the "
+                   "model.\n",
+                   (long long)evaluation->skipped);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_evaluation evaluation = {0};
+    struct tdmi_watch watch;
+    tdm_model *model = NULL;
+    tdm_status status =
+        tdm_model_open(call->arguments[0], values->device, values->threads, &model, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_watch_start(&watch, call->globals, "images");
+    status = tdm_model_evaluate(model, call->arguments[1], part_of(values->part), values->batch,
+                                tdmi_watch_sink(&watch), &evaluation, err);
+    tdmi_watch_stop(&watch);
+    if (status == TDM_OK && call->json)
+        write_json(call->json, &evaluation);
+    else if (status == TDM_OK)
+        print_people(call->out, &evaluation);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "MODEL", .help = "a run folder, or a .safetensors file that tandem wrote"},
+    {.name = "SRC", .help = "labelled pictures: a folder of class folders, IDX or CIFAR files"},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "part",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, part),
+     .choices = "all|train|val|test",
+     .group = "Pictures",
+     .help = "which of them, as the model's training divided them"},
+    {.name = "batch",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, batch),
+     .low = 1,
+     .high = 65536,
+     .unit = "images",
+     .group = "Machine",
+     .help = "judged at a time; changes no count"},
+    {.name = "threads",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, threads),
+     .low = 0,
+     .high = 4096,
+     .default_words = "all usable CPUs",
+     .group = "Machine",
+     .help = "any number gives the same answers"},
+    {.name = "device",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, device),
+     .value_name = "NAME",
+     .group = "Machine",
+     .help = "cpu, or the name of one backend such as ref"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem evaluate runs/first pictures --part val",
+    "the pictures that training held back",
+    "tandem evaluate runs/first new-pictures --json",
+    "another folder, for a script",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_evaluate = {
+    .name = "evaluate",
+    .summary = "count how often a trained model is right",
+    .description = "Every picture is judged exactly once, by the preprocessing that the model was "
+                   "trained with. Accuracies come with n and a 95 % Wilson interval.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

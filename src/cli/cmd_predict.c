@@ -1,0 +1,129 @@
+/*
+ * tandem predict MODEL FILE…: what a trained model sees in pictures.
+ */
+#include "command.h"
+#include "tandem/model.h"
+
+struct values {
+    const char *device;
+    int top, threads;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.top = 5, .device = "cpu"};
+}
+
+static void write_json(tdm_json_writer *json, const char *path, const struct tdm_guess *guesses,
+                       int n_guesses, const char *problem)
+{
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "path", path);
+    tdm_json_array_begin(json, "top");
+    for (int i = 0; i < n_guesses; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_integer(json, "index", guesses[i].index);
+        tdm_json_string(json, "label", guesses[i].label);
+        tdm_json_number(json, "probability", (double)guesses[i].probability);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+    if (problem)
+        tdm_json_string(json, "problem", problem);
+    tdm_json_object_end(json);
+}
+
+static void print_people(struct tdmi_output *out, const char *path, const struct tdm_guess *guesses,
+                         int n_guesses, const char *problem)
+{
+    tdmi_print(out, "%s\n", path);
+    if (problem)
+        tdmi_print(out, "    skipped: %s\n", problem);
+    for (int i = 0; i < n_guesses; i++)
+        tdmi_print(out, "  %6.2f %%  %s\n", 100 * (double)guesses[i].probability, guesses[i].label);
+}
+
+static tdm_status on_prediction(void *self, const char *path, const struct tdm_guess *guesses,
+                                int n_guesses, const char *problem, tdm_error *err)
+{
+    struct tdmi_call *call = self;
+    if (call->json) {
+        write_json(call->json, path, guesses, n_guesses, problem);
+        return TDM_OK;
+    }
+    print_people(call->out, path, guesses, n_guesses, problem);
+    /* A reader that has gone away (| head) ends the work early. */
+    return tdmi_output_check(call->out, err);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    tdm_model *model = NULL;
+    tdm_status status =
+        tdm_model_open(call->arguments[0], values->device, values->threads, &model, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json)
+        tdm_json_array_begin(call->json, "predictions");
+    status = tdm_model_predict(model, call->arguments + 1, (size_t)call->n_arguments - 1,
+                               values->top, (tdm_prediction_sink){call, on_prediction}, err);
+    if (call->json)
+        tdm_json_array_end(call->json);
+    tdm_model_close(model);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "MODEL", .help = "a run folder, or a .safetensors file that tandem wrote"},
+    {.name = "FILE|DIR",
+     .help = "pictures, or folders that are searched for pictures at any depth",
+     .is_many = true},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "top",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, top),
+     .low = 1,
+     .high = 1000,
+     .unit = "classes",
+     .group = "Answer",
+     .help = "the likeliest of each picture"},
+    {.name = "threads",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, threads),
+     .low = 0,
+     .high = 4096,
+     .default_words = "all usable CPUs",
+     .group = "Machine",
+     .help = "any number gives the same answers"},
+    {.name = "device",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, device),
+     .value_name = "NAME",
+     .group = "Machine",
+     .help = "cpu, or the name of one backend such as ref"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem predict runs/first holiday.jpg",
+    "one picture, the five likeliest classes",
+    "tandem predict runs/first new-pictures --top 1 --json",
+    "a folder, for a script",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_predict = {
+    .name = "predict",
+    .summary = "ask a trained model about pictures",
+    .description = "Files that are no readable pictures are named and skipped.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,312 @@
+/*
+ * tandem train SRC: from a folder of labelled pictures to a run folder with a trained model.
+ * Defaults are the library's; this file only spells the options and shows the result.
+ */
+#include "command.h"
+#include "settings.h"
+#include "tandem/train.h"
+#include "watch.h"
+
+#include <math.h>
+
+struct values {
+    struct tdm_train_options train;
+    struct tdmi_fractions split; /* train_fraction and val_fraction as one option */
+};
+
+static void defaults(void *values)
+{
+    struct values *own = values;
+    own->train = tdm_train_options_default();
+    own->split = (struct tdmi_fractions){{own->train.train_fraction, own->train.val_fraction}, 2};
+}
+
+static void write_part(tdm_json_writer *json, const char *key, const tdm_score *score)
+{
+    tdm_json_object_begin(json, key);
+    tdmi_write_score(json, score);
+    tdm_json_object_end(json);
+}
+
+static void write_json(const struct tdmi_call *call, const struct tdm_train_result *result)
+{
+    tdm_json_writer *json = call->json;
+    tdm_json_string(json, "run", result->run);
+    tdm_json_integer(json, "epochs", result->epochs);
+    tdm_json_integer(json, "best_epoch", result->best_epoch);
+    tdm_json_integer(json, "steps", result->steps);
+    tdm_json_number(json, "seconds", result->seconds);
+    tdm_json_number(json, "images_per_second", result->images_per_second);
+    write_part(json, "train", &result->train);
+    write_part(json, "val", &result->val);
+    tdm_json_integer(json, "skipped", result->skipped);
+    tdm_json_bool(json, "cached", result->cached);
+    tdm_json_integer(json, "world", result->world);
+    tdm_json_object_begin(json, "options");
+    tdmi_settings_write_json(call->settings, call->values, json);
+    tdm_json_object_end(json);
+}
+
+static void print_people(const struct tdmi_call *call, const struct tdm_train_result *result)
+{
+    char text[160];
+    struct tdmi_output *out = call->out;
+    tdmi_print(out, "%d epochs, %lld steps in %.1f s (%.0f images/s); best epoch: %d\n",
+               result->epochs, (long long)result->steps, result->seconds, result->images_per_second,
+               result->best_epoch);
+    tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
+    tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
+    if (result->skipped > 0)
+        tdmi_print(out, "  skipped     %lld pictures that could not be read\n",
+                   (long long)result->skipped);
+    tdmi_print(out, "  run         %s\n", result->run);
+    if (!call->globals->quiet)
+        tdmi_print(out,
+                   "next: tandem evaluate %s %s --part val   (class by class)\n"
+                   "      tandem predict %s PICTURE…\n",
+                   result->run, call->arguments[0], result->run);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_train_options options = values->train;
+    struct tdm_train_result result;
+    struct tdmi_watch watch;
+    if (values->split.count != 2)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--split takes two fractions, to train and to validate on (what they leave "
+                        "is the test part); found %d",
+                        values->split.count);
+    options.source = call->arguments[0];
+    options.train_fraction = values->split.of[0];
+    options.val_fraction = values->split.of[1];
+    tdmi_watch_start(&watch, call->globals, "images");
+    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
+    tdmi_watch_stop(&watch);
+    if (status == TDM_OK && call->json)
+        write_json(call, &result);
+    else if (status == TDM_OK)
+        print_people(call, &result);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "SRC", .help = "labelled pictures: a folder of class folders, IDX or CIFAR files"},
+    {.name = NULL},
+};
+
+#define FIELD(name) offsetof(struct values, train.name)
+
+static const struct tdmi_option options[] = {
+    {.name = "out",
+     .letter = 'o',
+     .type = TDMI_OPTION_PATH,
+     .offset = FIELD(run),
+     .value_name = "RUN",
+     .default_words = "runs/<model>-<time>",
+     .group = "Result",
+     .help = "run folder to make"},
+    {.name = "resume",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(resume),
+     .group = "Result",
+     .help = "go on where RUN stands; start it where there is none"},
+    {.name = "checkpoint-every",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(checkpoint_every),
+     .low = 0,
+     .high = INFINITY,
+     .unit = "steps",
+     .default_words = "only at the end of epochs",
+     .group = "Result",
+     .help = "save more often"},
+
+    {.name = "model",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(model),
+     .value_name = "NAME",
+     .group = "Network",
+     .help = "lenet5 or convnet7"},
+    {.name = "size",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(size),
+     .low = 0,
+     .high = 4096,
+     .unit = "pixels",
+     .value_name = "PX",
+     .default_words = "the model's own",
+     .group = "Network",
+     .help = "side of its square input"},
+
+    {.name = "epochs",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(epochs),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "no limit",
+     .group = "How long",
+     .help = "passes over the pictures; 0 sets no limit of this kind"},
+    {.name = "steps",
+     .type = TDMI_OPTION_LONG,
+     .offset = FIELD(steps),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "no limit",
+     .group = "How long",
+     .help = "steps of the optimiser"},
+    {.name = "minutes",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(minutes),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "no limit",
+     .group = "How long",
+     .help = "of training"},
+    {.name = "patience",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(patience),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "never",
+     .group = "How long",
+     .help = "stop after so many validations without improvement"},
+    {.name = "eval-every",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(eval_every),
+     .low = 1,
+     .high = INFINITY,
+     .unit = "epochs",
+     .group = "How long",
+     .help = "validate so often, and at the end"},
+
+    {.name = "split",
+     .type = TDMI_OPTION_FRACTIONS,
+     .offset = offsetof(struct values, split),
+     .group = "Pictures",
+     .help = "to train and to validate on; what both leave is the test part"},
+    {.name = "fraction",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(fraction),
+     .low = 1e-6,
+     .high = 1,
+     .value_name = "F",
+     .group = "Pictures",
+     .help = "train on this part of every class only"},
+    {.name = "per-class",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(per_class),
+     .low = 0,
+     .high = INFINITY,
+     .unit = "pictures",
+     .default_words = "all",
+     .group = "Pictures",
+     .help = "train on at most so many of every class"},
+    {.name = "batch",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(batch),
+     .low = 1,
+     .high = 65536,
+     .unit = "images",
+     .group = "Pictures",
+     .help = "in one step, over all devices"},
+    {.name = "shard",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(shard),
+     .low = 0,
+     .high = 65536,
+     .unit = "images",
+     .default_words = "the model's own",
+     .group = "Pictures",
+     .help = "that one thread takes at a time; part of the result's bits"},
+    {.name = "seed",
+     .type = TDMI_OPTION_SEED,
+     .offset = FIELD(seed),
+     .group = "Pictures",
+     .help = "of split, order and first weights"},
+
+    {.name = "optimizer",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(optimizer),
+     .value_name = "NAME",
+     .group = "Optimiser",
+     .help = "how gradients become steps: sgd"},
+    {.name = "lr",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(learning_rate),
+     .low = 0,
+     .high = 1000,
+     .default_words = "the optimiser's own, scaled to the batch",
+     .group = "Optimiser",
+     .help = "learning rate"},
+    {.name = "momentum",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(momentum),
+     .low = 0,
+     .high = 0.9999,
+     .group = "Optimiser",
+     .help = "part of the last step that is kept"},
+    {.name = "weight-decay",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(weight_decay),
+     .low = 0,
+     .high = 1,
+     .group = "Optimiser",
+     .help = "on weights, never on biases or batch-norm parameters"},
+    {.name = "schedule",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(schedule),
+     .value_name = "NAME",
+     .group = "Optimiser",
+     .help = "of the learning rate: constant or cosine"},
+    {.name = "warmup",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(warmup_epochs),
+     .low = 0,
+     .high = INFINITY,
+     .unit = "epochs",
+     .group = "Optimiser",
+     .help = "over which the learning rate rises first"},
+
+    {.name = "threads",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(threads),
+     .low = 0,
+     .high = 4096,
+     .default_words = "all usable CPUs",
+     .group = "Machine",
+     .help = "any number gives the same bits"},
+    {.name = "device",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(device),
+     .value_name = "NAME",
+     .group = "Machine",
+     .help = "cpu, or the name of one backend such as ref"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem train pictures",
+    "everything chosen for you",
+    "tandem train pictures -o runs/first --epochs 30 --seed 7",
+    "a run folder of your choice",
+    "tandem train pictures -o runs/first --epochs 60 --resume",
+    "go on, also after it was interrupted",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_train = {
+    .name = "train",
+    .summary = "train a classifier from a folder of labelled pictures",
+    .description =
+        "Splits the pictures by their content, trains, validates, keeps the best weights and "
+        "leaves "
+        "a run folder that evaluate and predict read. The same source, options and seed give the "
+        "same bits at any number of threads and however often it was interrupted.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

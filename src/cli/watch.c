@@ -1,0 +1,103 @@
+/*
+ * Events for people. A bar may stand on the line when a note or an epoch arrives; on a terminal the
+ * line is cleared first and the bar draws itself again below.
+ */
+#include "watch.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static void clear_line(const struct tdmi_watch *watch)
+{
+    if (watch->progress && isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+static void print_epoch(struct tdmi_watch *watch, const tdm_event *event)
+{
+    if (!watch->has_header)
+        fprintf(stderr, "%5s %8s %10s %10s %9s %10s %9s  %-16s %8s\n", "epoch", "step", "rate",
+                "train loss", "accuracy", "val loss", "accuracy", "95 % interval", "seconds");
+    watch->has_header = true;
+    fprintf(stderr, "%5d %8lld %10.4g %10.4f %9.4f ", event->epoch, (long long)event->step,
+            event->learning_rate, event->train.loss, event->train.accuracy);
+    if (event->val.n > 0)
+        fprintf(stderr, "%10.4f %9.4f  %.4f to %.4f %8.1f%s\n", event->val.loss,
+                event->val.accuracy, event->val.low, event->val.high, event->seconds,
+                event->is_best ? "  best" : "");
+    else
+        fprintf(stderr, "%10s %9s  %-16s %8.1f\n", "-", "-", "not validated", event->seconds);
+}
+
+static void on_event(void *self, const tdm_event *event)
+{
+    struct tdmi_watch *watch = self;
+    char note[48] = "";
+    if (watch->is_quiet)
+        return;
+    switch (event->kind) {
+    case TDM_EVENT_NOTE:
+        clear_line(watch);
+        fprintf(stderr, "%s\n", event->text);
+        break;
+    case TDM_EVENT_PHASE_BEGIN:
+        tdm_progress_stop(watch->progress);
+        watch->progress =
+            tdm_progress_start(stderr, TDM_PROGRESS_AUTO, event->text, watch->unit, event->total);
+        break;
+    case TDM_EVENT_PROGRESS:
+        if (event->step > 0)
+            snprintf(note, sizeof note, "loss %.4f", event->loss);
+        tdm_progress_update(watch->progress, event->done, *note ? note : NULL);
+        break;
+    case TDM_EVENT_PHASE_END:
+        tdm_progress_stop(watch->progress);
+        watch->progress = NULL;
+        break;
+    case TDM_EVENT_EPOCH:
+        clear_line(watch);
+        print_epoch(watch, event);
+        break;
+    case TDM_EVENT_CHECKPOINT:
+        /* Every epoch writes one; the run folder, told at the end, is what a person needs. */
+        break;
+    }
+}
+
+void tdmi_watch_start(struct tdmi_watch *watch, const struct tdmi_globals *globals,
+                      const char *unit)
+{
+    *watch = (struct tdmi_watch){.is_quiet = globals->quiet, .unit = unit};
+}
+
+tdm_sink tdmi_watch_sink(struct tdmi_watch *watch)
+{
+    return (tdm_sink){watch, on_event};
+}
+
+void tdmi_watch_stop(struct tdmi_watch *watch)
+{
+    tdm_progress_stop(watch->progress);
+    watch->progress = NULL;
+}
+
+const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_bytes)
+{
+    if (score->n > 0)
+        snprintf(text, text_bytes, "%.2f %% right (95 %%: %.2f to %.2f), %lld of %lld",
+                 100 * score->accuracy, 100 * score->low, 100 * score->high,
+                 (long long)score->correct, (long long)score->n);
+    else
+        snprintf(text, text_bytes, "no pictures, so nothing to say");
+    return text;
+}
+
+void tdmi_write_score(tdm_json_writer *json, const tdm_score *score)
+{
+    tdm_json_integer(json, "n", score->n);
+    tdm_json_integer(json, "correct", score->correct);
+    tdm_json_number(json, "accuracy", score->accuracy);
+    tdm_json_number(json, "low", score->low);
+    tdm_json_number(json, "high", score->high);
+    tdm_json_number(json, "loss", score->loss);
+}

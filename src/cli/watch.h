@@ -1,0 +1,31 @@
+/*
+ * What a person sees while a command works: the library's events as a progress bar, notes and a
+ * table of epochs, all on standard error, nothing under --quiet.
+ */
+#ifndef TANDEM_CLI_WATCH_H
+#define TANDEM_CLI_WATCH_H
+
+#include "command.h"
+#include "tandem/event.h"
+#include "tandem/progress.h"
+
+struct tdmi_watch {
+    bool is_quiet;
+    bool has_header; /* of the epoch table */
+    const char *unit;
+    tdm_progress *progress;
+};
+
+/* unit: the plural that is counted. */
+void tdmi_watch_start(struct tdmi_watch *watch, const struct tdmi_globals *globals,
+                      const char *unit);
+/* Good until tdmi_watch_stop. */
+tdm_sink tdmi_watch_sink(struct tdmi_watch *watch);
+void tdmi_watch_stop(struct tdmi_watch *watch);
+
+/* "0.9123 (0.8890 to 0.9311, n = 600)" */
+const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_bytes);
+/* {"n", "correct", "accuracy", "low", "high", "loss"} as members of the object that json is in. */
+void tdmi_write_score(tdm_json_writer *json, const tdm_score *score);
+
+#endif

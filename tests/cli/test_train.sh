@@ -1,0 +1,148 @@
+# train, evaluate and predict as a user meets them, on a handful of pictures made here.
+. "$SOURCE/tests/cli/lib.sh"
+
+# Two classes of 12 x 12 PPM text: bright on the left, bright on the right, with a little noise.
+make_pictures() { # folder count
+    for class in left right; do
+        mkdir -p "$1/$class"
+        i=0
+        while [ $i -lt "$2" ]; do
+            awk -v class=$class -v seed=$i 'BEGIN {
+                srand(seed + (class == "left" ? 1 : 1000))
+                print "P3 12 12 255"
+                for (y = 0; y < 12; y++)
+                    for (x = 0; x < 12; x++) {
+                        v = ((x < 6) == (class == "left") ? 190 : 40) + int(rand() * 40)
+                        print v, v, v
+                    }
+            }' >"$1/$class/$i.ppm"
+            i=$((i + 1))
+        done
+    done
+}
+make_pictures pictures 24
+set -- pictures --model lenet5 --epochs 4 --batch 8 --split 0.7,0.3
+
+# ---- train ---------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" train "$@" -o runs/a --json --threads 1
+expect_json run epochs best_epoch steps seconds images_per_second train val cached world
+expect_same runs/a "$(json_value run)" "the run folder is told"
+expect_same 4 "$(json_value epochs)" "four epochs"
+expect_same 48 $(($(json_value train.n) + $(json_value val.n))) "every picture is in one part"
+n=$(json_value val.n) correct=$(json_value val.correct) loss=$(json_value val.loss)
+for key in n correct accuracy low high loss; do
+    expect_true "val has $key" test -n "$(json_value val.$key)"
+done
+expect_stderr_matches '^epoch +step +rate'
+expect_true "a run record is there" test -s runs/a/run.json
+expect_true "a model is there" test -s runs/a/best.safetensors
+
+expect_exit 0 "$TANDEM" train "$@" --out=runs/b --threads 2 --quiet --json
+expect_same "" "$(cat "$err")" "--quiet says nothing"
+expect_same "$loss" "$(json_value val.loss)" "two threads give the bits of one"
+expect_exit 0 "$TANDEM" train "$@" -oruns/c
+expect_stdout_matches '^  validation +[0-9.]+ % right \(95 %: [0-9.]+ to [0-9.]+\), [0-9]+ of [0-9]+$'
+expect_stdout_matches '^  run +runs/c$'
+
+printf '[train]\nmodel = "lenet5"\nepochs = 1\nsplit = [0.7, 0.3]\n' >conf.toml
+expect_exit 0 env TANDEM_BATCH=4 "$TANDEM" train pictures -o runs/d --config conf.toml --json
+expect_same lenet5 "$(json_value options.model)" "model from the config file"
+expect_same 4 "$(json_value options.batch)" "batch from the environment"
+expect_same 0.3 "$(json_value options.split.1)" "split from the config file"
+
+# ---- again and on --------------------------------------------------------------------------
+expect_exit 2 "$TANDEM" train "$@" -o runs/a
+expect_exit 0 "$TANDEM" train "$@" -o runs/a --resume --json
+expect_same "$loss" "$(json_value val.loss)" "a finished run answers the same"
+expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
+expect_stderr_matches 'seed'
+expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
+expect_same 6 "$(json_value epochs)" "more epochs go on"
+
+# A run that is stopped in the middle and goes on ends where an undisturbed one does.
+set -- pictures --model lenet5 --epochs 400 --batch 8 --split 0.7,0.3 --threads 1 --json
+"$TANDEM" train "$@" -o runs/stopped >"$out" 2>"$err" &
+pid=$!
+tries=0
+while [ ! -s runs/stopped/last.safetensors ] && [ $tries -lt 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -TERM $pid
+status=0
+wait $pid || status=$?
+last_command="train, stopped by SIGTERM"
+expect_same 1 "$status" "SIGTERM stops with exit 1"
+expect_json error
+expect_same STOPPED "$(json_value error.code)" "the code says stopped"
+expect_stderr_matches '^tandem: '
+expect_exit 0 "$TANDEM" evaluate runs/stopped pictures --json
+
+# ---- evaluate ------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
+expect_json n correct accuracy low high loss per_class trained_on skipped
+expect_same "$n" "$(json_value n)" "evaluate counts the pictures of the validation"
+expect_same "$correct" "$(json_value correct)" "evaluate --part val counts what train counted"
+expect_same 0 "$(json_value trained_on)" "none of them was trained on"
+expect_same left "$(json_value per_class.0.label)" "classes by name"
+expect_exit 0 "$TANDEM" evaluate runs/b/best.safetensors pictures --json
+expect_same 48 "$(json_value n)" "all pictures"
+expect_same $((48 - n)) "$(json_value trained_on)" "and how many of them it was trained on"
+expect_exit 0 "$TANDEM" evaluate runs/b pictures
+expect_stdout_matches '^  right +24 '
+expect_stdout_matches 'was trained on [0-9]+ of these'
+
+# ---- predict -------------------------------------------------------------------------------
+echo "no picture" >pictures/notes.ppm
+expect_exit 0 "$TANDEM" predict runs/b pictures/left/1.ppm pictures/notes.ppm --json
+expect_json predictions
+expect_same pictures/left/1.ppm "$(json_value predictions.0.path)" "path as given"
+expect_same 2 "$(json_value predictions.0.top | tr '}' '\n' | grep -c label)" "both classes"
+expect_true "a guess has a probability" test -n "$(json_value predictions.0.top.0.probability)"
+expect_true "no picture has a problem" test -n "$(json_value predictions.1.problem)"
+rm pictures/notes.ppm
+expect_exit 0 "$TANDEM" predict runs/b pictures --top 1
+expect_stdout_matches '^right/11.ppm$'
+expect_stdout_matches '^ +[0-9.]+ %  left$'
+
+# ---- what can be wrong ---------------------------------------------------------------------
+expect_exit 3 "$TANDEM" train missing -o runs/x
+expect_stderr_matches "no such file or folder: 'missing'$"
+expect_true "no run folder is left of it" test ! -e runs/x/best.safetensors
+expect_exit 3 "$TANDEM" evaluate missing pictures
+expect_exit 3 "$TANDEM" evaluate runs/b missing
+expect_exit 3 "$TANDEM" predict runs/b pictures/left/1.ppm missing.ppm
+expect_stdout_is ''
+expect_exit 2 "$TANDEM" train
+expect_stderr_matches '^tandem: tandem train needs SRC: '
+expect_exit 2 "$TANDEM" predict runs/b
+expect_stderr_matches '^tandem: tandem predict needs FILE\|DIR: '
+expect_exit 2 "$TANDEM" evaluate runs/b pictures more
+expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
+expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
+expect_exit 2 "$TANDEM" train pictures --split 0.9 -o runs/x
+expect_exit 2 "$TANDEM" train pictures --split 0.9,0.2 -o runs/x
+expect_exit 2 "$TANDEM" train pictures --model lenet6 -o runs/x
+expect_stderr_matches lenet5
+expect_exit 2 "$TANDEM" train pictures --epochs -1 -o runs/x
+expect_stderr_matches '^tandem: --epochs takes an integer of at least 0; found .-1.$'
+expect_exit 4 "$TANDEM" train pictures --model lenet5 --device cuda -o runs/x
+if [ -w /dev/full ]; then
+    status=0
+    "$TANDEM" predict runs/b pictures >/dev/full 2>"$err" || status=$?
+    expect_same 1 "$status" "predict ends with exit 1 when the device is full"
+    expect_stderr_matches 'No space left on device'
+fi
+if [ "$(id -u)" != 0 ]; then
+    mkdir locked && chmod 500 locked
+    expect_exit 4 "$TANDEM" train pictures --model lenet5 -o locked/run
+else
+    expect_exit 4 "$TANDEM" train pictures --model lenet5 -o /proc/run
+fi
+
+# ---- selftest ------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" selftest --json
+expect_json passed failed failures
+expect_same 0 "$(json_value failed)" "nothing failed"
+expect_exit 4 "$TANDEM" selftest --device cuda
+finish
