@@ -3,13 +3,14 @@
  *
  *     open    OUT/.unfinished/<class>/ for every class; making .unfinished also locks out others
  *     write   OUT/.unfinished/<class>/000123.jpg, straight under its name
- *     commit  syncfs once, then rename each class to OUT/<class>, remove .unfinished, sync OUT
+ *     commit  syncfs once, rename each class to OUT/<class>, fsync OUT, remove .unfinished
  *     close   what was not committed is removed again
  *
- * A process that is killed leaves .unfinished behind and no picture under a final name. One syncfs
- * replaces an fsync for each picture: thousands of those take minutes on a disk, while the pictures
- * only need to be on it before their final names are. A system without syncfs flushes by sync,
- * which may return early; there a power failure, not a kill, can cost pictures of a finished set.
+ * A process that is killed leaves .unfinished behind and no torn picture under a final name: none
+ * at all, or, in the last milliseconds, complete classes beside .unfinished. One syncfs replaces an
+ * fsync for each picture: thousands of those take minutes on a disk, while the pictures only need
+ * to be on it before their final names are. A system without syncfs flushes by sync, which may
+ * return early; there a power failure, not a kill, can cost pictures of a finished set.
  */
 #include "data/synth_folder.h"
 #include "base/file.h"
@@ -156,15 +157,14 @@ tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error 
                             folder->path, staging_name, name, strerror(errno));
         folder->n_moved = i + 1;
     }
+    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot bring %s onto the disk",
+            folder->path);
     if (unlinkat(folder->fd, staging_name, AT_REMOVEDIR) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s/%s: %s", folder->path, staging_name,
                         strerror(errno));
-    folder->is_staging = false;
-    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot bring %s onto the disk",
-            folder->path);
     close(folder->staging_fd);
     close(folder->fd);
-    folder->is_open = folder->is_made = false;
+    folder->is_open = folder->is_made = folder->is_staging = false;
     return TDM_OK;
 }
 

@@ -247,15 +247,15 @@ static void progress_is_told_from_begin_to_end(void **state)
     struct listener listener = {0};
     tdm_error err = {0};
     struct tdm_synth_options options = small(tree.root); /* an empty folder that exists */
-    options.per_class = 200;
-    options.size = 96;
-    options.threads = 2;
+    options.per_class = 300;
+    options.size = 128;
+    options.threads = 1; /* some 400 ms of work, told every 50 */
     assert_int_equal(tdm_synth(&options, (tdm_sink){&listener, hear}, NULL, &err), TDM_OK);
     assert_int_equal(listener.n_begin, 1);
     assert_int_equal(listener.n_end, 1);
     assert_true(listener.n_progress >= 1);
-    assert_int_equal(listener.done, 600);
-    assert_int_equal(listener.total, 600);
+    assert_int_equal(listener.done, 900);
+    assert_int_equal(listener.total, 900);
     tree_free(&tree);
 }
 
