@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_PER_CLASS = 1000000, MIN_SIZE = 16, MAX_SIZE = 2048, MAX_THREADS = 1024 };
+enum { MAX_PER_CLASS = 1000000, MIN_SIZE = 16, MAX_SIZE = 2048, MAX_THREADS = 4096 };
 
 /* Progress is told at most this often: a sink may draw on a terminal. */
 static const int64_t report_every_ns = 50 * 1000000LL;

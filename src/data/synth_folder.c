@@ -75,7 +75,9 @@ tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *
     if (folder->fd < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open the folder %s: %s", path, strerror(errno));
     folder->is_open = true;
-    TDM_TRY(refuse_unless_empty(folder->fd, path, err), err, "nothing was written");
+    tdm_status status = refuse_unless_empty(folder->fd, path, err);
+    if (status != TDM_OK)
+        return status;
 
     if (mkdirat(folder->fd, staging_name, 0777) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write in the folder %s: %s", path,

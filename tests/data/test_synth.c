@@ -162,7 +162,7 @@ static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
         {3, 1000001, 24, 0, "ppm", "per class is 1000001"},
         {3, 4, 15, 0, "ppm", "size in pixels is 15, which is not in 16 to 2048"},
         {3, 4, 2049, 0, "ppm", "size in pixels is 2049"},
-        {3, 4, 24, -1, "ppm", "threads is -1, which is not in 0 to 1024"},
+        {3, 4, 24, -1, "ppm", "threads is -1, which is not in 0 to 4096"},
         {3, 4, 24, 0, "webq", "\"webq\": unknown format; this build can write"},
         {3, 4, 24, 0, "", "unknown format"},
         {3, 4, 24, 0, NULL, "no picture format was given"},
