@@ -66,6 +66,7 @@ done < <(compgen -e | grep -E '^(PIP_|(https?|no|all)_proxy$|(HTTPS?|NO|ALL)_PRO
 
 mkdir -p "$machine/proc" "$machine/sys" "$machine/dev"
 mountpoint -q "$machine/proc" || mount -t proc proc "$machine/proc"
+mountpoint -q "$machine/sys" || mount -t sysfs -o ro sysfs "$machine/sys"
 mountpoint -q "$machine/dev" || mount --rbind /dev "$machine/dev"
 mount --make-rslave "$machine/dev"
 if [ -d "${TANDEM_TEST_DATA:-$root/../shared/data}" ]; then
