@@ -25,23 +25,34 @@ struct frame {
     int exit_status; /* of a run without error */
 };
 
+/* The first SIGINT or SIGTERM asks for a clean end, the second one of either ends the process. */
 static void on_stop_signal(int signal_number)
 {
-    (void)signal_number;
+    if (tdm_stop_is_requested()) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number); /* delivered when this handler returns */
+    }
     tdm_stop_request();
 }
 
-/* The first SIGINT or SIGTERM asks for a clean end, the second ends the process at once. A pipe
- * that its reader has closed becomes an ordinary failed write. */
+/* A signal that the caller had ignored (nohup, a shell's background job) stays ignored. SA_RESTART:
+ * work in progress sees the stop flag, not system calls that fail without reason. */
+static void catch_stop_signal(int signal_number)
+{
+    struct sigaction before, action = {.sa_handler = on_stop_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(signal_number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(signal_number, &action, NULL);
+}
+
+/* A pipe that its reader has closed becomes an ordinary failed write. */
 static void install_signals(void)
 {
-    struct sigaction stop = {.sa_handler = on_stop_signal, .sa_flags = (int)SA_RESETHAND};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigemptyset(&stop.sa_mask);
     sigemptyset(&ignore.sa_mask);
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    catch_stop_signal(SIGINT);
+    catch_stop_signal(SIGTERM);
 }
 
 /* A caller may close the standard streams. The next file opened would then take their place and

@@ -127,4 +127,37 @@ status=0
 wait $pid || status=$?
 expect_same 1 "$status" "SIGTERM ends the measurements with exit 1"
 expect_stderr_matches '^tandem: the measurements were stopped on request$'
+
+# A fifo that nobody writes to keeps the command inside a read for as long as we like.
+mkfifo fifo
+"$TANDEM" doctor --config fifo >"$out" 2>"$err" &
+pid=$!
+sleep 0.5
+kill -TERM $pid
+sleep 0.3
+expect_true "the first SIGTERM only asks" kill -0 $pid
+kill -TERM $pid
+status=0
+wait $pid || status=$?
+expect_same 143 "$status" "the second SIGTERM ends the process"
+
+sh -c 'trap "" INT; exec "$@"' sh "$TANDEM" doctor --config fifo >"$out" 2>"$err" &
+pid=$!
+sleep 0.5
+kill -INT $pid
+kill -INT $pid
+sleep 0.2
+expect_true "an ignored SIGINT stays ignored" kill -0 $pid
+kill -KILL $pid
+wait $pid 2>/dev/null
+
+# A nearly full disk: what cannot be written whole is not there under its final name. (Only where
+# this user may mount; /dev/full above is for everybody.)
+mkdir disk
+if mount -t tmpfs -o size=64k tmpfs disk 2>/dev/null; then
+    expect_exit 4 "$TANDEM" synth disk/pictures --classes 2 --per-class 50 --size 64 --format ppm
+    expect_stderr_matches 'No space left on device$'
+    expect_same '' "$(find disk -name '*.ppm' -size -5k)" "no picture is cut short"
+    umount disk
+fi
 finish

@@ -2,6 +2,7 @@
  * What the machine is said to be and how fast: nothing about this machine in particular, only what
  * must hold on every one.
  */
+#include "base/memory.h"
 #include "base/thread.h"
 #include "tandem/machine.h"
 #include "tandem/stop.h"
@@ -94,6 +95,38 @@ static void the_plain_product_is_timed_and_has_no_bf16(void **state)
     assert_null(rates.faster_precision);
 }
 
+/* Without oneDNN, whose allocations are its own. */
+static tdm_status probe_everything(tdm_error *err)
+{
+    struct tdm_machine_rates rates = {0};
+    tdmi_pool *pool = NULL;
+    tdm_status status = tdmi_pool_new(2, false, &pool, err);
+    if (status == TDM_OK)
+        status = tdmi_probe_copy(pool, 0.01, (int64_t)1 << 20, 0, &rates, err);
+    if (status == TDM_OK)
+        status = tdmi_probe_matmul(pool, &tdmi_matmul_plain, 0.01, &rates, err);
+    tdmi_pool_free(pool);
+    return status;
+}
+
+static void every_failed_allocation_is_told_and_leaks_nothing(void **state)
+{
+    int failures = 0;
+    (void)state;
+    for (int n = 1; n < 100; n++) {
+        tdm_error err = {0};
+        tdmi_memory_fail_from(n);
+        tdm_status status = probe_everything(&err);
+        tdmi_memory_fail_from(0);
+        if (status == TDM_OK)
+            break;
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_true(err.n_frames > 0);
+        failures++;
+    }
+    assert_true(failures >= 6 && failures < 90);
+}
+
 static void refuses_options_out_of_range(void **state)
 {
     struct tdm_measure_options default_options = tdm_measure_options_default(), options;
@@ -132,6 +165,7 @@ int main(void)
         cmocka_unit_test(the_disk_probe_leaves_nothing_behind),
         cmocka_unit_test(a_folder_that_is_none_is_a_noted_problem_of_the_probe),
         cmocka_unit_test(the_plain_product_is_timed_and_has_no_bf16),
+        cmocka_unit_test(every_failed_allocation_is_told_and_leaks_nothing),
         cmocka_unit_test(refuses_options_out_of_range),
         cmocka_unit_test(stops_on_request),
     };
