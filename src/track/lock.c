@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/banned.h"
 
@@ -190,36 +191,68 @@ out:
     return status;
 }
 
+/* Is the open file still the one of that name? An owner that left nothing behind removed it. */
+static bool is_still_named(int file, const char *path)
+{
+    struct stat opened, named;
+    return fstat(file, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+/* One attempt. TDM_OK with the file still -1: the name moved to another file in between. */
+static tdm_status try_to_take(tdmi_lock *made, bool *has_locks, tdm_error *err)
+{
+    *has_locks = true;
+    made->file = open(made->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (made->file < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", made->path,
+                        strerror(errno));
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(made->file, SET_LOCK, &whole) != 0) {
+        if (errno == EAGAIN || errno == EACCES)
+            return held(made->path, made->file, "wait for it or stop it", err);
+        tdm_log(TDM_LOG_WARNING,
+                "%s: this file system has no locks (%s); %s.held stands in for one", made->path,
+                strerror(errno), made->path);
+        *has_locks = false;
+        return TDM_OK;
+    }
+    if (!is_still_named(made->file, made->path)) {
+        (void)close(made->file);
+        made->file = -1;
+        return TDM_OK;
+    }
+    /* The text is for people: without room for it the lock holds just the same. */
+    (void)write_owner(made->file);
+    made->is_held = true;
+    return TDM_OK;
+}
+
 tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err)
 {
     tdmi_lock *made = NULL;
+    bool has_locks = true;
     tdm_status status = new_lock(path, "", &made, err);
-    if (status != TDM_OK)
-        return status;
-    made->file = open(made->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (made->file < 0) {
-        status =
-            TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", path, strerror(errno));
-        goto out;
+    for (int attempt = 0; status == TDM_OK && has_locks && !made->is_held; attempt++) {
+        if (attempt == 100)
+            status =
+                TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time", path);
+        else
+            status = try_to_take(made, &has_locks, err);
     }
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(made->file, SET_LOCK, &whole) == 0) {
-        /* The text is for people: without room for it the lock holds just the same. */
-        (void)write_owner(made->file);
-        made->is_held = true;
+    if (status == TDM_OK && has_locks) {
         *lock = made;
         return TDM_OK;
     }
-    if (errno == EAGAIN || errno == EACCES) {
-        status = held(path, made->file, "wait for it or stop it", err);
-        goto out;
-    }
-    tdm_log(TDM_LOG_WARNING, "%s: this file system has no locks (%s); %s.held stands in for one",
-            path, strerror(errno), path);
-    status = tdmi_lock_take_by_text(path, lock, err);
-out:
     tdmi_lock_give(made);
-    return status;
+    return status == TDM_OK ? tdmi_lock_take_by_text(path, lock, err) : status;
+}
+
+void tdmi_lock_remove(tdmi_lock *lock)
+{
+    if (lock != NULL && lock->is_held)
+        (void)unlink(lock->path);
+    tdmi_lock_give(lock);
 }
 
 void tdmi_lock_give(tdmi_lock *lock)

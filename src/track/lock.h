@@ -4,8 +4,9 @@
  * disks, NFS, Lustre with flock). Where it offers none, the text alone decides: an owner that lives
  * on this host keeps it, a dead one does not, one on another host must be removed by hand.
  *
- * The file stays, emptied, when the lock is given back: removing it would let two processes hold
- * locks on two files of one name.
+ * The file stays, emptied, when the lock is given back; its owner may also remove it. Whoever takes
+ * a lock makes sure that the file still has its name, so two processes never hold locks on two
+ * files of one name.
  */
 #ifndef TANDEM_TRACK_LOCK_H
 #define TANDEM_TRACK_LOCK_H
@@ -20,5 +21,7 @@ tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err) TD
 tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_lock_give(tdmi_lock *lock);
+/* Give it back and leave no file. Accepts NULL. */
+void tdmi_lock_remove(tdmi_lock *lock);
 
 #endif

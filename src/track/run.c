@@ -37,6 +37,7 @@ struct tdmi_run {
     const char *started;
     int64_t sittings;
     bool is_counted; /* this sitting, in sittings */
+    bool is_made;    /* the folder was not there before */
     tdmi_lines metrics;
 };
 
@@ -223,8 +224,9 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
     if (kind != TDMI_FILE_MISSING && kind != TDMI_FILE_FOLDER)
         return TDM_FAIL(err, TDM_E_USAGE, "%s is a file; a run needs a folder: give another -o",
                         path);
-    tdm_status status = kind == TDMI_FILE_FOLDER ? check_folder(path, mode, false, err)
-                                                 : tdmi_folder_make(path, err);
+    run->is_made = kind == TDMI_FILE_MISSING;
+    tdm_status status =
+        run->is_made ? tdmi_folder_make(path, err) : check_folder(path, mode, false, err);
     if (status == TDM_OK)
         status = tdmi_lock_take(lock, &run->lock, err);
     if (status == TDM_OK)
@@ -248,6 +250,17 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
     return status;
 }
 
+/* A run that ended before its first save never was: what this sitting made goes again. */
+static void leave_nothing(tdmi_run *run)
+{
+    char *metrics = tdmi_path_join(&run->arena, run->path, "metrics.jsonl");
+    if (metrics != NULL)
+        (void)unlink(metrics);
+    tdmi_lock_remove(run->lock);
+    if (run->is_made)
+        (void)rmdir(run->path); /* it stays when someone put a file there */
+}
+
 void tdmi_run_close(tdmi_run *run)
 {
     if (run == NULL)
@@ -256,7 +269,10 @@ void tdmi_run_close(tdmi_run *run)
     for (int i = 0; i < run->n_sections; i++)
         tdm_json_document_free(run->sections[i].set);
     tdm_json_document_free(run->found);
-    tdmi_lock_give(run->lock);
+    if (run->lock != NULL && run->found_status == TDMI_RUN_NONE && !run->is_counted)
+        leave_nothing(run);
+    else
+        tdmi_lock_give(run->lock);
     tdmi_arena_release(&run->arena);
     tdmi_free(run);
 }

@@ -47,7 +47,8 @@ typedef struct tdmi_run tdmi_run;
  *   TDM_E_SYSTEM  the folder cannot be made or written */
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run,
                          tdm_error *err) TDM_MUST_USE;
-/* Gives the lock back; what was saved stays. Accepts NULL. */
+/* Gives the lock back; what was saved stays, and a run that was never saved leaves nothing. Accepts
+ * NULL. */
 void tdmi_run_close(tdmi_run *run);
 
 const char *tdmi_run_path(const tdmi_run *run);

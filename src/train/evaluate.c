@@ -12,14 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Pictures hashed between two words of progress. */
+enum { hashed_at_once = 256 };
+
 struct evaluation {
     tdm_model *model;
     enum tdm_part part;
     tdmi_source *source;
-    int *label_map;    /* class of the source -> class of the model, -1: it lacks it */
-    uint64_t *hashes;  /* by item; 0 where the file cannot be read */
-    bool *is_readable; /* by item */
-    int64_t *items;    /* of the part */
+    int *label_map;       /* class of the source -> class of the model, -1: it lacks it */
+    uint64_t *hashes;     /* by item; 0 where the file cannot be read */
+    bool *is_readable;    /* by item */
+    int64_t first_hashed; /* of the hashing at hand */
+    int64_t *items;       /* of the part */
     int64_t n_items;
     int64_t unreadable; /* items no part can be told of */
     struct tdmi_judgement *judgements;
@@ -80,11 +84,12 @@ static tdm_status hash_task(void *self, int index, int worker, tdm_error *err)
 {
     struct evaluation *it = self;
     tdmi_text *text = &it->texts[worker];
+    int64_t item = it->first_hashed + index;
     if (tdm_stop_is_requested())
         return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while reading pictures");
-    if (tdmi_source_read(it->source, index, text, NULL) == TDM_OK) {
-        it->hashes[index] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
-        it->is_readable[index] = true;
+    if (tdmi_source_read(it->source, item, text, NULL) == TDM_OK) {
+        it->hashes[item] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
+        it->is_readable[item] = true;
     }
     return TDM_OK;
 }
@@ -129,15 +134,25 @@ static bool belongs(const struct evaluation *it, int64_t item)
     return false;
 }
 
-static tdm_status select_items(struct evaluation *it, tdm_error *err)
+static tdm_status select_items(struct evaluation *it, tdm_sink sink, tdm_error *err)
 {
     static const char *const names[] = {"all", "train", "val", "test"};
     int64_t n = tdmi_source_items(it->source);
     if (n > INT32_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures; at most %d are accepted", (long long)n,
                         INT32_MAX);
-    TDM_TRY(tdmi_pool_run(it->model->pool, (int)n, hash_task, it, err), err, "reading %s",
-            tdmi_source_path(it->source));
+    for (it->first_hashed = 0; it->first_hashed < n; it->first_hashed += hashed_at_once) {
+        int64_t rest = n - it->first_hashed;
+        TDM_TRY(tdmi_pool_run(it->model->pool, (int)(rest < hashed_at_once ? rest : hashed_at_once),
+                              hash_task, it, err),
+                err, "reading %s", tdmi_source_path(it->source));
+        if (sink.event)
+            sink.event(
+                sink.self,
+                &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                             .done = rest < hashed_at_once ? n : it->first_hashed + hashed_at_once,
+                             .total = n});
+    }
     for (int64_t i = 0; i < n; i++) {
         if (belongs(it, i))
             it->items[it->n_items++] = i;
@@ -238,7 +253,7 @@ static tdm_status evaluate(struct evaluation *it, const char *source, int batch,
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                            .total = tdmi_source_items(it->source),
                                            .text = "reading every picture once to know its part"});
-    TDM_TRY(select_items(it, err), err, "evaluating");
+    TDM_TRY(select_items(it, sink, err), err, "evaluating");
     if (sink.event) {
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
         sink.event(

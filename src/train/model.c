@@ -94,7 +94,9 @@ static tdm_status open_model(const char *path, const char *device, int threads, 
 {
     const char *file = NULL;
     int card;
-    TDM_TRY(find_file(path, &model->arena, &file, err), err, "no model");
+    tdm_status status = find_file(path, &model->arena, &file, err);
+    if (status != TDM_OK)
+        return status;
     TDM_TRY(tdmi_model_file_load(file, &model->file, err), err, "opening the model %s", path);
     TDM_TRY(tdmi_backend_find(device && *device ? device : "cpu", &model->backend, &card, err), err,
             "opening the model %s", path);

@@ -44,13 +44,15 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
     int card;
-    TDM_TRY(tdmi_network_find(options->model, &session->network, err), err, "option --model");
-    TDM_TRY(tdmi_optimizer_find(options->optimizer, &session->optimizer, err), err,
-            "option --optimizer");
-    TDM_TRY(tdmi_schedule_find(options->schedule, &session->schedule, err), err,
-            "option --schedule");
-    TDM_TRY(tdmi_backend_find(options->device, &session->backend, &card, err), err,
-            "option --device");
+    tdm_status status = tdmi_network_find(options->model, &session->network, err);
+    if (status == TDM_OK)
+        status = tdmi_optimizer_find(options->optimizer, &session->optimizer, err);
+    if (status == TDM_OK)
+        status = tdmi_schedule_find(options->schedule, &session->schedule, err);
+    if (status == TDM_OK)
+        status = tdmi_backend_find(options->device, &session->backend, &card, err);
+    if (status != TDM_OK)
+        return status;
     TDM_TRY(tdmi_comm_find("self", &session->transport, err), err, "one process");
     TDM_TRY(session->transport->open(&session->comm, err), err, "one process");
     TDM_TRY(session->backend->device.open(card, &session->device, err), err,
@@ -119,20 +121,25 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
     return sorted;
 }
 
-static tdm_status open_data(struct tdmi_session *session, struct tdmi_split_stored stored,
-                            tdm_error *err)
+static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
     TDM_TRY(tdmi_source_open(options->source, &session->source, err), err,
             "opening the pictures to train on");
     if (tdmi_source_classes(session->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has %d classes of pictures; a folder with at least two class folders "
-                        "is wanted",
-                        options->source, tdmi_source_classes(session->source));
+                        "%s has %s class of pictures; a folder with at least two class folders is "
+                        "wanted",
+                        options->source, tdmi_source_classes(session->source) ? "one" : "no");
+    return TDM_OK;
+}
+
+static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_stored stored,
+                             tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->options;
     tdmi_track_event(session->track,
                      &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                  .total = tdmi_source_items(session->source),
                                   .text = "reading every picture once to split by content"});
     TDM_TRY(tdmi_split_make(session->source,
                             (struct tdmi_split_options){
@@ -395,6 +402,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     struct tdmi_split_stored hashes = {0};
     tdm_status status = choose(session, err);
     if (status == TDM_OK)
+        status = open_source(session, err);
+    if (status == TDM_OK)
         status = open_run(session, sink, err);
     if (status != TDM_OK)
         return status;
@@ -410,7 +419,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
                                             stored.n_train_hashes, stored.n_val_hashes};
     }
     if (status == TDM_OK)
-        status = open_data(session, hashes, err);
+        status = split_data(session, hashes, err);
     if (status == TDM_OK)
         status = open_network(session, err);
     if (status == TDM_OK)

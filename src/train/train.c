@@ -197,6 +197,12 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_e
                                                       .loss = loss / (n > 0 ? (double)n : 1.0)});
     }
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    if (!isfinite(loss))
+        return TDM_FAIL(
+            err, TDM_E_FAILED,
+            "training diverged: the validation loss after step %lld is not a number with "
+            "learning rate %g; a smaller --lr is wanted",
+            (long long)session->progress.step, rate_at(session, session->progress.step - 1));
     *score = tdmi_score_of(n, correct, loss);
     return TDM_OK;
 }
@@ -337,8 +343,11 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
     while (!is_done(session, session->progress.epoch) || session->progress.best_epoch == 0) {
-        TDM_TRY(train_epoch(session, err), err, "training");
-        TDM_TRY(end_epoch(session, err), err, "training");
+        tdm_status status = train_epoch(session, err);
+        if (status == TDM_OK)
+            status = end_epoch(session, err);
+        if (status != TDM_OK)
+            return status;
     }
     name_skips(session, session->train_loader);
     name_skips(session, session->val_loader);
@@ -351,7 +360,7 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
 {
     struct tdmi_session session;
     *result = (struct tdm_train_result){0};
-    TDM_TRY(tdmi_session_open(options, sink, &session, err), err, "training on %s",
+    TDM_TRY(tdmi_session_open(options, sink, &session, err), err, "cannot train on %s",
             options->source ? options->source : "nothing");
     tdm_status status = train(&session, result, err);
     if (status != TDM_OK && status != TDM_E_STOPPED) {
@@ -360,5 +369,5 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
         (void)ignored;
     }
     tdmi_session_release(&session);
-    return TDM_WRAP(err, status, "training on %s", options->source);
+    return TDM_WRAP(err, status, "training on %s ended early", options->source);
 }
