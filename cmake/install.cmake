@@ -1,6 +1,7 @@
 # `make install PREFIX=…`: a tree that can be moved as a whole. Everything finds its neighbours
 # relative to itself: the program and the library by $ORIGIN, pkg-config by pcfiledir, CMake by the
-# place of its own file. Libraries out of .deps travel along in lib/tandem.
+# place of its own file. Libraries out of .deps travel along in lib/tandem,
+# with their licences.
 set(private_libdir ${CMAKE_INSTALL_LIBDIR}/tandem)
 file(RELATIVE_PATH from_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 
@@ -16,15 +17,18 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 # Which of them the library really needs is read off the library when it is installed.
 install(CODE "
   set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
-  set(target \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
+  set(target \"\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
   file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing)
   if(missing)
     message(FATAL_ERROR \"libtandem needs \${missing}, which the loader does not find here\")
   endif()
   foreach(file IN LISTS found)
-    if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/\")
+    if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/([a-z]+)/\")
+      set(name \${CMAKE_MATCH_1})
       file(INSTALL \${file} DESTINATION \${target} FOLLOW_SYMLINK_CHAIN)
+      file(INSTALL ${CMAKE_SOURCE_DIR}/.deps/\${name}/LICENSE RENAME LICENSE.\${name}
+        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/tandem\")
     endif()
   endforeach()
 ")

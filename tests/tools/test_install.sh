@@ -14,6 +14,11 @@ else
     pass "nothing refers to .deps"
 fi
 expect_same "$(ldd second/lib/libtandem.so | grep 'not found')" "" "the library finds what it needs"
+for library in second/lib/tandem/*.so*; do
+    [ -e "$library" ] || continue
+    expect_true "what travels along brings its licence" test -e second/share/doc/tandem/LICENSE.onednn
+    break
+done
 
 if [ -x "$BUILD/tandem" ]; then
     expect_exit 0 second/bin/tandem --version
