@@ -61,6 +61,12 @@ struct tdm_train_result {
 
 TDM_API struct tdm_train_options tdm_train_options_default(void);
 
+/* What the run in that folder was begun with, so that going on needs no option repeated: sets every
+ * field but source, run and resume. A folder without a run changes nothing. TDM_E_INPUT: its record
+ * is damaged, or names what this build does not know. */
+TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
+                                              tdm_error *err) TDM_MUST_USE;
+
 /* Blocks until trained, stopped (TDM_E_STOPPED after a checkpoint) or failed. An existing run
  * without resume is TDM_E_USAGE; resume with other options that change bits too. */
 TDM_API tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,

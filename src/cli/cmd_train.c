@@ -28,7 +28,8 @@ static void write_part(tdm_json_writer *json, const char *key, const tdm_score *
     tdm_json_object_end(json);
 }
 
-static void write_json(const struct tdmi_call *call, const struct tdm_train_result *result)
+static void write_json(const struct tdmi_call *call, const struct values *values,
+                       const struct tdm_train_result *result)
 {
     tdm_json_writer *json = call->json;
     tdm_json_string(json, "run", result->run);
@@ -43,7 +44,7 @@ static void write_json(const struct tdmi_call *call, const struct tdm_train_resu
     tdm_json_bool(json, "cached", result->cached);
     tdm_json_integer(json, "world", result->world);
     tdm_json_object_begin(json, "options");
-    tdmi_settings_write_json(call->settings, call->values, json);
+    tdmi_settings_write_json(call->settings, values, json);
     tdm_json_object_end(json);
 }
 
@@ -67,25 +68,45 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
                    result->run, call->arguments[0], result->run);
 }
 
+/* A run that is gone on with keeps what it was begun with; only what was said now changes. */
+static tdm_status resolve(const struct tdmi_call *call, struct values *values, tdm_error *err)
+{
+    struct tdmi_globals globals = *call->globals;
+    *values = *(const struct values *)call->values;
+    const char *run = values->train.run;
+    if (!values->train.resume || !run)
+        return TDM_OK;
+    defaults(values);
+    tdm_status status = tdm_train_options_recorded(run, &values->train, err);
+    values->split =
+        (struct tdmi_fractions){{values->train.train_fraction, values->train.val_fraction}, 2};
+    tdmi_settings_store(call->settings, &globals, values);
+    return status;
+}
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
-    const struct values *values = call->values;
+    struct values resolved;
+    const struct values *values = &resolved;
+    tdm_status status = resolve(call, &resolved, err);
+    if (status != TDM_OK)
+        return status;
     struct tdm_train_options options = values->train;
     struct tdm_train_result result;
     struct tdmi_watch watch;
     if (values->split.count != 2)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions, to train and to validate on (what they leave "
-                        "is the test part); found %d",
+                        "is not used); found %d",
                         values->split.count);
     options.source = call->arguments[0];
     options.train_fraction = values->split.of[0];
     options.val_fraction = values->split.of[1];
     tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
+    status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
-        write_json(call, &result);
+        write_json(call, values, &result);
     else if (status == TDM_OK)
         print_people(call, &result);
     return status;
@@ -111,7 +132,7 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(resume),
      .group = "Result",
-     .help = "go on where RUN stands; start it where there is none"},
+     .help = "go on where RUN stands, with its options; start it where there is none"},
     {.name = "checkpoint-every",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(checkpoint_every),
@@ -184,7 +205,7 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_FRACTIONS,
      .offset = offsetof(struct values, split),
      .group = "Pictures",
-     .help = "to train and to validate on; what both leave is the test part"},
+     .help = "to train and to validate on; what both leave is not used"},
     {.name = "fraction",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(fraction),

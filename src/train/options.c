@@ -2,6 +2,10 @@
  * One table of the options, used to check, to record and to compare them.
  */
 #include "train/options.h"
+#include "nn/network.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "track/run.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -190,4 +194,74 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                             row->name, now, before);
     }
     return TDM_OK;
+}
+
+/* ---- back from the record --------------------------------------------------------------- */
+
+/* The same word in static storage, as the registries spell it; NULL: it is not known here. */
+static const char *known_word(const char *option, const char *word)
+{
+    const struct tdmi_network *network;
+    const struct tdmi_optimizer *optimizer;
+    const struct tdmi_schedule *schedule;
+    const struct tdmi_backend *backend;
+    if (strcmp(option, "model") == 0)
+        return tdmi_network_find(word, &network, NULL) == TDM_OK ? network->name : NULL;
+    if (strcmp(option, "optimizer") == 0)
+        return tdmi_optimizer_find(word, &optimizer, NULL) == TDM_OK ? optimizer->name : NULL;
+    if (strcmp(option, "schedule") == 0)
+        return tdmi_schedule_find(word, &schedule, NULL) == TDM_OK ? schedule->name : NULL;
+    for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
+        if (strcmp(backend->name, word) == 0)
+            return backend->name;
+    return strcmp(word, "cpu") == 0 ? "cpu" : NULL;
+}
+
+static tdm_status read_row(const struct row *row, const tdm_json_value *value,
+                           struct tdm_train_options *options, tdm_error *err)
+{
+    void *at = (char *)options + row->offset;
+    switch (row->type) {
+    case TEXT: {
+        const char *word = tdm_json_as_string(value, "");
+        const char *known = known_word(row->name, word);
+        if (!known)
+            return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is '%s', which this build lacks",
+                            row->name, word);
+        *(const char **)at = known;
+        return TDM_OK;
+    }
+    case SEED:
+        *(uint64_t *)at = (uint64_t)tdm_json_as_integer(value, 0);
+        return TDM_OK;
+    case INTEGER:
+        *(int *)at = (int)tdm_json_as_integer(value, 0);
+        return TDM_OK;
+    case LONG:
+        *(int64_t *)at = tdm_json_as_integer(value, 0);
+        return TDM_OK;
+    case NUMBER:
+        *(double *)at = tdm_json_as_number(value, 0.0);
+        return TDM_OK;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
+                                      tdm_error *err)
+{
+    tdm_json_document *document = NULL;
+    struct tdm_train_options read = *options;
+    TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
+    const tdm_json_value *recorded =
+        tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
+    tdm_status status = TDM_OK;
+    for (int i = 0; recorded && i < n_rows && status == TDM_OK; i++)
+        status =
+            TDM_WRAP(err, read_row(&rows[i], tdm_json_member(recorded, rows[i].name), &read, err),
+                     "reading the record of the run %s", run);
+    tdm_json_document_free(document);
+    if (status == TDM_OK)
+        *options = read;
+    return status;
 }

@@ -58,6 +58,9 @@ expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
 expect_stderr_matches 'seed'
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
 expect_same 6 "$(json_value epochs)" "more epochs go on"
+expect_exit 0 "$TANDEM" train pictures -o runs/a --epochs 7 --resume --json
+expect_same 7 "$(json_value epochs)" "going on needs no option repeated"
+expect_same lenet5 "$(json_value options.model)" "what was not said comes from the run"
 
 # A run that is stopped in the middle and goes on ends where an undisturbed one does.
 set -- pictures --model lenet5 --epochs 400 --batch 8 --split 0.7,0.3 --threads 1 --json
@@ -108,6 +111,7 @@ expect_stdout_matches '^ +[0-9.]+ %  left$'
 # ---- what can be wrong ---------------------------------------------------------------------
 expect_exit 3 "$TANDEM" train missing -o runs/x
 expect_stderr_matches "no such file or folder: 'missing'$"
+expect_true "nothing is left of a run that never was" test ! -e runs/x
 expect_true "no run folder is left of it" test ! -e runs/x/best.safetensors
 expect_exit 3 "$TANDEM" evaluate missing pictures
 expect_exit 3 "$TANDEM" evaluate runs/b missing
