@@ -37,10 +37,14 @@ static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writ
     tdm_json_integer(writer, "epoch_n", progress->epoch_n);
     tdm_json_integer(writer, "epoch_correct", progress->epoch_correct);
     tdm_json_number(writer, "epoch_loss", progress->epoch_loss);
+    tdm_json_integer(writer, "epoch_skipped", progress->epoch_skipped);
     tdm_json_integer(writer, "images", progress->images);
     tdm_json_integer(writer, "best_epoch", progress->best_epoch);
     tdm_json_integer(writer, "best_step", progress->best_step);
     tdm_json_integer(writer, "epochs_since_best", progress->epochs_since_best);
+    tdm_json_integer(writer, "judged_step", progress->judged_step);
+    tdm_json_integer(writer, "train_skipped", progress->train_skipped);
+    tdm_json_integer(writer, "val_skipped", progress->val_skipped);
     score_to_json(&progress->best_train, writer, "best_train");
     score_to_json(&progress->best_val, writer, "best_val");
     tdm_json_object_end(writer);
@@ -143,11 +147,15 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
         .epoch_n = tdm_json_as_integer(tdm_json_member(object, "epoch_n"), 0),
         .epoch_correct = tdm_json_as_integer(tdm_json_member(object, "epoch_correct"), 0),
         .epoch_loss = tdm_json_as_number(tdm_json_member(object, "epoch_loss"), 0.0),
+        .epoch_skipped = tdm_json_as_integer(tdm_json_member(object, "epoch_skipped"), 0),
         .images = tdm_json_as_integer(tdm_json_member(object, "images"), 0),
         .best_epoch = (int)tdm_json_as_integer(tdm_json_member(object, "best_epoch"), 0),
         .best_step = tdm_json_as_integer(tdm_json_member(object, "best_step"), 0),
         .epochs_since_best =
             (int)tdm_json_as_integer(tdm_json_member(object, "epochs_since_best"), 0),
+        .judged_step = tdm_json_as_integer(tdm_json_member(object, "judged_step"), 0),
+        .train_skipped = tdm_json_as_integer(tdm_json_member(object, "train_skipped"), 0),
+        .val_skipped = tdm_json_as_integer(tdm_json_member(object, "val_skipped"), 0),
         .best_train = score_from_json(tdm_json_member(object, "best_train")),
         .best_val = score_from_json(tdm_json_member(object, "best_val")),
     };

@@ -21,10 +21,13 @@ struct tdmi_progress {
     int64_t position;               /* samples of the running epoch already used */
     int64_t epoch_n, epoch_correct; /* counted in the running epoch */
     double epoch_loss;              /* sum over them */
+    int64_t epoch_skipped;          /* pictures of it that could not be read */
     int64_t images;                 /* trained on, repeats counted */
     int best_epoch;                 /* 0: none judged yet */
     int64_t best_step;
-    int epochs_since_best; /* validations since */
+    int epochs_since_best;              /* validations since */
+    int64_t judged_step;                /* at the last validation */
+    int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
     tdm_score best_train, best_val;
 };
 

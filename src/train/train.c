@@ -78,6 +78,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     progress->position += batch->n;
     progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];
     progress->epoch_correct += (int64_t)tail[TDMI_TAIL_CORRECT];
+    progress->epoch_skipped += batch->n - (int64_t)tail[TDMI_TAIL_SAMPLES];
     progress->epoch_loss += (double)tail[TDMI_TAIL_LOSS];
     progress->images += (int64_t)tail[TDMI_TAIL_SAMPLES];
     return TDM_OK;
@@ -165,7 +166,8 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 }
 
 /* Ends early, with a score that means nothing, when a stop is requested. */
-static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_error *err)
+static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
+                           tdm_error *err)
 {
     int64_t n = 0, correct = 0, seen = 0;
     double loss = 0.0;
@@ -204,6 +206,7 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, tdm_e
             "learning rate %g; a smaller --lr is wanted",
             (long long)session->progress.step, rate_at(session, session->progress.step - 1));
     *score = tdmi_score_of(n, correct, loss);
+    *skipped = seen - n;
     return TDM_OK;
 }
 
@@ -247,18 +250,24 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
     };
     bool is_judged = is_done(session, progress->epoch + is_whole) ||
                      event.epoch % session->options.eval_every == 0;
+    int64_t skipped = 0;
     if (is_judged)
-        TDM_TRY(validate(session, &event.val, err), err, "after epoch %d", event.epoch);
+        TDM_TRY(validate(session, &event.val, &skipped, err), err, "after epoch %d", event.epoch);
     if (tdm_stop_is_requested())
         return stop_here(session, err);
     if (is_whole) {
         progress->epoch++;
         progress->position = 0;
-        progress->epoch_n = progress->epoch_correct = 0;
+        if (progress->epoch_skipped > progress->train_skipped)
+            progress->train_skipped = progress->epoch_skipped;
+        progress->epoch_n = progress->epoch_correct = progress->epoch_skipped = 0;
         progress->epoch_loss = 0.0;
     }
-    if (is_judged)
+    if (is_judged) {
+        progress->judged_step = progress->step;
+        progress->val_skipped = skipped;
         TDM_TRY(keep_best(session, &event, err), err, "after epoch %d", event.epoch);
+    }
     event.seconds = tdmi_session_seconds(session);
     tdmi_track_event(session->track, &event);
     return tdmi_session_checkpoint(session, err);
@@ -279,8 +288,9 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
                                  : 0.0,
         .train = progress->best_train,
         .val = progress->best_val,
-        .skipped = session->split.n_unreadable + tdmi_loader_skipped(session->train_loader) +
-                   tdmi_loader_skipped(session->val_loader),
+        .skipped = session->split.n_unreadable + progress->val_skipped +
+                   (progress->train_skipped > progress->epoch_skipped ? progress->train_skipped
+                                                                      : progress->epoch_skipped),
         .world = session->transport->world(session->comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
@@ -342,7 +352,10 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
-    while (!is_done(session, session->progress.epoch) || session->progress.best_epoch == 0) {
+    /* Who was interrupted between the last step and its validation still owes that one. */
+    const struct tdmi_progress *progress = &session->progress;
+    while (!is_done(session, progress->epoch) || progress->best_epoch == 0 ||
+           progress->judged_step != progress->step) {
         tdm_status status = train_epoch(session, err);
         if (status == TDM_OK)
             status = end_epoch(session, err);
