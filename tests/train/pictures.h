@@ -1,0 +1,109 @@
+/*
+ * A folder of small PPM pictures in class folders, made by the test itself, and a training small
+ * enough to be repeated many times.
+ */
+#ifndef TANDEM_TESTS_TRAIN_PICTURES_H
+#define TANDEM_TESTS_TRAIN_PICTURES_H
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "data/tree.h"
+#include "tandem/train.h"
+
+enum { PICTURE_SIDE = 9, PICTURE_BYTES = 11 + PICTURE_SIDE * PICTURE_SIDE * 3 };
+
+/* A fresh folder, in memory where the system has such: hundreds of small trainings fsync a lot. */
+static inline struct tree quick_tree_new(void)
+{
+    struct tree tree = {"/dev/shm/tandem-test-XXXXXX"};
+    return mkdtemp(tree.root) ? tree : tree_new();
+}
+
+/* Each class lights another third of the rows, with noise that no two pictures share. */
+static inline void paint_picture(const struct tree *tree, const char *name, int label, int number)
+{
+    uint8_t bytes[PICTURE_BYTES];
+    tdmi_rng rng = tdmi_rng_at(6, TDMI_RNG_TEST, (uint32_t)label, (uint64_t)number);
+    int at = snprintf((char *)bytes, sizeof bytes, "P6\n%d %d\n255\n", PICTURE_SIDE, PICTURE_SIDE);
+    for (int y = 0; y < PICTURE_SIDE; y++)
+        for (int x = 0; x < PICTURE_SIDE * 3; x++)
+            bytes[at++] = (uint8_t)(tdmi_rng_below(&rng, 120) +
+                                    (y * 3 / PICTURE_SIDE == label % 3 ? 100 : 30));
+    assert_int_equal(at, PICTURE_BYTES);
+    tree_file(tree, name, bytes, sizeof bytes);
+}
+
+static inline void paint_classes(const struct tree *tree, int classes, int per_class)
+{
+    for (int c = 0; c < classes; c++) {
+        for (int i = 0; i < per_class; i++) {
+            char name[40];
+            snprintf(name, sizeof name, "pictures/%c/%03d.ppm", 'a' + c, i);
+            paint_picture(tree, name, c, i);
+        }
+    }
+}
+
+/* A path below the tree that stays valid while 99 more are asked for. */
+static inline const char *below(const struct tree *tree, const char *name)
+{
+    static char paths[100][200];
+    static int next;
+    char *path = paths[next++ % 100];
+    snprintf(path, sizeof paths[0], "%s/%s", tree->root, name);
+    return path;
+}
+
+/* 3 epochs of 7 steps with batch norm; options.run is for the caller. */
+static inline struct tdm_train_options small_training(const struct tree *tree)
+{
+    static char source[200];
+    struct tdm_train_options options = tdm_train_options_default();
+    snprintf(source, sizeof source, "%s/pictures", tree->root);
+    options.source = source;
+    options.model = "convnet7";
+    options.size = 8;
+    options.epochs = 3;
+    options.batch = 8;
+    options.shard = 3;
+    options.threads = 1;
+    options.seed = 5;
+    return options;
+}
+
+static inline void must_train(const struct tdm_train_options *options, tdm_sink sink,
+                              struct tdm_train_result *result)
+{
+    tdm_error err = {0};
+    char text[3000];
+    if (tdm_train(options, sink, result, &err) == TDM_OK)
+        return;
+    tdm_error_format(&err, text, sizeof text);
+    fail_msg("%s", text);
+}
+
+static inline void same_files(const char *a, const char *b)
+{
+    void *left, *right;
+    size_t n_left, n_right;
+    assert_int_equal(tdmi_file_read(a, 1 << 28, &left, &n_left, NULL), TDM_OK);
+    assert_int_equal(tdmi_file_read(b, 1 << 28, &right, &n_right, NULL), TDM_OK);
+    if (n_left != n_right || memcmp(left, right, n_left) != 0)
+        fail_msg("%s and %s differ", a, b);
+    tdmi_free(left);
+    tdmi_free(right);
+}
+
+static inline void same_runs(const struct tree *tree, const char *a, const char *b)
+{
+    static const char *const files[] = {"best.safetensors", "last.safetensors"};
+    for (int i = 0; i < 2; i++) {
+        char left[100], right[100];
+        snprintf(left, sizeof left, "%s/%s", a, files[i]);
+        snprintf(right, sizeof right, "%s/%s", b, files[i]);
+        same_files(below(tree, left), below(tree, right));
+    }
+}
+
+#endif

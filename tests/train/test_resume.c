@@ -1,0 +1,335 @@
+/*
+ * A training that is stopped or killed anywhere and gone on with ends with the files of one that
+ * was left alone, byte for byte.
+ */
+#include "train/pictures.h"
+#include "tandem/stop.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static const tdm_sink nobody = {NULL, NULL};
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    tdm_stop_clear();
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tdm_stop_clear();
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* Does something at event number `at`, counted from 1. */
+struct trap {
+    int at, seen;
+    bool kills;
+};
+
+static void spring(void *self, const tdm_event *event)
+{
+    struct trap *trap = self;
+    (void)event;
+    if (++trap->seen != trap->at)
+        return;
+    if (trap->kills)
+        raise(SIGKILL);
+    tdm_stop_request();
+}
+
+static int count_events(const struct tdm_train_options *options, struct tdm_train_result *result)
+{
+    struct trap trap = {0};
+    must_train(options, (tdm_sink){&trap, spring}, result);
+    return trap.seen;
+}
+
+/* The trainings that are interrupted: ending with an epoch, or inside one. */
+static struct tdm_train_options training(const struct tree *tree, int kind)
+{
+    struct tdm_train_options options = small_training(tree);
+    switch (kind) {
+    case 0:
+        break;
+    case 1:
+        options.steps = 17;
+        options.checkpoint_every = 2;
+        break;
+    case 2:
+        options.eval_every = 2;
+        options.checkpoint_every = 1;
+        break;
+    default: /* a small network: every event is tried */
+        options.model = "lenet5";
+        options.size = 12;
+        options.epochs = 12;
+        options.steps = 24;
+        options.patience = 2;
+        break;
+    }
+    return options;
+}
+
+enum { n_kinds = 4 };
+
+static void same_results(const struct tdm_train_result *a, const struct tdm_train_result *b)
+{
+    assert_int_equal(a->epochs, b->epochs);
+    assert_int_equal(a->best_epoch, b->best_epoch);
+    assert_int_equal(a->steps, b->steps);
+    assert_memory_equal(&a->train, &b->train, sizeof a->train);
+    assert_memory_equal(&a->val, &b->val, sizeof a->val);
+    assert_int_equal(a->skipped, b->skipped);
+    assert_int_equal(a->world, b->world);
+}
+
+static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **state)
+{
+    static const int strides[n_kinds] = {9, 7, 9, 1};
+    struct tree *tree = *state;
+    for (int kind = 0; kind < n_kinds; kind++) {
+        struct tdm_train_options options = training(tree, kind);
+        struct tdm_train_result whole, result;
+        char name[40];
+        snprintf(name, sizeof name, "whole-%d", kind);
+        options.run = below(tree, name);
+        int n_events = count_events(&options, &whole), n_stops = 0;
+        for (int at = 1; at <= n_events; at += strides[kind]) {
+            char run[40];
+            tdm_error err = {0};
+            struct trap trap = {.at = at};
+            snprintf(run, sizeof run, "stopped-%d-%d", kind, at);
+            options.run = below(tree, run);
+            options.resume = true;
+            options.threads = 1 + at % 2;
+            tdm_status status = tdm_train(&options, (tdm_sink){&trap, spring}, &result, &err);
+            tdm_stop_clear();
+            if (status != TDM_OK) {
+                char text[3000];
+                tdm_error_format(&err, text, sizeof text);
+                if (status != TDM_E_STOPPED)
+                    fail_msg("stopped at event %d: %s", at, text);
+                n_stops++;
+                must_train(&options, nobody, &result);
+            }
+            same_results(&result, &whole);
+            snprintf(name, sizeof name, "whole-%d", kind);
+            same_runs(tree, name, run);
+        }
+        assert_true(n_stops > 3);
+    }
+}
+
+/* Train in a child that dies at an event, or after a while when at is 0. True: it died. */
+static bool train_and_die(const struct tdm_train_options *options, int at, long microseconds)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct trap trap = {.at = at, .kills = true};
+        struct tdm_train_result result;
+        tdm_status trained = tdm_train(options, (tdm_sink){&trap, spring}, &result, NULL);
+        _exit(trained == TDM_OK ? 0 : 1);
+    }
+    if (at == 0) {
+        struct timespec wait = {microseconds / 1000000, microseconds % 1000000 * 1000};
+        nanosleep(&wait, NULL);
+        kill(child, SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status)) {
+        assert_int_equal(WTERMSIG(status), SIGKILL);
+        return true;
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+    return false;
+}
+
+static void a_training_killed_again_and_again_ends_with_the_same_files(void **state)
+{
+    struct tree *tree = *state;
+    for (int kind = 0; kind < n_kinds; kind++) {
+        struct tdm_train_options options = training(tree, kind);
+        struct tdm_train_result whole, result;
+        char name[40], run[40];
+        int n_killed = 0;
+        snprintf(name, sizeof name, "whole-%d", kind);
+        snprintf(run, sizeof run, "killed-%d", kind);
+        options.run = below(tree, name);
+        int n_events = count_events(&options, &whole);
+        options.run = below(tree, run);
+        options.resume = true;
+        tdmi_rng rng = tdmi_rng_at(1, TDMI_RNG_TEST, 0, (uint64_t)kind);
+        for (int i = 0; i < 5; i++) {
+            options.threads = 1 + i % 2;
+            int at = 1 + (int)tdmi_rng_below(&rng, (uint32_t)n_events);
+            n_killed += train_and_die(&options, at, 0);
+        }
+        assert_true(n_killed > 0);
+        must_train(&options, nobody, &result);
+        same_results(&result, &whole);
+        same_runs(tree, name, run);
+    }
+}
+
+/* The clock falls into places that no event marks: the middle of a file that is being written. */
+static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 2);
+    struct tdm_train_result whole, result;
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &whole);
+    long most = (long)(whole.seconds * 1e6);
+    options.run = below(tree, "killed");
+    options.resume = true;
+    for (int i = 0; i < 12; i++) {
+        tdmi_rng rng = tdmi_rng_at(2, TDMI_RNG_TEST, 0, (uint64_t)i);
+        train_and_die(&options, 0, (long)tdmi_rng_below(&rng, (uint32_t)most + 1000));
+    }
+    must_train(&options, nobody, &result);
+    same_results(&result, &whole);
+    same_runs(tree, "whole", "killed");
+}
+
+static void no_half_written_file_stays_beside_the_finished_ones(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 2);
+    struct tdm_train_result result;
+    struct tdmi_folder_entry *entries;
+    size_t n;
+    tdmi_arena arena;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    tdmi_arena_init(&arena, 0);
+    assert_int_equal(tdmi_folder_list(options.run, &arena, &entries, &n, NULL), TDM_OK);
+    for (size_t i = 0; i < n; i++)
+        assert_null(strstr(entries[i].name, ".tmp"));
+    tdmi_arena_release(&arena);
+}
+
+/* ---- what may be resumed --------------------------------------------------------------------- */
+
+static void fails_with(const struct tdm_train_options *options, tdm_status status, const char *says)
+{
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[3000];
+    tdm_status found = tdm_train(options, nobody, &result, &err);
+    tdm_error_format(&err, text, sizeof text);
+    if (found != status || !strstr(text, says))
+        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, says,
+                 text);
+}
+
+static void an_existing_run_is_not_overwritten(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    options.run = below(tree, "copy");
+    must_train(&options, nobody, &result);
+    fails_with(&options, TDM_E_USAGE, "resume");
+    same_runs(tree, "run", "copy");
+}
+
+static void a_finished_run_says_the_same_again(void **state)
+{
+    struct tree *tree = *state;
+    for (int kind = 0; kind < n_kinds; kind++) {
+        struct tdm_train_options options = training(tree, kind);
+        struct tdm_train_result first, second;
+        char run[40], copy[40];
+        snprintf(run, sizeof run, "run-%d", kind);
+        snprintf(copy, sizeof copy, "copy-%d", kind);
+        options.run = below(tree, copy);
+        must_train(&options, nobody, &first);
+        options.run = below(tree, run);
+        must_train(&options, nobody, &first);
+        options.resume = true;
+        must_train(&options, nobody, &second);
+        same_results(&first, &second);
+        same_runs(tree, run, copy);
+    }
+}
+
+static void a_limit_that_grows_goes_on_as_if_it_had_been_there(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result whole, grown;
+    options.schedule = "constant";
+    options.warmup_epochs = 0.5;
+    options.epochs = 4;
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &whole);
+    options.run = below(tree, "grown");
+    options.resume = true;
+    for (options.epochs = 1; options.epochs <= 4; options.epochs++)
+        must_train(&options, nobody, &grown);
+    same_results(&whole, &grown);
+    same_runs(tree, "whole", "grown");
+}
+
+static void other_options_or_pictures_are_refused(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0), changed;
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    options.resume = true;
+    changed = options;
+    changed.seed++;
+    fails_with(&changed, TDM_E_USAGE, "--seed is 6, but the run was begun with 5");
+    changed = options;
+    changed.epochs = 2;
+    fails_with(&changed, TDM_E_USAGE, "--epochs is 2, but the run was begun with 3");
+    assert_int_equal(remove(below(tree, "pictures/a/000.ppm")), 0);
+    fails_with(&options, TDM_E_INPUT, "not those the run was begun with");
+}
+
+static void a_damaged_checkpoint_is_told_not_trained_over(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    options.resume = true;
+    assert_int_equal(truncate(below(tree, "run/last.safetensors"), 5000), 0);
+    fails_with(&options, TDM_E_INPUT, "last.safetensors");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        CASE(a_training_stopped_at_any_event_goes_on_to_the_same_files),
+        CASE(a_training_killed_again_and_again_ends_with_the_same_files),
+        CASE(a_training_killed_at_any_time_ends_with_the_same_files),
+        CASE(no_half_written_file_stays_beside_the_finished_ones),
+        CASE(an_existing_run_is_not_overwritten),
+        CASE(a_finished_run_says_the_same_again),
+        CASE(a_limit_that_grows_goes_on_as_if_it_had_been_there),
+        CASE(other_options_or_pictures_are_refused),
+        CASE(a_damaged_checkpoint_is_told_not_trained_over),
+#undef CASE
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

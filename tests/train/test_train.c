@@ -1,0 +1,355 @@
+/* Training from a folder to a run folder: equal bits, honest counts, sentences for what is wrong.
+ */
+#include "train/pictures.h"
+#include "tandem/model.h"
+#include "tandem/stop.h"
+
+#include <math.h>
+
+static const tdm_sink nobody = {NULL, NULL};
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    tdm_stop_clear();
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+static void the_same_seed_gives_the_same_files_on_any_number_of_threads(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result one, other;
+    options.run = below(tree, "one");
+    must_train(&options, nobody, &one);
+    for (int threads = 2; threads <= 3; threads++) {
+        char run[20];
+        snprintf(run, sizeof run, "on-%d", threads);
+        options.run = below(tree, run);
+        options.threads = threads;
+        options.checkpoint_every = threads; /* how often it is saved changes nothing either */
+        must_train(&options, nobody, &other);
+        same_runs(tree, "one", run);
+        assert_memory_equal(&one.val, &other.val, sizeof one.val);
+        assert_memory_equal(&one.train, &other.train, sizeof one.train);
+        assert_int_equal(one.steps, other.steps);
+    }
+    options.seed++;
+    options.run = below(tree, "seed");
+    must_train(&options, nobody, &other);
+    assert_true(fabs(other.val.loss - one.val.loss) > 0.0);
+}
+
+static void a_result_counts_what_was_done(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    options.epochs = 8;
+    must_train(&options, nobody, &result);
+    assert_string_equal(result.run, options.run);
+    assert_int_equal(result.epochs, 8);
+    assert_int_equal(result.steps, 8 * 7);
+    assert_int_equal(result.train.n, 54);
+    assert_int_equal(result.val.n, 6);
+    assert_int_equal(result.skipped, 0);
+    assert_int_equal(result.world, 1);
+    assert_false(result.cached);
+    assert_true(result.best_epoch >= 1 && result.best_epoch <= 8);
+    assert_true(result.seconds > 0.0 && result.images_per_second > 0.0);
+    assert_true(result.val.low <= result.val.accuracy && result.val.accuracy <= result.val.high);
+    assert_int_equal(result.val.correct, 6); /* it has learnt */
+}
+
+struct heard {
+    int epochs, checkpoints, notes, best;
+    int64_t last_step;
+    double last_loss;
+};
+
+static void listen(void *self, const tdm_event *event)
+{
+    struct heard *heard = self;
+    heard->epochs += event->kind == TDM_EVENT_EPOCH;
+    heard->checkpoints += event->kind == TDM_EVENT_CHECKPOINT;
+    heard->notes += event->kind == TDM_EVENT_NOTE;
+    if (event->kind == TDM_EVENT_EPOCH) {
+        assert_int_equal(event->epoch, heard->epochs);
+        assert_int_equal(event->train.n, 54);
+        heard->best += event->is_best;
+    }
+    if (event->kind == TDM_EVENT_PROGRESS && event->total == 54) {
+        assert_true(event->step == heard->last_step + 1);
+        assert_true(event->done > 0 && event->done <= 54);
+        heard->last_step = event->step;
+        heard->last_loss = event->loss;
+    }
+}
+
+static void every_step_and_epoch_is_told(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    struct heard heard = {0};
+    options.run = below(tree, "run");
+    options.eval_every = 2;
+    options.epochs = 5;
+    options.checkpoint_every = 3;
+    must_train(&options, (tdm_sink){&heard, listen}, &result);
+    assert_int_equal(heard.epochs, 5);
+    assert_int_equal(heard.last_step, 35);
+    assert_true(heard.best >= 1 && heard.best <= 3); /* validated after 2, 4 and at the end */
+    /* Every 3 steps; those that fall on an epoch's end (21) are the epoch's own. */
+    assert_int_equal(heard.checkpoints, 5 + 10);
+    assert_true(heard.notes >= 2);
+    assert_true(isfinite(heard.last_loss));
+}
+
+static void evaluate_counts_what_training_counted(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    struct tdm_evaluation evaluation;
+    tdm_model *model;
+    options.run = below(tree, "run");
+    options.epochs = 1; /* far from perfect: the counts say something */
+    options.val_fraction = 0.4;
+    options.train_fraction = 0.6;
+    must_train(&options, nobody, &result);
+    assert_int_equal(result.val.n, 24);
+    assert_int_equal(tdm_model_open(options.run, "cpu", 2, &model, NULL), TDM_OK);
+    for (int batch = 1; batch <= 256; batch += 85) {
+        assert_int_equal(tdm_model_evaluate(model, options.source, TDM_PART_VAL, batch, nobody,
+                                            &evaluation, NULL),
+                         TDM_OK);
+        assert_int_equal(evaluation.score.n, result.val.n);
+        assert_int_equal(evaluation.score.correct, result.val.correct);
+        assert_true(fabs(evaluation.score.loss - result.val.loss) < 1e-12);
+        assert_int_equal(evaluation.trained_on, 0);
+        int64_t n = 0, correct = 0;
+        for (int c = 0; c < evaluation.n_classes; c++) {
+            n += evaluation.per_class[c].n;
+            correct += evaluation.per_class[c].correct;
+        }
+        assert_int_equal(n, evaluation.score.n);
+        assert_int_equal(correct, evaluation.score.correct);
+        tdm_evaluation_release(&evaluation);
+    }
+    assert_int_equal(
+        tdm_model_evaluate(model, options.source, TDM_PART_TRAIN, 32, nobody, &evaluation, NULL),
+        TDM_OK);
+    assert_int_equal(evaluation.score.n, 36);
+    assert_int_equal(evaluation.trained_on, 36);
+    tdm_evaluation_release(&evaluation);
+    assert_int_equal(
+        tdm_model_evaluate(model, options.source, TDM_PART_ALL, 32, nobody, &evaluation, NULL),
+        TDM_OK);
+    assert_int_equal(evaluation.score.n, 60);
+    assert_int_equal(evaluation.trained_on, 36);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+}
+
+static void patience_ends_a_training_that_stands_still(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    options.epochs = 200;
+    options.patience = 2;
+    options.learning_rate = 1e-9; /* nothing is learnt but the running statistics */
+    must_train(&options, nobody, &result);
+    assert_true(result.epochs < 200);
+    assert_int_equal(result.epochs, result.best_epoch + 2);
+}
+
+static void steps_and_minutes_end_a_training_inside_an_epoch(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    options.run = below(tree, "steps");
+    options.steps = 10;
+    must_train(&options, nobody, &result);
+    assert_int_equal(result.steps, 10);
+    assert_int_equal(result.epochs, 1);
+    assert_int_equal(result.val.n, 6);
+    options.run = below(tree, "minutes");
+    options.steps = 0;
+    options.epochs = 0;
+    options.schedule = "constant";
+    options.minutes = 0.3 / 60.0;
+    must_train(&options, nobody, &result);
+    assert_true(result.seconds >= 0.3 && result.seconds < 60.0);
+    assert_int_equal(result.val.n, 6);
+}
+
+/* ---- pictures that are missing or broken ---------------------------------------------------- */
+
+static void pictures_that_cannot_be_read_are_skipped_and_counted(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result, again;
+    for (int i = 0; i < 12; i++) { /* so many that some fall to validation */
+        char name[40], text[40];
+        snprintf(name, sizeof name, "pictures/b/%03d-broken.ppm", i);
+        snprintf(text, sizeof text, "P6\n9 9\n255\nnumber %d ends too early", i);
+        tree_text(tree, name, text);
+    }
+    options.run = below(tree, "one");
+    options.val_fraction = 0.3;
+    options.train_fraction = 0.7;
+    must_train(&options, nobody, &result);
+    assert_int_equal(result.skipped, 12);
+    assert_int_equal(result.train.n + result.val.n, 60);
+    options.run = below(tree, "two");
+    options.threads = 2;
+    must_train(&options, nobody, &again);
+    assert_int_equal(again.skipped, 12);
+    same_runs(tree, "one", "two");
+    options.resume = true; /* a finished run says the same again */
+    must_train(&options, nobody, &again);
+    assert_int_equal(again.skipped, 12);
+}
+
+static void fails_with(const struct tdm_train_options *options, tdm_status status, const char *says)
+{
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[3000];
+    tdm_status found = tdm_train(options, nobody, &result, &err);
+    tdm_error_format(&err, text, sizeof text);
+    if (found != status || !strstr(text, says))
+        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, says,
+                 text);
+}
+
+static void what_cannot_be_trained_on_is_said_in_a_sentence(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+
+    options.source = below(tree, "nowhere");
+    fails_with(&options, TDM_E_INPUT, "nowhere");
+
+    paint_picture(tree, "single/only/1.ppm", 0, 1);
+    paint_picture(tree, "single/only/2.ppm", 0, 2);
+    options.source = below(tree, "single");
+    fails_with(&options, TDM_E_INPUT, "class");
+
+    paint_picture(tree, "pairs/a/1.ppm", 0, 1);
+    paint_picture(tree, "pairs/b/1.ppm", 1, 2);
+    options.source = below(tree, "pairs");
+    fails_with(&options, TDM_E_INPUT, "validation");
+
+    for (int i = 0; i < 8; i++) {
+        char name[40], text[40];
+        snprintf(name, sizeof name, "broken/%c/%d.ppm", 'a' + i % 2, i);
+        snprintf(text, sizeof text, "P6\n9 9\n255\nnumber %d ends too early", i);
+        tree_text(tree, name, text);
+    }
+    options.source = below(tree, "broken");
+    fails_with(&options, TDM_E_INPUT, "can be read");
+}
+
+static void an_empty_class_is_no_hindrance_or_a_sentence(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    tree_folder(tree, "pictures/empty");
+    options.run = below(tree, "run");
+    options.epochs = 1;
+    tdm_status status = tdm_train(&options, nobody, &result, &err);
+    if (status == TDM_OK)
+        assert_int_equal(result.train.n + result.val.n, 60);
+    else {
+        char text[3000];
+        assert_int_equal(status, TDM_E_INPUT);
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, "empty"));
+    }
+}
+
+static void options_that_do_not_fit_are_refused_before_anything_is_written(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree), good = options;
+    good.run = options.run = below(tree, "run");
+    options.model = "resnet5000";
+    fails_with(&options, TDM_E_USAGE, "resnet5000");
+    options = good;
+    options.device = "tpu";
+    fails_with(&options, TDM_E_USAGE, "tpu");
+    options = good;
+    options.schedule = "cosin";
+    fails_with(&options, TDM_E_USAGE, "cosin");
+    options = good;
+    options.epochs = 0;
+    options.minutes = 1.0;
+    fails_with(&options, TDM_E_USAGE, "must know where training ends");
+    options = good;
+    options.batch = 0;
+    fails_with(&options, TDM_E_USAGE, "--batch");
+    options = good;
+    options.source = NULL;
+    fails_with(&options, TDM_E_USAGE, "no source");
+    assert_int_equal(tdmi_file_kind_of(good.run), TDMI_FILE_MISSING);
+    options = good;
+    options.size = 4;
+    fails_with(&options, TDM_E_INPUT, "larger --size");
+    struct tdm_train_result result; /* and the folder is not spoilt for a good try */
+    must_train(&good, nobody, &result);
+}
+
+static void a_rate_too_large_is_told_as_such(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    options.model = "lenet5";
+    options.size = 12;
+    options.run = below(tree, "run");
+    options.learning_rate = 1000.0;
+    options.momentum = 0.99;
+    options.epochs = 50;
+    options.warmup_epochs = 0.0;
+    fails_with(&options, TDM_E_FAILED, "a smaller --lr");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        CASE(the_same_seed_gives_the_same_files_on_any_number_of_threads),
+        CASE(a_result_counts_what_was_done),
+        CASE(every_step_and_epoch_is_told),
+        CASE(evaluate_counts_what_training_counted),
+        CASE(patience_ends_a_training_that_stands_still),
+        CASE(steps_and_minutes_end_a_training_inside_an_epoch),
+        CASE(pictures_that_cannot_be_read_are_skipped_and_counted),
+        CASE(what_cannot_be_trained_on_is_said_in_a_sentence),
+        CASE(an_empty_class_is_no_hindrance_or_a_sentence),
+        CASE(options_that_do_not_fit_are_refused_before_anything_is_written),
+        CASE(a_rate_too_large_is_told_as_such),
+#undef CASE
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
