@@ -1,0 +1,303 @@
+/* A trained model asked about pictures: opening, evaluating, predicting. */
+#include "tandem/model.h"
+#include "train/model_file.h"
+#include "train/pictures.h"
+
+#include <math.h>
+
+static const tdm_sink nobody = {NULL, NULL};
+
+/* One small training for all cases: below(tree, "run") and its pictures. */
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 10);
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    options.epochs = 2;
+    must_train(&options, nobody, &result);
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+static tdm_model *opened(const char *path, int threads)
+{
+    tdm_model *model = NULL;
+    tdm_error err = {0};
+    char text[3000];
+    if (tdm_model_open(path, "cpu", threads, &model, &err) != TDM_OK) {
+        tdm_error_format(&err, text, sizeof text);
+        fail_msg("%s", text);
+    }
+    return model;
+}
+
+static void a_model_knows_what_it_is(void **state)
+{
+    struct tree *tree = *state;
+    static const char *const paths[] = {"run", "run/best.safetensors", "run/last.safetensors"};
+    for (int i = 0; i < 3; i++) {
+        tdm_model *model = opened(below(tree, paths[i]), 1);
+        assert_string_equal(tdm_model_name(model), "convnet7");
+        assert_int_equal(tdm_model_classes(model), 3);
+        assert_string_equal(tdm_model_class(model, 0), "a");
+        assert_string_equal(tdm_model_class(model, 2), "c");
+        assert_null(tdm_model_class(model, 3));
+        assert_null(tdm_model_class(model, -1));
+        assert_true(tdm_model_parameters(model) > 280000);
+        tdm_model_close(model);
+    }
+    tdm_model_close(NULL);
+}
+
+static void refused(const char *path, const char *device, tdm_status status, const char *says)
+{
+    tdm_model *model = NULL;
+    tdm_error err = {0};
+    char text[3000];
+    tdm_status found = tdm_model_open(path, device, 1, &model, &err);
+    tdm_error_format(&err, text, sizeof text);
+    if (found != status || !strstr(text, says))
+        fail_msg("status %d; '%s' is wanted in: %s", (int)found, says, text);
+    assert_null(model);
+}
+
+static void what_is_no_model_is_refused_in_a_sentence(void **state)
+{
+    struct tree *tree = *state;
+    refused(below(tree, "nowhere"), "cpu", TDM_E_INPUT, "no such file");
+    refused(below(tree, "pictures"), "cpu", TDM_E_INPUT, "neither best.safetensors nor");
+    refused(below(tree, "pictures/a/000.ppm"), "cpu", TDM_E_INPUT, "000.ppm");
+    refused("/dev/null", "cpu", TDM_E_INPUT, "neither a file nor a folder");
+    refused(below(tree, "run"), "tpu", TDM_E_USAGE, "tpu");
+}
+
+static void a_model_that_computes_otherwise_fails_its_own_test(void **state)
+{
+    struct tree *tree = *state;
+    struct tdmi_model_file file;
+    const char *path = below(tree, "changed.safetensors");
+    assert_int_equal(tdmi_model_file_load(below(tree, "run/best.safetensors"), &file, NULL),
+                     TDM_OK);
+    file.n_slots = 0;
+    file.params[file.graph->params[0].offset] += 5.0f;
+    assert_int_equal(tdmi_model_file_save(&file, path, NULL), TDM_OK);
+    refused(path, "cpu", TDM_E_INPUT, "fails its own self-test");
+    file.params[file.graph->params[0].offset] = NAN;
+    assert_int_equal(tdmi_model_file_save(&file, path, NULL), TDM_OK);
+    refused(path, "cpu", TDM_E_INPUT, "fails its own self-test");
+    tdmi_model_file_release(&file);
+}
+
+/* ---- evaluate -------------------------------------------------------------------------------- */
+
+static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_evaluation evaluation;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    for (int i = 0; i < 10; i++) { /* the pictures of class b, renamed; strangers; a broken one */
+        char name[40];
+        snprintf(name, sizeof name, "mixed/b/renamed-%d.ppm", i);
+        paint_picture(tree, name, 1, i);
+        snprintf(name, sizeof name, "mixed/stranger/%d.ppm", i);
+        paint_picture(tree, name, 1, 100 + i);
+    }
+    paint_picture(tree, "mixed/b/new.ppm", 1, 500);
+    tree_text(tree, "mixed/b/broken.ppm", "P6\n9 9\n255\nshort");
+    assert_int_equal(
+        tdm_model_evaluate(model, below(tree, "mixed"), TDM_PART_ALL, 7, nobody, &evaluation, NULL),
+        TDM_OK);
+    assert_int_equal(evaluation.score.n, 11);
+    assert_int_equal(evaluation.per_class[1].n, 11);
+    assert_string_equal(evaluation.per_class[1].label, "b");
+    assert_int_equal(evaluation.skipped, 11);
+    assert_int_equal(evaluation.trained_on, 9);
+    tdm_evaluation_release(&evaluation);
+    assert_int_equal(
+        tdm_model_evaluate(model, below(tree, "mixed"), TDM_PART_VAL, 7, nobody, &evaluation, NULL),
+        TDM_OK);
+    assert_int_equal(evaluation.score.n, 1);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+}
+
+static void evaluations_that_make_no_sense_are_refused(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_evaluation evaluation;
+    tdm_model *model = opened(below(tree, "run"), 1);
+    static const struct {
+        const char *source;
+        enum tdm_part part;
+        int batch;
+        tdm_status status;
+        const char *says;
+    } cases[] = {
+        {"nowhere", TDM_PART_ALL, 8, TDM_E_INPUT, "nowhere"},
+        {"pictures", TDM_PART_ALL, 0, TDM_E_USAGE, "1 to 256"},
+        {"pictures", TDM_PART_ALL, 257, TDM_E_USAGE, "1 to 256"},
+        {"pictures", TDM_PART_TEST, 8, TDM_E_INPUT, "part 'test'"},
+        {"strange", TDM_PART_ALL, 8, TDM_E_INPUT, "none is one of the model's 3"},
+        {"flat", TDM_PART_ALL, 8, TDM_E_INPUT, "no class folders"},
+    };
+    paint_picture(tree, "strange/x/1.ppm", 0, 1);
+    paint_picture(tree, "strange/y/1.ppm", 0, 2);
+    paint_picture(tree, "flat/1.ppm", 0, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_error err = {0};
+        char text[3000];
+        tdm_status status = tdm_model_evaluate(model, below(tree, cases[i].source), cases[i].part,
+                                               cases[i].batch, nobody, &evaluation, &err);
+        tdm_error_format(&err, text, sizeof text);
+        if (status != cases[i].status || !strstr(text, cases[i].says))
+            fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
+        assert_null(evaluation.per_class);
+    }
+    tdm_model_close(model);
+}
+
+/* ---- predict --------------------------------------------------------------------------------- */
+
+struct answers {
+    int n, n_problems, top, stop_after;
+    char paths[40][60], problems[40][200];
+    struct tdm_guess best[40];
+};
+
+static tdm_status take(void *self, const char *path, const struct tdm_guess *guesses, int n_guesses,
+                       const char *problem, tdm_error *err)
+{
+    struct answers *answers = self;
+    double sum = 0.0;
+    if (answers->stop_after && answers->n == answers->stop_after)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "the listener has enough");
+    assert_true(answers->n < 40);
+    snprintf(answers->paths[answers->n], sizeof answers->paths[0], "%s", path);
+    assert_true((problem == NULL) == (n_guesses > 0));
+    for (int i = 0; i < n_guesses; i++) {
+        assert_true(i == 0 || guesses[i].probability <= guesses[i - 1].probability);
+        assert_true(guesses[i].index >= 0 && guesses[i].index < 3);
+        assert_int_equal(guesses[i].label[0], 'a' + guesses[i].index);
+        sum += (double)guesses[i].probability;
+    }
+    if (problem) {
+        snprintf(answers->problems[answers->n], sizeof answers->problems[0], "%s", problem);
+        answers->n_problems++;
+    } else {
+        answers->best[answers->n] = guesses[0];
+        assert_int_equal(n_guesses, answers->top < 3 ? answers->top : 3);
+        assert_true(n_guesses < 3 || fabs(sum - 1.0) < 1e-6);
+    }
+    answers->n++;
+    return TDM_OK;
+}
+
+static void predictions_sum_to_one_in_descending_order(void **state)
+{
+    struct tree *tree = *state;
+    for (int top = 1; top <= 4; top++) {
+        tdm_model *model = opened(below(tree, "run"), top);
+        struct answers answers = {.top = top};
+        const char *paths[] = {below(tree, "pictures")};
+        assert_int_equal(
+            tdm_model_predict(model, paths, 1, top, (tdm_prediction_sink){&answers, take}, NULL),
+            TDM_OK);
+        assert_int_equal(answers.n, 30);
+        assert_int_equal(answers.n_problems, 0);
+        assert_string_equal(answers.paths[0], "a/000.ppm");
+        assert_string_equal(answers.paths[29], "c/009.ppm");
+        tdm_model_close(model);
+    }
+}
+
+static void predictions_agree_with_evaluation(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    struct answers answers = {.top = 1};
+    struct tdm_evaluation evaluation;
+    const char *paths[] = {below(tree, "pictures")};
+    int64_t correct = 0;
+    assert_int_equal(
+        tdm_model_predict(model, paths, 1, 1, (tdm_prediction_sink){&answers, take}, NULL), TDM_OK);
+    for (int i = 0; i < answers.n; i++)
+        correct += answers.paths[i][0] == answers.best[i].label[0];
+    assert_int_equal(
+        tdm_model_evaluate(model, paths[0], TDM_PART_ALL, 8, nobody, &evaluation, NULL), TDM_OK);
+    assert_int_equal(evaluation.score.correct, correct);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+}
+
+static void every_picture_is_answered_in_the_order_asked(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    struct answers answers = {.top = 3};
+    tree_text(tree, "asked/broken.ppm", "P6\n9 9\n255\nshort");
+    tree_text(tree, "asked/notes.txt", "no picture");
+    paint_picture(tree, "asked/deep/er/z.ppm", 0, 1);
+    paint_picture(tree, "asked/_hidden/z.ppm", 0, 1);
+    const char *paths[] = {below(tree, "pictures/c/001.ppm"), below(tree, "asked"),
+                           below(tree, "asked/notes.txt"), below(tree, "pictures/a/001.ppm")};
+    assert_int_equal(
+        tdm_model_predict(model, paths, 4, 3, (tdm_prediction_sink){&answers, take}, NULL), TDM_OK);
+    assert_int_equal(answers.n, 5);
+    assert_string_equal(answers.paths[0], paths[0]);
+    assert_string_equal(answers.paths[1], "broken.ppm");
+    assert_string_equal(answers.paths[2], "deep/er/z.ppm");
+    assert_string_equal(answers.paths[3], paths[2]);
+    assert_string_equal(answers.paths[4], paths[3]);
+    assert_int_equal(answers.n_problems, 2);
+    assert_true(strlen(answers.problems[1]) > 10 && strlen(answers.problems[3]) > 10);
+    tdm_model_close(model);
+}
+
+static void predictions_that_make_no_sense_are_refused(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 1);
+    struct answers answers = {.top = 1};
+    tdm_prediction_sink sink = {&answers, take};
+    tdm_error err = {0};
+    const char *missing[] = {below(tree, "pictures/a/001.ppm"), below(tree, "nowhere")};
+    const char *bare[] = {below(tree, "bare")}, *all[] = {below(tree, "pictures")};
+    tree_folder(tree, "bare");
+    assert_int_equal(tdm_model_predict(model, missing, 2, 1, sink, &err), TDM_E_INPUT);
+    assert_int_equal(tdm_model_predict(model, bare, 1, 1, sink, &err), TDM_E_INPUT);
+    assert_int_equal(tdm_model_predict(model, all, 0, 1, sink, &err), TDM_E_INPUT);
+    assert_int_equal(tdm_model_predict(model, all, 1, 0, sink, &err), TDM_E_USAGE);
+    assert_int_equal(tdm_model_predict(model, all, 1, 1001, sink, &err), TDM_E_USAGE);
+    assert_int_equal(answers.n, 0); /* nothing was answered before the refusal */
+    answers.stop_after = 4;
+    assert_int_equal(tdm_model_predict(model, all, 1, 1, sink, &err), TDM_E_SYSTEM);
+    assert_int_equal(answers.n, 4);
+    tdm_model_close(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_knows_what_it_is),
+        cmocka_unit_test(what_is_no_model_is_refused_in_a_sentence),
+        cmocka_unit_test(a_model_that_computes_otherwise_fails_its_own_test),
+        cmocka_unit_test(evaluation_recognises_copies_and_leaves_out_what_it_does_not_know),
+        cmocka_unit_test(evaluations_that_make_no_sense_are_refused),
+        cmocka_unit_test(predictions_sum_to_one_in_descending_order),
+        cmocka_unit_test(predictions_agree_with_evaluation),
+        cmocka_unit_test(every_picture_is_answered_in_the_order_asked),
+        cmocka_unit_test(predictions_that_make_no_sense_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
