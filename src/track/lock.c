@@ -146,6 +146,7 @@ static tdm_status new_lock(const char *path, const char *ending, tdmi_lock **loc
     if (*lock != NULL && (*lock)->path != NULL)
         return TDM_OK;
     tdmi_lock_give(*lock);
+    *lock = NULL;
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to lock %s", path);
 }
 

@@ -38,6 +38,7 @@ struct tdmi_run {
     int64_t sittings;
     bool is_counted; /* this sitting, in sittings */
     bool is_made;    /* the folder was not there before */
+    bool is_opened;  /* lines in the folder are this sitting's */
     tdmi_lines metrics;
 };
 
@@ -243,6 +244,7 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
     tdmi_arena_init(&made->arena, 0);
     tdm_status status = fill_run(made, path, mode, err);
+    made->is_opened = status == TDM_OK;
     if (status == TDM_OK)
         *run = made;
     else
@@ -254,7 +256,7 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
 static void leave_nothing(tdmi_run *run)
 {
     char *metrics = tdmi_path_join(&run->arena, run->path, "metrics.jsonl");
-    if (metrics != NULL)
+    if (run->is_opened && metrics != NULL)
         (void)unlink(metrics);
     tdmi_lock_remove(run->lock);
     if (run->is_made)

@@ -46,7 +46,7 @@ static void put_lines(tdmi_run *run, int64_t from, int64_t to)
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static void a_new_run_makes_its_folder_and_parents(void **state)
+static void a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved(void **state)
 {
     char path[1024];
     in_folder(state, "a/b/run", path);
@@ -54,6 +54,11 @@ static void a_new_run_makes_its_folder_and_parents(void **state)
     assert_string_equal(tdmi_run_path(run), path);
     assert_int_equal(tdmi_run_found(run), TDMI_RUN_NONE);
     assert_null(tdmi_run_recorded(run, "options"));
+    put_lines(run, 1, 1);
+    tdmi_run_close(run);
+    assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING); /* it never was a run */
+    run = open_run(path, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
     tdmi_run_close(run);
     assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_FOLDER);
 }
@@ -73,11 +78,12 @@ static void a_run_that_ended_before_it_began_is_no_obstacle(void **state)
     char path[1024];
     in_folder(state, "metrics.jsonl", path);
     for (int mode = TDMI_RUN_NEW; mode <= TDMI_RUN_RESUME; mode++) {
+        put_text(path, "{\"step\":1}\n"); /* as a killed process leaves it */
         tdmi_run *run = open_run(*state, (enum tdmi_run_mode)mode);
         assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
-        put_lines(run, 1, 1);
         tdmi_run_close(run);
     }
+    put_text(path, "{\"step\":1}\n");
     /* Where there is a checkpoint too, somebody lost a record: nothing is touched. */
     char other[1024];
     put_text(in_folder(state, "last.safetensors", other), "x");
@@ -502,7 +508,7 @@ int main(void)
     tdm_log_set_level(TDM_LOG_SILENT);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        CASE(a_new_run_makes_its_folder_and_parents),
+        CASE(a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved),
         CASE(an_empty_folder_and_one_with_only_a_lock_are_new),
         CASE(a_run_that_ended_before_it_began_is_no_obstacle),
         CASE(an_existing_run_is_opened_by_resume_only),
