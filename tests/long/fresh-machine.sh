@@ -42,6 +42,7 @@ if [ ! -e "$machine/etc/debian_version" ]; then
     rm -f "$machine.log"
     echo "debootstrap: $((SECONDS - began)) s"
 fi
+chmod 755 "$machine" # mktemp's folder is closed to everybody else, unlike the root of a machine
 
 # The way to the packages: names, proxies, mirrors, certificates, pip.
 carry() { # path: copied when it is there
