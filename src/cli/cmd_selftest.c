@@ -57,12 +57,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
-    {.name = "device",
-     .type = TDMI_OPTION_TEXT,
-     .offset = offsetof(struct values, device),
-     .value_name = "NAME",
-     .group = "Machine",
-     .help = "what to check: cpu, or the name of one backend such as ref"},
+    TDMI_ROW_DEVICE(offsetof(struct values, device),
+                    "what to check: cpu, or the name of one backend such as ref"),
     {.name = NULL},
 };
 

@@ -82,14 +82,7 @@ static const struct tdmi_option options[] = {
      .offset = offsetof(struct values, synth.seed),
      .group = "Pictures",
      .help = "the same seed gives the same bytes on any machine"},
-    {.name = "threads",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = offsetof(struct values, synth.threads),
-     .low = 0,
-     .high = 4096,
-     .default_words = "all usable CPUs",
-     .group = "Machine",
-     .help = "any number gives the same bytes"},
+    TDMI_ROW_THREADS(offsetof(struct values, synth.threads), "any number gives the same bytes"),
     {.name = NULL},
 };
 

@@ -289,20 +289,8 @@ static const struct tdmi_option options[] = {
      .group = "Optimiser",
      .help = "over which the learning rate rises first"},
 
-    {.name = "threads",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(threads),
-     .low = 0,
-     .high = 4096,
-     .default_words = "all usable CPUs",
-     .group = "Machine",
-     .help = "any number gives the same bits"},
-    {.name = "device",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(device),
-     .value_name = "NAME",
-     .group = "Machine",
-     .help = "cpu, or the name of one backend such as ref"},
+    TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bits"),
+    TDMI_ROW_DEVICE(FIELD(device), "cpu, or the name of one backend such as ref"),
     {.name = NULL},
 };
 

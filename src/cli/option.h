@@ -15,22 +15,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tdmi_option_type {                   /* stored as                            spelled */
-                        TDMI_OPTION_FLAG, /* bool                                 --name, --no-name,
-                                             true/false */
-                        TDMI_OPTION_INTEGER, /* int                                  12 */
-                        TDMI_OPTION_LONG,    /* int64_t                              12 */
-                        TDMI_OPTION_SEED,    /* uint64_t                             42 */
-                        TDMI_OPTION_NUMBER,  /* double                               0.1, 1e-3 */
-                        TDMI_OPTION_SIZE, /* int64_t, bytes                       512M, 1.5G, 4096
-                                           */
-                        TDMI_OPTION_DURATION, /* double, seconds                      90, 90s, 5m,
-                                                 2h, 250ms */
-                        TDMI_OPTION_TEXT, /* const char *                         any text but "" */
-                        TDMI_OPTION_PATH, /* const char *                         any text but "" */
-                        TDMI_OPTION_CHOICE,   /* const char *                         one of choices
-                                               */
-                        TDMI_OPTION_FRACTIONS /* struct tdmi_fractions                0.9,0.1 */
+/* How a value is stored and spelled. */
+enum tdmi_option_type {
+    /* bool: --name, --no-name, true, false */
+    TDMI_OPTION_FLAG,
+    /* int, int64_t: 12 */
+    TDMI_OPTION_INTEGER,
+    TDMI_OPTION_LONG,
+    /* uint64_t: 42 */
+    TDMI_OPTION_SEED,
+    /* double: 0.1, 1e-3 */
+    TDMI_OPTION_NUMBER,
+    /* int64_t, bytes: 512M, 1.5G, 4096 */
+    TDMI_OPTION_SIZE,
+    /* double, seconds: 90, 90s, 5m, 2h, 250ms */
+    TDMI_OPTION_DURATION,
+    /* const char *: any text but "" */
+    TDMI_OPTION_TEXT,
+    TDMI_OPTION_PATH,
+    /* const char *: one of choices */
+    TDMI_OPTION_CHOICE,
+    /* struct tdmi_fractions: 0.9,0.1 */
+    TDMI_OPTION_FRACTIONS
 };
 
 enum { TDMI_FRACTIONS_MAX = 3 };
@@ -54,6 +60,18 @@ struct tdmi_option {
     const char *help;
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */
 };
+
+/* Rows that several commands have; at is the offset in the command's struct. */
+#define TDMI_ROW_THREADS(at, words)                                                             \
+    {                                                                                           \
+        .name = "threads", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = 0, .high = 4096, \
+        .default_words = "all usable CPUs", .group = "Machine", .help = words                   \
+    }
+#define TDMI_ROW_DEVICE(at, words)                                                        \
+    {                                                                                     \
+        .name = "device", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "NAME", \
+        .group = "Machine", .help = words                                                 \
+    }
 
 struct tdmi_option_value {
     bool flag;
