@@ -16,6 +16,7 @@ struct tdmi_check {
 
 /* Tolerances by type, in one place: relative to the largest value of the tensor. */
 #define TDMI_TOLERANCE_F32 1e-5      /* against the reference */
+#define TDMI_TOLERANCE_GOLDEN 1e-2   /* of a loss of the first steps */
 #define TDMI_TOLERANCE_GRADIENT 5e-3 /* against central differences of f32 values */
 
 /* Outputs and gradients against the reference backend. */
@@ -37,9 +38,12 @@ tdm_status tdmi_check_determinism(const struct tdmi_backend *backend, tdmi_devic
 tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_device *device,
                                        const char *network, int size, struct tdmi_check *check,
                                        tdm_error *err) TDM_MUST_USE;
-/* Thirty steps on one and on three threads: equal bits, and a loss that has fallen as it must. */
+/* Thirty steps on one and on three threads: equal bits, a loss that has fallen, and at the first
+ * TDMI_GOLDENS steps the losses that are known from the reference backend, whose bits are the same
+ * on every machine. */
+enum { TDMI_GOLDENS = 6 };
 tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *device,
-                               const char *network, int size, struct tdmi_check *check,
-                               tdm_error *err) TDM_MUST_USE;
+                               const char *network, int size, const double goldens[TDMI_GOLDENS],
+                               struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 
 #endif
