@@ -14,7 +14,7 @@ static int set_up(void **state)
     assert_non_null(tree);
     *tree = quick_tree_new();
     paint_classes(tree, 3, 10);
-    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_options options = small_norm_training(tree);
     struct tdm_train_result result;
     options.run = below(tree, "run");
     options.epochs = 2;

@@ -69,12 +69,9 @@ static struct tdm_train_options training(const struct tree *tree, int kind)
         options.eval_every = 2;
         options.checkpoint_every = 1;
         break;
-    default: /* a small network: every event is tried */
-        options.model = "lenet5";
-        options.size = 12;
-        options.epochs = 12;
-        options.steps = 24;
-        options.patience = 2;
+    default:
+        options = small_norm_training(tree);
+        options.epochs = 2;
         break;
     }
     return options;
@@ -95,7 +92,7 @@ static void same_results(const struct tdm_train_result *a, const struct tdm_trai
 
 static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **state)
 {
-    static const int strides[n_kinds] = {9, 7, 9, 1};
+    static const int strides[n_kinds] = {2, 1, 3, 13};
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
         struct tdm_train_options options = training(tree, kind);
@@ -126,7 +123,7 @@ static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **sta
             snprintf(name, sizeof name, "whole-%d", kind);
             same_runs(tree, name, run);
         }
-        assert_true(n_stops > 3);
+        assert_true(n_stops > 1);
     }
 }
 

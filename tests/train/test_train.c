@@ -29,7 +29,7 @@ static int tear_down(void **state)
 static void the_same_seed_gives_the_same_files_on_any_number_of_threads(void **state)
 {
     struct tree *tree = *state;
-    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_options options = small_norm_training(tree);
     struct tdm_train_result one, other;
     options.run = below(tree, "one");
     must_train(&options, nobody, &one);
@@ -57,17 +57,17 @@ static void a_result_counts_what_was_done(void **state)
     struct tdm_train_options options = small_training(tree);
     struct tdm_train_result result;
     options.run = below(tree, "run");
-    options.epochs = 8;
+    options.epochs = 25;
     must_train(&options, nobody, &result);
     assert_string_equal(result.run, options.run);
-    assert_int_equal(result.epochs, 8);
-    assert_int_equal(result.steps, 8 * 7);
+    assert_int_equal(result.epochs, 25);
+    assert_int_equal(result.steps, 25 * 7);
     assert_int_equal(result.train.n, 54);
     assert_int_equal(result.val.n, 6);
     assert_int_equal(result.skipped, 0);
     assert_int_equal(result.world, 1);
     assert_false(result.cached);
-    assert_true(result.best_epoch >= 1 && result.best_epoch <= 8);
+    assert_true(result.best_epoch >= 1 && result.best_epoch <= 25);
     assert_true(result.seconds > 0.0 && result.images_per_second > 0.0);
     assert_true(result.val.low <= result.val.accuracy && result.val.accuracy <= result.val.high);
     assert_int_equal(result.val.correct, 6); /* it has learnt */
@@ -324,8 +324,6 @@ static void a_rate_too_large_is_told_as_such(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    options.model = "lenet5";
-    options.size = 12;
     options.run = below(tree, "run");
     options.learning_rate = 1000.0;
     options.momentum = 0.99;

@@ -1,0 +1,143 @@
+/* An optimiser step over a whole network: decay on weights alone, each state by its own momentum,
+ * and the same bits on any number of threads. */
+#include "base/memory.h"
+#include "base/rng.h"
+#include "nn/known_network.h"
+#include "train/update.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct values {
+    float *params, *states, *slot, *sums;
+};
+
+static float *numbers(int64_t n, uint64_t stream)
+{
+    float *values = tdmi_alloc((size_t)n, sizeof *values);
+    tdmi_rng rng = tdmi_rng_at(2, TDMI_RNG_TEST, 0, stream);
+    assert_non_null(values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = tdmi_rng_uniform(&rng, -1.0f, 1.0f);
+    return values;
+}
+
+static struct values make(const tdmi_graph *graph)
+{
+    return (struct values){numbers(graph->param_values, 1), numbers(graph->state_values, 2),
+                           numbers(graph->param_values, 3),
+                           numbers(tdmi_graph_sums_values(graph), 4)};
+}
+
+static void release(struct values *it)
+{
+    tdmi_free(it->params);
+    tdmi_free(it->states);
+    tdmi_free(it->slot);
+    tdmi_free(it->sums);
+}
+
+static void run(const tdmi_graph *graph, struct values *it, int threads, float n,
+                struct tdmi_update_rates rates)
+{
+    const struct tdmi_optimizer *sgd;
+    tdmi_pool *pool;
+    tdmi_update *update;
+    float *slots[TDMI_OPTIMIZER_SLOTS] = {it->slot};
+    assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(graph, &tdmi_backend_ref, NULL, sgd, pool, it->params,
+                                      it->states, slots, &update, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_update_run(update, it->sums, n, rates, NULL), TDM_OK);
+    tdmi_update_close(update);
+    tdmi_pool_free(pool);
+}
+
+static void near(const char *name, float got, double wanted)
+{
+    if (!(fabs((double)got - wanted) < 1e-5))
+        fail_msg("%s: %.9g, wanted %.9g", name, (double)got, wanted);
+}
+
+static void every_tensor_follows_its_own_rule(void **state)
+{
+    const struct tdmi_update_rates rates = {0.1f, 0.5f, 0.3f};
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    struct values before = make(graph), after = make(graph);
+    (void)state;
+    run(graph, &after, 2, 8.0f, rates);
+    for (int t = 0; t < graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &graph->params[t];
+        bool is_weight = tensor->spec.n_dims > 1;
+        for (int64_t i = tensor->offset; i < tensor->offset + tensor->n; i++) {
+            double w = (double)before.params[i];
+            double g = (double)before.sums[i] / 8.0 + (is_weight ? 0.3 * w : 0.0);
+            double v = 0.5 * (double)before.slot[i] + g;
+            near(tensor->name, after.slot[i], v);
+            near(tensor->name, after.params[i], w - 0.1 * (g + 0.5 * v));
+        }
+    }
+    for (int t = 0; t < graph->n_states; t++) {
+        const struct tdmi_tensor *tensor = &graph->states[t];
+        for (int64_t i = tensor->offset; i < tensor->offset + tensor->n; i++)
+            near(tensor->name, after.states[i],
+                 0.9 * (double)before.states[i] +
+                     0.1 * (double)before.sums[graph->param_values + i] / 8.0);
+    }
+    release(&before);
+    release(&after);
+    tdmi_graph_free(graph);
+}
+
+static void threads_change_no_bit(void **state)
+{
+    const struct tdmi_update_rates rates = {0.1f, 0.9f, 1e-3f};
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    struct values one = make(graph), four = make(graph);
+    (void)state;
+    run(graph, &one, 1, 7.0f, rates);
+    run(graph, &four, 4, 7.0f, rates);
+    assert_memory_equal(one.params, four.params, sizeof(float) * (size_t)graph->param_values);
+    assert_memory_equal(one.states, four.states, sizeof(float) * (size_t)graph->state_values);
+    assert_memory_equal(one.slot, four.slot, sizeof(float) * (size_t)graph->param_values);
+    release(&one);
+    release(&four);
+    tdmi_graph_free(graph);
+}
+
+static void running_out_of_memory_is_an_ordinary_error(void **state)
+{
+    const struct tdmi_optimizer *sgd;
+    tdmi_graph *graph = network_new("lenet5", 28, 5);
+    struct values values = make(graph);
+    float *slots[TDMI_OPTIMIZER_SLOTS] = {values.slot};
+    (void)state;
+    assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
+    for (int n = 1; n <= 2; n++) {
+        tdmi_update *update = NULL;
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_update_open(graph, &tdmi_backend_ref, NULL, sgd, NULL,
+                                             values.params, values.states, slots, &update, NULL);
+        tdmi_memory_fail_from(0);
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_null(update);
+    }
+    release(&values);
+    tdmi_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_tensor_follows_its_own_rule),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(running_out_of_memory_is_an_ordinary_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
