@@ -25,7 +25,6 @@ struct evaluation {
     int64_t first_hashed; /* of the hashing at hand */
     int64_t *items;       /* of the part */
     int64_t n_items;
-    int64_t unreadable; /* items no part can be told of */
     struct tdmi_judgement *judgements;
     tdmi_text *texts; /* one a thread, to read into */
 };
@@ -153,11 +152,9 @@ static tdm_status select_items(struct evaluation *it, tdm_sink sink, tdm_error *
                              .done = rest < hashed_at_once ? n : it->first_hashed + hashed_at_once,
                              .total = n});
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++)
         if (belongs(it, i))
             it->items[it->n_items++] = i;
-        it->unreadable += !it->is_readable[i];
-    }
     if (it->n_items == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "none of the %lld pictures in %s is of the part '%s'; --part all takes "
