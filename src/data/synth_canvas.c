@@ -5,6 +5,7 @@
 #include "data/synth_canvas.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include <assert.h>
 #include <float.h>
 
 _Static_assert(FLT_EVAL_METHOD == 0, "pictures are promised bit for bit: f32 must round as f32");
@@ -76,8 +77,9 @@ static inline float limit(float x)
 
 /* ---- background ---------------------------------------------------------------------------- */
 
-/* One row of a cloud: the lattice between two of its rows, then between columns. places holds the
- * column and the smoothed fraction of each pixel, equal for all rows. */
+/* One row of a cloud: the lattice between two of its rows, then between columns. columns and
+ * weights hold each pixel's column of the lattice and the smoothed way to the next, equal for all
+ * rows. */
 static void cloud_row(const float *lattice, int stride, float row_place, int width,
                       const float *columns, const float *weights, float *line, float *cloud)
 {
@@ -104,6 +106,8 @@ void tdmi_synth_paint_background(struct tdmi_synth_canvas *canvas,
     float *clouds[CLOUDS], *columns[CLOUDS], *weights[CLOUDS], line[MAX_STRIDE];
     int strides[CLOUDS];
     for (int k = 0; k < CLOUDS; k++) {
+        assert(background->clouds[k].cells <= (float)TDMI_SYNTH_MAX_CELLS);
+        assert(background->clouds[k].from < TDMI_SYNTH_CLOUD_STARTS);
         float cells_per_px = background->clouds[k].cells * px;
         clouds[k] = canvas->rows[k];
         columns[k] = canvas->rows[CLOUDS + k];

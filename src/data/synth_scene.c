@@ -109,13 +109,13 @@ static void object_colours(struct scene *scene, int scheme, struct tdmi_synth_co
     int any = below(scene, TDMI_SYNTH_SCHEMES);
     float wobble = uniform(scene, -0.05F, 0.05F);
     float saturation = uniform(scene, 0.5F, 0.95F);
-    float value = uniform(scene, 0.55F, 1.0F);
+    float value = uniform(scene, 0.62F, 1.0F);
     colours[0] = hsv(hues[scheme < 0 ? any : scheme] + wobble, saturation, value);
 
     float hue = uniform(scene, 0.0F, 1.0F);
     float pale = uniform(scene, 0.0F, 0.25F);
     float depth = uniform(scene, 0.0F, 0.18F);
-    float light_share = brightness(colours[0]) < 0.45F ? 0.9F : 0.1F;
+    float light_share = brightness(colours[0]) < 0.45F ? 0.95F : 0.05F;
     if (chance(scene, light_share))
         colours[1] = hsv(hue, pale, 1.0F - depth);
     else
@@ -178,10 +178,15 @@ static struct tdmi_synth_thing any_thing(struct scene *scene, const struct pose 
     thing.place = place_of(scene, pose, &thing);
     thing.outline = chance(scene, 0.5F) ? TDMI_SYNTH_ELLIPSE : TDMI_SYNTH_BAR;
     int texture = below(scene, TDMI_SYNTH_TEXTURES);
-    float contrast = chance(scene, 0.25F) ? uniform(scene, 0.1F, 0.3F) : 0.0F;
+    float contrast = chance(scene, 0.2F) ? uniform(scene, 0.1F, 0.3F) : 0.0F;
     thing.surface = surface_of(scene, texture, thing.place.unit_px);
-    thing.colours[0] = any_colour(scene, 0.95F);
-    thing.colours[1] = any_colour(scene, 0.95F);
+    /* A quarter of the clutter wears the objects' colours, so that they prove no object. */
+    if (chance(scene, 0.25F)) {
+        object_colours(scene, TDMI_SYNTH_ANY_SCHEME, thing.colours);
+    } else {
+        thing.colours[0] = any_colour(scene, 0.95F);
+        thing.colours[1] = any_colour(scene, 0.95F);
+    }
     for (int c = 0; c < 3; c++)
         thing.colours[1].c[c] =
             thing.colours[0].c[c] + contrast * (thing.colours[1].c[c] - thing.colours[0].c[c]);
@@ -194,12 +199,12 @@ static void paint_clutter(struct scene *scene)
 {
     float width = (float)scene->canvas->width / scene->canvas->side;
     float height = (float)scene->canvas->height / scene->canvas->side;
-    int n = 2 + below(scene, 5);
+    int n = 2 + below(scene, 4);
     for (int i = 0; i < n; i++) {
         struct pose pose = {0};
         pose.x = uniform(scene, 0.0F, width);
         pose.y = uniform(scene, 0.0F, height);
-        pose.radius = uniform(scene, 0.05F, 0.14F);
+        pose.radius = uniform(scene, 0.05F, 0.13F);
         pose.turns = uniform(scene, -0.5F, 0.5F);
         pose.stretch = uniform(scene, 1.25F, 2.4F);
         struct tdmi_synth_thing thing = any_thing(scene, &pose);
@@ -215,7 +220,7 @@ static void paint_clutter(struct scene *scene)
 /* Bars and ellipses before the objects, each over an edge of what lies around (x, y, radius). */
 static void paint_occluders(struct scene *scene, float x, float y, float radius)
 {
-    int n = chance(scene, 0.35F) ? 1 + below(scene, 2) : 0;
+    int n = chance(scene, 0.3F) ? 1 + below(scene, 2) : 0;
     for (int i = 0; i < n; i++) {
         float turns = uniform(scene, -0.5F, 0.5F), away_x, away_y;
         direction(turns, &away_x, &away_y);
@@ -269,12 +274,12 @@ static void paint_objects(struct scene *scene, const struct tdmi_synth_class *cl
     float width = (float)scene->canvas->width / scene->canvas->side;
     float height = (float)scene->canvas->height / scene->canvas->side;
     struct pose group = {0};
-    group.radius = uniform(scene, 0.38F, 0.48F);
+    group.radius = uniform(scene, 0.4F, 0.5F);
     group.x = 0.5F * width + uniform(scene, -0.7F, 0.7F) * (0.5F * width - 0.8F * group.radius);
     group.y = 0.5F * height + uniform(scene, -0.7F, 0.7F) * (0.5F * height - 0.8F * group.radius);
     group.turns = uniform(scene, -0.055F, 0.055F);
-    group.stretch = uniform(scene, 0.91F, 1.1F);
-    group.slant = uniform(scene, -0.1F, 0.1F);
+    group.stretch = uniform(scene, 0.93F, 1.08F);
+    group.slant = uniform(scene, -0.08F, 0.08F);
     float turn_x, turn_y;
     direction(group.turns, &turn_x, &turn_y);
 
@@ -306,7 +311,7 @@ static void paint_objects(struct scene *scene, const struct tdmi_synth_class *cl
 static struct tdmi_synth_camera any_camera(struct scene *scene)
 {
     struct tdmi_synth_camera camera = {0};
-    float exposure = uniform(scene, 0.8F, 1.15F);
+    float exposure = uniform(scene, 0.85F, 1.15F);
     for (int c = 0; c < 3; c++)
         camera.gains[c] = exposure * uniform(scene, 0.9F, 1.1F);
     float fall = uniform(scene, 0.0F, 0.5F);
@@ -315,7 +320,7 @@ static struct tdmi_synth_camera any_camera(struct scene *scene)
     camera.vignette = uniform(scene, 0.0F, 0.2F);
     camera.blur_passes = scene->canvas->side < 48.0F ? below(scene, 2) : below(scene, 3);
     camera.blur = uniform(scene, 0.05F, 0.25F);
-    camera.noise = uniform(scene, 0.005F, 0.03F);
+    camera.noise = uniform(scene, 0.005F, 0.025F);
     camera.colour_noise = uniform(scene, 0.0F, 0.015F);
     camera.grain_seed = tdmi_rng_u32(&scene->rng);
     return camera;
@@ -324,8 +329,8 @@ static struct tdmi_synth_camera any_camera(struct scene *scene)
 /* Sides around the size asked for: an aspect ratio of common photographs, and a size of its own. */
 static void any_size(struct scene *scene, int size, int *width, int *height)
 {
-    /* Square roots of 1, 4/3 and 3/2 and their inverses: the area does not follow the aspect. */
-    static const float stretches[5] = {1.0F, 1.1547F, 0.866F, 1.2247F, 0.8165F};
+    /* Square roots of 1, 5/4 and 4/3 and their inverses: the area does not follow the aspect. */
+    static const float stretches[5] = {1.0F, 1.118F, 0.8944F, 1.1547F, 0.866F};
     float stretch = stretches[below(scene, 5)];
     float side = (float)size * uniform(scene, 0.85F, 1.15F);
     *width = (int)(side * stretch + 0.5F);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The longest side a picture can get is this many times the size asked for, rounded up. */
-#define TDMI_SYNTH_LONGEST 1.41F
+#define TDMI_SYNTH_LONGEST 1.33F
 
 /* Draws picture number (in its class) into image and says the JPEG quality it is to be stored
  * with. The number of classes or pictures does not enter: a larger data set contains the smaller
