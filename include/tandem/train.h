@@ -32,7 +32,7 @@ struct tdm_train_options {
     int per_class;         /* use at most so many pictures a class; 0: all */
     int batch;             /* global batch, images */
     int shard;             /* images a shard; 0: the model's own */
-    double learning_rate;  /* 0: the optimiser's own, scaled by its rule from the reference batch */
+    double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
     const char *optimizer; /* a name of optimizers.def */
     double momentum;
     double weight_decay;  /* on weights, never on biases or batch-norm parameters */

@@ -43,10 +43,17 @@ static void print_people(struct tdmi_output *out, const char *path, const struct
         tdmi_print(out, "  %6.2f %%  %s\n", 100 * (double)guesses[i].probability, guesses[i].label);
 }
 
+struct answering {
+    struct tdmi_call *call;
+    int64_t n_answered;
+};
+
 static tdm_status on_prediction(void *self, const char *path, const struct tdm_guess *guesses,
                                 int n_guesses, const char *problem, tdm_error *err)
 {
-    struct tdmi_call *call = self;
+    struct answering *answering = self;
+    struct tdmi_call *call = answering->call;
+    answering->n_answered += !problem;
     if (call->json) {
         write_json(call->json, path, guesses, n_guesses, problem);
         return TDM_OK;
@@ -59,6 +66,7 @@ static tdm_status on_prediction(void *self, const char *path, const struct tdm_g
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
+    struct answering answering = {.call = call};
     tdm_model *model = NULL;
     tdm_status status =
         tdm_model_open(call->arguments[0], values->device, values->threads, &model, err);
@@ -67,10 +75,12 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (call->json)
         tdm_json_array_begin(call->json, "predictions");
     status = tdm_model_predict(model, call->arguments + 1, (size_t)call->n_arguments - 1,
-                               values->top, (tdm_prediction_sink){call, on_prediction}, err);
+                               values->top, (tdm_prediction_sink){&answering, on_prediction}, err);
     if (call->json)
         tdm_json_array_end(call->json);
     tdm_model_close(model);
+    if (status == TDM_OK && answering.n_answered == 0) /* each has said why */
+        call->exit_status = tdm_status_exit(TDM_E_INPUT);
     return status;
 }
 

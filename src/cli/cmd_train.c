@@ -74,8 +74,11 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values, t
     struct tdmi_globals globals = *call->globals;
     *values = *(const struct values *)call->values;
     const char *run = values->train.run;
-    if (!values->train.resume || !run)
+    if (!values->train.resume)
         return TDM_OK;
+    if (!run)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--resume needs -o RUN: which run is to be gone on with?");
     defaults(values);
     tdm_status status = tdm_train_options_recorded(run, &values->train, err);
     values->split =
@@ -257,7 +260,7 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(learning_rate),
      .low = 0,
      .high = 1000,
-     .default_words = "the optimiser's own, scaled to the batch",
+     .default_words = "the network's own, scaled with the batch",
      .group = "Optimiser",
      .help = "learning rate"},
     {.name = "momentum",

@@ -136,10 +136,13 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     const struct tdmi_option *option = NULL;
     const char *value;
     char where[3] = {'-', typed[1], '\0'};
+    if (strcmp(typed, "-h") == 0)
+        return set(settings, find_option(settings, "help"), TDMI_FROM_COMMAND_LINE, typed, "true",
+                   err);
     if (settings->command)
         option = tdmi_option_find_letter(settings->command->options, typed[1]);
     if (!option)
-        return unknown_option(settings, typed, typed[1] == 'h' ? "help" : typed + 1, err);
+        return unknown_option(settings, typed, typed + 1, err);
     tdm_status status = take_value(cursor, option, where, typed[2] ? typed + 2 : NULL, &value, err);
     if (status != TDM_OK)
         return status;

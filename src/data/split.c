@@ -384,7 +384,7 @@ static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error 
     if (status == TDM_OK && split->n_val == 0 && work->options.val_fraction > 0)
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "no picture of '%s' is left for validation: every class has only one "
-                          "distinct picture in use; use more, or a split of 1,0",
+                          "distinct picture in use; more pictures are wanted",
                           tdmi_source_path(work->source));
 out:
     tdmi_free(n_items);

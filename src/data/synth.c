@@ -192,6 +192,7 @@ static tdm_status draw_all(struct job *job, tdmi_pool *pool, tdm_error *err)
     tdm_status status = tdmi_pool_run(pool, job->total, draw_picture, job, err);
     if (status == TDM_OK)
         status = tdmi_synth_folder_commit(&job->folder, err);
+    tell(job, TDM_EVENT_PROGRESS); /* how far it came */
     tell(job, TDM_EVENT_PHASE_END);
     return status;
 }

@@ -30,7 +30,9 @@ tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool
     made->plan = plan;
     made->device = device;
     made->pool = pool;
-    made->n_lanes = tdmi_pool_threads(pool);
+    made->n_lanes = (max_batch + plan->max_images - 1) / plan->max_images;
+    if (made->n_lanes > tdmi_pool_threads(pool))
+        made->n_lanes = tdmi_pool_threads(pool);
     made->lanes = tdmi_alloc((size_t)made->n_lanes, sizeof *made->lanes);
     made->pixels = tdmi_alloc((size_t)max_batch, sizeof *made->pixels);
     made->labels = tdmi_alloc((size_t)max_batch, sizeof *made->labels);
@@ -61,11 +63,9 @@ void tdmi_judge_close(tdmi_judge *judge)
     tdmi_free(judge);
 }
 
-static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
+static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm_error *err)
 {
-    tdmi_judge *judge = self;
-    tdmi_lane *lane = judge->lanes[worker];
-    int size = judge->plan->max_images, first = index * size;
+    int size = judge->plan->max_images;
     int n = judge->n - first < size ? judge->n - first : size;
     size_t classes = (size_t)tdmi_graph_classes(judge->plan->graph);
     size_t bytes = sizeof(float) * classes * (size_t)n;
@@ -87,6 +87,19 @@ static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
     return judge->plan->backend->stream.wait(stream, err);
 }
 
+/* Every n_lanes-th piece, beginning with the lane's own. */
+static tdm_status lane_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_judge *judge = self;
+    int size = judge->plan->max_images;
+    tdm_status status = TDM_OK;
+    (void)worker;
+    for (int first = index * size; first < judge->n && status == TDM_OK;
+         first += judge->n_lanes * size)
+        status = judge_piece(judge, judge->lanes[index], first, err);
+    return status;
+}
+
 tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
                             const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
                             float *probabilities, float *logits, tdm_error *err)
@@ -101,6 +114,5 @@ tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
     judge->judgements = judgements;
     judge->probabilities = probabilities;
     judge->logits = logits;
-    int size = judge->plan->max_images;
-    return tdmi_pool_run(judge->pool, (batch->n + size - 1) / size, piece_task, judge, err);
+    return tdmi_pool_run(judge->pool, judge->n_lanes, lane_task, judge, err);
 }

@@ -104,7 +104,8 @@ static tdm_status open_model(const char *path, const char *device, int threads, 
             path);
     TDM_TRY(model->backend->stream.open(model->device, &model->stream, err), err,
             "opening the model %s", path);
-    TDM_TRY(tdmi_pool_new(threads, true, &model->pool, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_pool_new(threads, threads == 0, &model->pool, err), err, "opening the model %s",
+            path);
     TDM_TRY(tdmi_plan_new(model->file.graph, model->backend, TDMI_MODEL_PIECE, false, &model->plan,
                           err),
             err, "opening the model %s", path);

@@ -16,7 +16,7 @@ enum type { INTEGER, LONG, SEED, NUMBER, TEXT };
 enum effect {
     SAME_BITS,  /* nothing */
     OTHER_BITS, /* it would be another run */
-    LIMIT       /* nothing before the old limit: it may grow; 0 is no limit */
+    LIMIT       /* it may grow; a schedule that knows its end follows the new one from there on */
 };
 
 static const struct row {

@@ -59,7 +59,8 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
             "opening the device %s", options->device);
     TDM_TRY(session->backend->stream.open(session->device, &session->stream, err), err,
             "opening the device %s", options->device);
-    TDM_TRY(tdmi_pool_new(options->threads, true, &session->pool, err), err, "starting threads");
+    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &session->pool, err), err,
+            "starting threads");
     if (session->schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --schedule %s must know where training ends; --epochs or --steps, "
@@ -140,6 +141,7 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
     const struct tdm_train_options *options = &session->options;
     tdmi_track_event(session->track,
                      &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                  .total = tdmi_source_items(session->source),
                                   .text = "reading every picture once to split by content"});
     TDM_TRY(tdmi_split_make(session->source,
                             (struct tdmi_split_options){
@@ -151,6 +153,9 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                             },
                             stored, session->pool, &session->split, err),
             err, "splitting %s", options->source);
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                                  .done = tdmi_source_items(session->source),
+                                                  .total = tdmi_source_items(session->source)});
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     const tdmi_split *split = &session->split;
     session->train_hashes =
@@ -160,9 +165,12 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
         return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
                         (long long)split->n_items);
     session->steps_per_epoch = (split->n_train + options->batch - 1) / options->batch;
-    tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge",
-                      (long long)split->n_train, tdmi_source_classes(session->source),
-                      (long long)split->n_val);
+    int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
+    session->batch = options->batch < most ? options->batch : (int)most;
+    if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge",
+                          (long long)split->n_train, tdmi_source_classes(session->source),
+                          (long long)split->n_val);
     if (split->n_unreadable > 0)
         tdmi_session_note(session, "%lld pictures could not be read and are left out",
                           (long long)split->n_unreadable);
@@ -179,7 +187,7 @@ static tdm_status open_loaders(struct tdmi_session *session, tdm_error *err)
         .n_items = session->split.n_train,
         .seed = options->seed,
         .is_shuffled = true,
-        .batch = options->batch,
+        .batch = session->batch,
         .threads = 1,
     };
     TDM_TRY(tdmi_loader_open(&loader, &session->train_loader, err), err,
@@ -211,8 +219,8 @@ static tdm_status open_values(struct tdmi_session *session, tdm_error *err)
     host->test_logits = tdmi_arena_alloc(&session->arena, classes, sizeof(float));
     session->params = device_alloc(session, graph->param_values);
     session->states = device_alloc(session, graph->state_values);
-    session->judgements = tdmi_arena_alloc(&session->arena, (size_t)session->options.batch,
-                                           sizeof *session->judgements);
+    session->judgements =
+        tdmi_arena_alloc(&session->arena, (size_t)session->batch, sizeof *session->judgements);
     bool is_complete = host->params && host->states && host->test_pixels && host->test_logits &&
                        session->params && session->states && session->judgements;
     for (int i = 0; i < session->optimizer->n_slots && is_complete; i++) {
@@ -261,10 +269,10 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, false,
                           &session->judge_plan, err),
             err, "planning validation");
-    TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, options->batch,
+    TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, session->batch,
                            &session->step, err),
             err, "preparing training");
-    TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, options->batch,
+    TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
             err, "preparing validation");
     host->n_classes = classes;

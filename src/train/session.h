@@ -19,6 +19,7 @@
 struct tdmi_session {
     struct tdm_train_options options; /* as given, nothing resolved: what is recorded */
     int shard;                        /* resolved */
+    int batch;                        /* what buffers hold: never more than there are pictures */
     double learning_rate;             /* resolved, before the schedule */
     const struct tdmi_network *network;
     const struct tdmi_optimizer *optimizer;

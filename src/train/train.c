@@ -23,27 +23,25 @@ static double rate_at(const struct tdmi_session *session, int64_t step)
     struct tdmi_schedule_at at = {
         .epochs_done = ((double)step + 0.5) / per_epoch,
         .epochs_total = total,
-        .warmup_epochs =
-            options->warmup_epochs < total || total == 0.0 ? options->warmup_epochs : 0.0,
+        .warmup_epochs = options->warmup_epochs,
     };
     return session->learning_rate * tdmi_schedule_factor(session->schedule, at);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Segments leave for the other ranks as they become final; alone, they run in one go. */
+/* Segments leave for the other ranks as they become final. */
 static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
 {
-    int n = session->train_plan->n_segments;
     float *sums = tdmi_step_sums(session->step);
-    if (session->transport->world(session->comm) == 1)
-        return tdmi_step_run(session->step, 0, n - 1, err);
-    for (int s = 0; s < n; s++) {
+    for (int s = 0; s < session->train_plan->n_segments; s++) {
         const struct tdmi_segment *segment = &session->train_plan->segments[s];
-        TDM_TRY(tdmi_step_run(session->step, s, s, err), err, "segment %d of %d", s + 1, n);
-        TDM_TRY(session->transport->reduce(session->comm, sums + segment->first_value,
-                                           segment->n_values, err),
-                err, "sending segment %d of %d", s + 1, n);
+        tdm_status status = tdmi_step_run(session->step, s, s, err);
+        if (status == TDM_OK)
+            status = session->transport->reduce(session->comm, sums + segment->first_value,
+                                                segment->n_values, err);
+        if (status != TDM_OK)
+            return status;
     }
     return session->transport->finish(session->comm, err);
 }
@@ -89,6 +87,8 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
 static bool reached_inside_epoch(const struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
+    if (session->progress.step == 0) /* at least one step is taken */
+        return false;
     return (options->steps > 0 && session->progress.step >= options->steps) ||
            (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
 }

@@ -54,6 +54,8 @@ expect_same 0.3 "$(json_value options.split.1)" "split from the config file"
 expect_exit 2 "$TANDEM" train "$@" -o runs/a
 expect_exit 0 "$TANDEM" train "$@" -o runs/a --resume --json
 expect_same "$loss" "$(json_value val.loss)" "a finished run answers the same"
+expect_exit 2 "$TANDEM" train pictures --resume
+expect_stderr_matches '^tandem: --resume needs -o RUN'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
 expect_stderr_matches 'seed'
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
@@ -62,7 +64,7 @@ expect_exit 0 "$TANDEM" train pictures -o runs/a --epochs 7 --resume --json
 expect_same 7 "$(json_value epochs)" "going on needs no option repeated"
 expect_same lenet5 "$(json_value options.model)" "what was not said comes from the run"
 
-# A run that is stopped in the middle and goes on ends where an undisturbed one does.
+# A run that is stopped in the middle says so and leaves a model that can be asked.
 set -- pictures --model lenet5 --epochs 400 --batch 8 --split 0.7,0.3 --threads 1 --json
 "$TANDEM" train "$@" -o runs/stopped >"$out" 2>"$err" &
 pid=$!
@@ -103,6 +105,8 @@ expect_same pictures/left/1.ppm "$(json_value predictions.0.path)" "path as give
 expect_same 2 "$(json_value predictions.0.top | tr '}' '\n' | grep -c label)" "both classes"
 expect_true "a guess has a probability" test -n "$(json_value predictions.0.top.0.probability)"
 expect_true "no picture has a problem" test -n "$(json_value predictions.1.problem)"
+expect_exit 3 "$TANDEM" predict runs/b pictures/notes.ppm --json
+expect_json predictions
 rm pictures/notes.ppm
 expect_exit 0 "$TANDEM" predict runs/b pictures --top 1
 expect_stdout_matches '^right/11.ppm$'
