@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "train/options.h"
 
 #include <stdarg.h>
@@ -122,6 +123,21 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
     return sorted;
 }
 
+/* A model file is JSON, so it can name only what is UTF-8; another spelling would not be found
+ * again. */
+static bool is_utf8(const char *text)
+{
+    size_t rest = strlen(text);
+    while (rest > 0) {
+        size_t n = tdmi_utf8_length(text, rest);
+        if (n == 0)
+            return false;
+        text += n;
+        rest -= n;
+    }
+    return true;
+}
+
 static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
@@ -132,6 +148,13 @@ static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
                         "%s has %s class of pictures; a folder with at least two class folders is "
                         "wanted",
                         options->source, tdmi_source_classes(session->source) ? "one" : "no");
+    for (int c = 0; c < tdmi_source_classes(session->source); c++)
+        if (!is_utf8(tdmi_source_class(session->source, c)))
+            return TDM_FAIL(
+                err, TDM_E_INPUT,
+                "the name of class %d, '%s', is not UTF-8; a folder renamed in UTF-8 is "
+                "wanted",
+                c, tdmi_source_class(session->source, c));
     return TDM_OK;
 }
 

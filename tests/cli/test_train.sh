@@ -116,6 +116,12 @@ expect_stdout_matches '^ +[0-9.]+ %  left$'
 expect_exit 3 "$TANDEM" train missing -o runs/x
 expect_stderr_matches "no such file or folder: 'missing'$"
 expect_true "nothing is left of a run that never was" test ! -e runs/x
+bad=$(printf 'bad\377')
+mkdir -p odd/good "odd/$bad"
+cp pictures/left/1.ppm pictures/left/2.ppm odd/good/
+cp pictures/right/1.ppm pictures/right/2.ppm "odd/$bad/"
+expect_exit 3 "$TANDEM" train odd -o runs/x
+expect_stderr_matches 'is not UTF-8'
 expect_true "no run folder is left of it" test ! -e runs/x/best.safetensors
 expect_exit 3 "$TANDEM" evaluate missing pictures
 expect_exit 3 "$TANDEM" evaluate runs/b missing

@@ -271,7 +271,6 @@ static void a_limit_that_grows_goes_on_as_if_it_had_been_there(void **state)
     struct tdm_train_options options = training(tree, 0);
     struct tdm_train_result whole, grown;
     options.schedule = "constant";
-    options.warmup_epochs = 0.5;
     options.epochs = 4;
     options.run = below(tree, "whole");
     must_train(&options, nobody, &whole);
