@@ -2,7 +2,7 @@
 # Every program of examples/ does what its first comment promises, on a small painted data set.
 . "$SOURCE/tests/cli/lib.sh"
 
-expect_exit 0 "$TANDEM" synth pictures --classes 2 --per-class 40 --size 64 --seed 7
+expect_exit 0 "$TANDEM" synth pictures --classes 2 --per-class 10 --size 64 --seed 7
 picture=$(find pictures -type f | sort | head -n 1)
 examples=$BUILD/examples
 
@@ -13,14 +13,14 @@ for source in "$SOURCE"/examples/*.c; do
     case $name in
     train)
         expect_exit 0 "$examples/train" pictures run "$picture"
-        expect_stdout_matches '^epoch [0-9]+: [0-9.]+ % of 8 validation pictures right'
+        expect_stdout_matches '^epoch [0-9]+: [0-9.]+ % of 2 validation pictures right'
         expect_stdout_matches "^$picture: .* \\([0-9.]+ %\\)"
         ;;
     evaluate)
         expect_exit 0 "$TANDEM" train pictures -o judged --epochs 1
         expect_exit 0 "$examples/evaluate" judged pictures
-        expect_stdout_matches '^.* [0-9]+ of 40 right \(95 % interval '
-        expect_stdout_matches '^72 of these pictures were trained on'
+        expect_stdout_matches '^.* [0-9]+ of 10 right \(95 % interval '
+        expect_stdout_matches '^18 of these pictures were trained on'
         ;;
     *) fail "examples/$name.c is run by nobody: add it here" ;;
     esac
