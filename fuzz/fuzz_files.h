@@ -55,7 +55,7 @@ static inline void fuzz_source(const char *folder)
     tdmi_source *source = NULL;
     tdm_error err = {0};
     tdmi_text bytes = {0};
-    if (tdmi_source_open(folder, &source, &err) != TDM_OK) {
+    if (tdmi_source_open(folder, NULL, &source, &err) != TDM_OK) {
         if (err.n_frames == 0)
             abort();
         return;

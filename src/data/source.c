@@ -45,14 +45,25 @@ static const struct tdmi_source_table *kind_for(const char *path)
     return NULL;
 }
 
-tdm_status tdmi_source_open(const char *path, tdmi_source **source, tdm_error *err)
+tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *options,
+                            tdmi_source **source, tdm_error *err)
 {
+    static const struct tdmi_source_options by_itself = {0};
     *source = NULL;
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return TDM_FAIL(err, TDM_E_INPUT, "no such file or folder: '%s'", path);
     const struct tdmi_source_table *table = kind_for(path);
     if (table == NULL)
         return fail_unknown(path, err);
+
+    if (options == NULL)
+        options = &by_itself;
+    if (!table->takes_columns && (options->image_column != NULL || options->label_column != NULL ||
+                                  options->raw_shape != NULL))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' is %s and has no columns; columns and a raw shape are named for "
+                        "tables only",
+                        path, table->summary);
 
     tdm_status status = TDM_OK;
     size_t path_bytes = strlen(path) + 1;
@@ -63,8 +74,8 @@ tdm_status tdmi_source_open(const char *path, tdmi_source **source, tdm_error *e
     }
     memcpy(opened->path, path, path_bytes);
     opened->table = table;
-    status = TDM_WRAP(err, table->open(path, &opened->self, err), "cannot open '%s' as %s", path,
-                      table->summary);
+    status = TDM_WRAP(err, table->open(path, options, &opened->self, err), "cannot open '%s' as %s",
+                      path, table->summary);
     if (status != TDM_OK)
         goto out;
     if (table->n_items(opened->self) == 0) {
@@ -129,4 +140,30 @@ tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text 
 int64_t tdmi_source_ignored(const tdmi_source *source)
 {
     return source->table->n_ignored(source->self);
+}
+
+uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
+{
+    return source->table->hash == NULL ? 0 : source->table->hash(source->self, index);
+}
+
+bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape)
+{
+    return source->table->raw_shape != NULL && source->table->raw_shape(source->self, shape);
+}
+
+tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
+                                tdm_error *err)
+{
+    return source->table->read_raw(source->self, index, pixels, err);
+}
+
+int64_t tdmi_source_groups(const tdmi_source *source)
+{
+    return source->table->n_groups == NULL ? 0 : source->table->n_groups(source->self);
+}
+
+int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group)
+{
+    return source->table->group_first(source->self, group);
 }

@@ -2,6 +2,11 @@
  * A source: labelled pictures from anywhere behind one table. A source is opened once, lists its
  * items, and hands out their bytes to any number of threads. Kinds stand in sources.def; the first
  * whose probe says yes opens the path.
+ *
+ * Two things a source may offer beyond that. Raw pixels: where every picture is stored as bytes of
+ * one shape, they are read straight into the caller's memory. Groups: where single pictures are
+ * dear to reach (row groups of a foreign Parquet file, compressed tar), neighbours that are read
+ * together form a group, and an order that stays inside few groups at a time is many times faster.
  */
 #ifndef TANDEM_DATA_SOURCE_H
 #define TANDEM_DATA_SOURCE_H
@@ -21,13 +26,25 @@ struct tdmi_item {
     enum tdmi_part part; /* given by the source (train/ val/ test/); NONE: to be split */
 };
 
+/* What a path alone does not say; zeroed: found by itself. Strings are lent for the open call. */
+struct tdmi_source_options {
+    const char *image_column, *label_column; /* of tables; NULL: by name and type */
+    const char *raw_shape;                   /* "32x32x3" (height, width, channels) of raw bytes */
+    int64_t cache_bytes;                     /* for decoded groups; 0: 256 MiB */
+};
+
+struct tdmi_raw_shape {
+    int height, width, channels; /* channels 1 or 3 */
+};
+
 typedef struct tdmi_source tdmi_source;
 
 struct tdmi_source_table {
     const char *name;    /* "folder" */
     const char *summary; /* "a folder of class folders of pictures" */
     bool (*can_open)(const char *path);
-    tdm_status (*open)(const char *path, void **self, tdm_error *err);
+    tdm_status (*open)(const char *path, const struct tdmi_source_options *options, void **self,
+                       tdm_error *err);
     void (*close)(void *self);
     int (*n_classes)(const void *self);
     const char *(*class_name)(const void *self, int index);
@@ -37,10 +54,26 @@ struct tdmi_source_table {
     /* The item's encoded bytes, replacing what text held. Required; any thread. Sources of raw
      * pixels write a PPM here, so that a content hash covers what was read. */
     tdm_status (*read)(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err);
+
+    /* All of these may be NULL or false. */
+
+    bool takes_columns; /* the column and shape options mean something here */
+    /* XXH64 (seed 0) of the picture's bytes where the source has it written down; 0: unknown. */
+    uint64_t (*hash)(const void *self, int64_t index);
+    /* false: not every item is raw pixels of this one shape. read_raw fills height × width ×
+     * channels bytes; any thread. */
+    bool (*raw_shape)(const void *self, struct tdmi_raw_shape *shape);
+    tdm_status (*read_raw)(const void *self, int64_t index, uint8_t *pixels, tdm_error *err);
+    /* Items [group_first(g), group_first(g + 1)) are quick to read together; group_first(n_groups)
+     * is n_items. NULL, or 0 groups: every item is as quick as any other. */
+    int64_t (*n_groups)(const void *self);
+    int64_t (*group_first)(const void *self, int64_t group);
 };
 
-/* TDM_E_INPUT: missing, unreadable, of no kind we know (the message lists the kinds), or empty. */
-tdm_status tdmi_source_open(const char *path, tdmi_source **source, tdm_error *err) TDM_MUST_USE;
+/* options NULL: all by itself. TDM_E_INPUT: missing, unreadable, of no kind we know (the message
+ * lists the kinds), or empty. */
+tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *options,
+                            tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
 
 const char *tdmi_source_path(const tdmi_source *source);
@@ -53,5 +86,14 @@ tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text 
                             tdm_error *err) TDM_MUST_USE;
 /* Files seen that are no pictures and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
+
+/* 0: the source does not know it; read the bytes. */
+uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index);
+bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);
+/* Only where tdmi_source_raw_shape said yes. */
+tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
+                                tdm_error *err) TDM_MUST_USE;
+int64_t tdmi_source_groups(const tdmi_source *source);
+int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group);
 
 #endif

@@ -277,8 +277,10 @@ static void cifar_close(void *self)
     tdmi_free(cifar);
 }
 
-static tdm_status cifar_open(const char *path, void **self, tdm_error *err)
+static tdm_status cifar_open(const char *path, const struct tdmi_source_options *options,
+                             void **self, tdm_error *err)
 {
+    (void)options; /* none of them is for this kind; source.c sees to that */
     *self = NULL;
     struct cifar *cifar = tdmi_alloc(1, sizeof *cifar);
     if (cifar == NULL)

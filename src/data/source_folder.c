@@ -351,8 +351,10 @@ static void folder_close(void *self)
     tdmi_free(folder);
 }
 
-static tdm_status folder_open(const char *path, void **self, tdm_error *err)
+static tdm_status folder_open(const char *path, const struct tdmi_source_options *options,
+                              void **self, tdm_error *err)
 {
+    (void)options; /* none of them is for this kind; source.c sees to that */
     *self = NULL;
     struct folder *folder = tdmi_alloc(1, sizeof *folder);
     if (folder == NULL)

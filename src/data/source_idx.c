@@ -344,8 +344,10 @@ static void idx_close(void *self)
     tdmi_free(idx);
 }
 
-static tdm_status idx_open(const char *path, void **self, tdm_error *err)
+static tdm_status idx_open(const char *path, const struct tdmi_source_options *options, void **self,
+                           tdm_error *err)
 {
+    (void)options; /* none of them is for this kind; source.c sees to that */
     *self = NULL;
     struct idx *idx = tdmi_alloc(1, sizeof *idx);
     if (idx == NULL)

@@ -238,7 +238,7 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
 static tdm_status evaluate(struct evaluation *it, const char *source, int batch, tdm_sink sink,
                            struct tdm_evaluation *out, tdm_error *err)
 {
-    TDM_TRY(tdmi_source_open(source, &it->source, err), err, "opening the pictures to judge");
+    TDM_TRY(tdmi_source_open(source, NULL, &it->source, err), err, "opening the pictures to judge");
     if (tdmi_source_classes(it->source) == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s has no class folders, so nothing says what is right; tandem predict "

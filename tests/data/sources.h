@@ -12,7 +12,7 @@ static inline tdmi_source *open_source(const char *path)
 {
     tdm_error err = {0};
     tdmi_source *source = NULL;
-    if (tdmi_source_open(path, &source, &err) != TDM_OK)
+    if (tdmi_source_open(path, NULL, &source, &err) != TDM_OK)
         fail_msg("%s", err.frames[0].text);
     return source;
 }
@@ -43,7 +43,7 @@ static inline void assert_refused(const char *path, tdm_status code, const char 
 {
     tdm_error err = {0};
     tdmi_source *source = NULL;
-    assert_int_equal(tdmi_source_open(path, &source, &err), code);
+    assert_int_equal(tdmi_source_open(path, NULL, &source, &err), code);
     assert_null(source);
     char text[4000];
     tdm_error_format(&err, text, sizeof text);
@@ -61,7 +61,7 @@ static inline void assert_survives_lack_of_memory(const char *path)
         tdmi_source *source = NULL;
         tdmi_text bytes = {0};
         tdmi_memory_fail_from(n);
-        tdm_status status = tdmi_source_open(path, &source, &err);
+        tdm_status status = tdmi_source_open(path, NULL, &source, &err);
         if (status == TDM_OK)
             status = tdmi_source_read(source, tdmi_source_items(source) - 1, &bytes, &err);
         tdmi_memory_fail_from(0);

@@ -36,7 +36,7 @@ static int set_up(void **state)
         f->items[i] = i;
     }
     tdm_error err = {0};
-    assert_int_equal(tdmi_source_open(f->tree.root, &f->source, &err), TDM_OK);
+    assert_int_equal(tdmi_source_open(f->tree.root, NULL, &f->source, &err), TDM_OK);
     assert_int_equal(tdmi_source_items(f->source), N_PICTURES);
     *state = f;
     return 0;
@@ -290,7 +290,7 @@ static void the_first_hundred_skipped_pictures_are_kept(void **state)
     }
     tdm_error err = {0};
     struct fixture f = {0};
-    assert_int_equal(tdmi_source_open(tree.root, &f.source, &err), TDM_OK);
+    assert_int_equal(tdmi_source_open(tree.root, NULL, &f.source, &err), TDM_OK);
     int64_t items[130];
     for (int i = 0; i < 130; i++)
         items[i] = i;
@@ -320,7 +320,7 @@ static void unlabelled_pictures_are_loaded(void **state)
     tree_picture(&tree, "1.ppm", 77);
     tdm_error err = {0};
     struct fixture f = {0};
-    assert_int_equal(tdmi_source_open(tree.root, &f.source, &err), TDM_OK);
+    assert_int_equal(tdmi_source_open(tree.root, NULL, &f.source, &err), TDM_OK);
     static const int label_map[1] = {9};
     struct tdmi_loader_options options = options_of(&f);
     options.n_items = 1;

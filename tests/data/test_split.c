@@ -21,7 +21,7 @@ static const struct tdmi_split_stored nothing_stored;
 static void open_fixture(struct fixture *f, int n_threads)
 {
     tdm_error err = {0};
-    if (tdmi_source_open(f->tree.root, &f->source, &err) != TDM_OK)
+    if (tdmi_source_open(f->tree.root, NULL, &f->source, &err) != TDM_OK)
         fail_msg("%s", err.frames[0].text);
     assert_int_equal(tdmi_pool_new(n_threads, false, &f->pool, &err), TDM_OK);
 }
