@@ -28,7 +28,7 @@ TDM_API tdm_progress *tdm_progress_start(FILE *stream, tdm_progress_style style,
                                          const char *unit, int64_t total);
 /* Any thread, as often as liked: draws at most ten times a second. note may be NULL. */
 TDM_API void tdm_progress_update(tdm_progress *progress, int64_t done, const char *note);
-/* Clears the bar (or writes the last line) and frees. */
+/* Clears the bar (or, after a second or more, writes the last line) and frees. */
 TDM_API void tdm_progress_stop(tdm_progress *progress);
 
 #ifdef __cplusplus

@@ -61,6 +61,11 @@ struct tdm_train_result {
 
 TDM_API struct tdm_train_options tdm_train_options_default(void);
 
+/* What model, optimizer and schedule may be called, one after the other; NULL past the last. */
+TDM_API const char *tdm_network_name(int index);
+TDM_API const char *tdm_optimizer_name(int index);
+TDM_API const char *tdm_schedule_name(int index);
+
 /* What the run in that folder was begun with, so that going on needs no option repeated: sets every
  * field but source, run and resume. A folder without a run changes nothing. TDM_E_INPUT: its record
  * is damaged, or names what this build does not know. */

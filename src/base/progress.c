@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 static const int64_t bar_every_ns = 100000000, line_every_ns = 10000000000;
+static const int64_t last_line_after_ns = 1000000000; /* what is over sooner needs no line */
 static const double rate_memory_s = 15.0;
 
 struct tdm_progress {
@@ -131,7 +132,8 @@ void tdm_progress_stop(tdm_progress *progress)
     if (progress->style == TDM_PROGRESS_BAR) {
         fputs("\r\x1b[K", progress->stream);
         fflush(progress->stream);
-    } else if (progress->style == TDM_PROGRESS_LINES) {
+    } else if (progress->style == TDM_PROGRESS_LINES &&
+               tdmi_clock_ns() - progress->start_ns >= last_line_after_ns) {
         char text[TDMI_PROGRESS_BYTES];
         struct tdmi_progress_view view = look(progress, tdmi_clock_ns());
         view.per_s = view.seconds > 0.0 ? (double)view.done / view.seconds : 0.0;

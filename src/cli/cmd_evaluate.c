@@ -65,7 +65,7 @@ static void print_people(struct tdmi_output *out, const struct tdm_evaluation *e
     char text[160];
     int widest = 5;
     for (int i = 0; i < evaluation->n_classes; i++) {
-        int length = (int)strlen(evaluation->per_class[i].label);
+        int length = tdmi_columns(evaluation->per_class[i].label);
         widest = length > widest ? length : widest;
     }
     tdmi_print(out, "  %-*s  %7s  %7s  %8s  %s\n", widest, "class", "n", "right", "accuracy",
@@ -73,8 +73,9 @@ static void print_people(struct tdmi_output *out, const struct tdm_evaluation *e
     for (int i = 0; i < evaluation->n_classes; i++) {
         const struct tdm_class_score *class = &evaluation->per_class[i];
         tdm_interval interval = tdm_wilson(class->correct, class->n);
-        tdmi_print(out, "  %-*s  %7lld  %7lld", widest, class->label, (long long)class->n,
-                   (long long)class->correct);
+        tdmi_print(out, "  ");
+        tdmi_print_name(out, class->label, widest);
+        tdmi_print(out, "  %7lld  %7lld", (long long)class->n, (long long)class->correct);
         if (class->n > 0)
             tdmi_print(out, "  %8.4f  %.4f to %.4f\n", (double)class->correct / (double)class->n,
                        interval.low, interval.high);
@@ -87,10 +88,13 @@ static void print_people(struct tdmi_output *out, const struct tdm_evaluation *e
         tdmi_print(out, "The model was trained on %lld of these pictures.\n",
                    (long long)evaluation->trained_on);
     if (evaluation->skipped > 0)
-        tdmi_print(out,
-                   "%lld pictures were skipped: not readable, or of a class unknown to the "
-                   "model.\n",
-                   (long long)evaluation->skipped);
+        tdmi_print(
+            out,
+            evaluation->skipped == 1
+                ? "1 picture was skipped: not readable, or of a class unknown to the model.\n"
+                : "%lld pictures were skipped: not readable, or of a class unknown to the "
+                  "model.\n",
+            (long long)evaluation->skipped);
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)

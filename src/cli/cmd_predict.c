@@ -36,11 +36,18 @@ static void write_json(tdm_json_writer *json, const char *path, const struct tdm
 static void print_people(struct tdmi_output *out, const char *path, const struct tdm_guess *guesses,
                          int n_guesses, const char *problem)
 {
-    tdmi_print(out, "%s\n", path);
-    if (problem)
-        tdmi_print(out, "    skipped: %s\n", problem);
-    for (int i = 0; i < n_guesses; i++)
-        tdmi_print(out, "  %6.2f %%  %s\n", 100 * (double)guesses[i].probability, guesses[i].label);
+    tdmi_print_name(out, path, 0);
+    tdmi_print(out, "\n");
+    if (problem) {
+        tdmi_print(out, "    skipped: ");
+        tdmi_print_name(out, problem, 0);
+        tdmi_print(out, "\n");
+    }
+    for (int i = 0; i < n_guesses; i++) {
+        tdmi_print(out, "  %6.2f %%  ", 100 * (double)guesses[i].probability);
+        tdmi_print_name(out, guesses[i].label, 0);
+        tdmi_print(out, "\n");
+    }
 }
 
 struct answering {

@@ -52,14 +52,15 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
 {
     char text[160];
     struct tdmi_output *out = call->out;
-    tdmi_print(out, "%d epochs, %lld steps in %.1f s (%.0f images/s); best epoch: %d\n",
-               result->epochs, (long long)result->steps, result->seconds, result->images_per_second,
+    tdmi_print(out, "%d %s, %lld %s in %.1f s (%.0f images/s); best epoch: %d\n", result->epochs,
+               result->epochs == 1 ? "epoch" : "epochs", (long long)result->steps,
+               result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second,
                result->best_epoch);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
     if (result->skipped > 0)
-        tdmi_print(out, "  skipped     %lld pictures that could not be read\n",
-                   (long long)result->skipped);
+        tdmi_print(out, "  skipped     %lld %s that could not be read\n",
+                   (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
     tdmi_print(out, "  run         %s\n", result->run);
     if (!call->globals->quiet)
         tdmi_print(out,
@@ -150,8 +151,9 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(model),
      .value_name = "NAME",
+     .name_at = tdm_network_name,
      .group = "Network",
-     .help = "lenet5 or convnet7"},
+     .help = "the network to train"},
     {.name = "size",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(size),
@@ -253,8 +255,9 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(optimizer),
      .value_name = "NAME",
+     .name_at = tdm_optimizer_name,
      .group = "Optimiser",
-     .help = "how gradients become steps: sgd"},
+     .help = "how gradients become steps"},
     {.name = "lr",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(learning_rate),
@@ -281,8 +284,9 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(schedule),
      .value_name = "NAME",
+     .name_at = tdm_schedule_name,
      .group = "Optimiser",
-     .help = "of the learning rate: constant or cosine"},
+     .help = "of the learning rate"},
     {.name = "warmup",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(warmup_epochs),

@@ -25,7 +25,8 @@ struct frame {
     int exit_status; /* of a run without error */
 };
 
-/* The first SIGINT or SIGTERM asks for a clean end, the second one of either ends the process. */
+/* The first SIGINT, SIGTERM or SIGHUP asks for a clean end, the second one of either ends the
+ * process. */
 static void on_stop_signal(int signal_number)
 {
     if (tdm_stop_is_requested()) {
@@ -53,6 +54,7 @@ static void install_signals(void)
     sigaction(SIGPIPE, &ignore, NULL);
     catch_stop_signal(SIGINT);
     catch_stop_signal(SIGTERM);
+    catch_stop_signal(SIGHUP); /* the terminal or the connection went away */
 }
 
 /* A caller may close the standard streams. The next file opened would then take their place and
@@ -106,6 +108,18 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 
 /* ---- one run ---------------------------------------------------------------------------- */
 
+/* A wrong argument ends the reading early; the environment may still say that errors are wanted as
+ * JSON. What else is wrong there is not the first thing to tell. */
+static void learn_form(struct frame *frame)
+{
+    tdm_error ignored = {0};
+    const bool json = frame->globals.json;
+    if (tdmi_settings_read_environment(&frame->settings, (const char *const *)environ, &ignored) ==
+        TDM_OK)
+        tdmi_settings_store(&frame->settings, &frame->globals, frame->values.bytes);
+    frame->globals.json |= json;
+}
+
 static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *err)
 {
     struct tdmi_settings *settings = &frame->settings;
@@ -114,8 +128,12 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     if (settings->command && settings->command->defaults)
         settings->command->defaults(frame->values.bytes);
     tdmi_settings_store(settings, globals, frame->values.bytes);
-    if (status != TDM_OK || globals->help || globals->version)
+    if (status != TDM_OK) {
+        learn_form(frame);
         return status;
+    }
+    if (globals->help || globals->version)
+        return TDM_OK;
 
     status = tdmi_settings_read_environment(settings, (const char *const *)environ, err);
     tdmi_settings_store(settings, globals, frame->values.bytes);

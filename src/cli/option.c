@@ -152,6 +152,14 @@ static bool read_choice(const char *text, const char *choices)
     return false;
 }
 
+/* Only then is the limit of the type worth telling. */
+static bool is_huge(const char *text)
+{
+    const char *end;
+    double number;
+    return read_number(text, &number, &end) && *end == '\0' && number > INT32_MAX;
+}
+
 tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
                              struct tdmi_option_value *value, tdm_error *err)
 {
@@ -205,8 +213,11 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
         const char *kind = kinds[option->type];
         tdmi_option_describe_range(option, range, sizeof range);
         const char *gap = !*kind || !*range ? "" : isinf(option->high) ? " of " : " ";
-        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s; found '%.100s'", where, kind, gap,
-                        range, text);
+        const char *most = option->type == TDMI_OPTION_INTEGER && isinf(option->high)
+                               ? " and at most 2147483647"
+                               : "";
+        return TDM_FAIL(err, TDM_E_USAGE, "%s takes %s%s%s%s; found '%.100s'", where, kind, gap,
+                        range, is_huge(text) ? most : "", text);
     }
     return TDM_OK;
 }
@@ -322,6 +333,15 @@ static void describe_number(const struct tdmi_option *option, double number, cha
                  option->type == TDMI_OPTION_DURATION ? "s" : "");
 }
 
+/* "1 epoch", "1 class". */
+static int singular_length(const char *plural)
+{
+    int length = (int)strlen(plural);
+    if (length > 4 && strcmp(plural + length - 4, "sses") == 0)
+        return length - 2;
+    return length > 0 && plural[length - 1] == 's' ? length - 1 : length;
+}
+
 void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes)
 {
     char low[32], high[32];
@@ -338,14 +358,24 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
         text[length] = '\0';
         return;
     }
+    if (option->name_at) {
+        size_t length = 0;
+        const char *name;
+        for (int i = 0; (name = option->name_at(i)) != NULL && length < text_bytes; i++)
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s",
+                                       i == 0 ? "one of " : ", ", name);
+        return;
+    }
     if (!has_limits(option))
         return;
     describe_number(option, option->low, low, sizeof low);
     describe_number(option, option->high, high, sizeof high);
+    const double last = isinf(option->high) ? option->low : option->high;
+    const int unit_length = last == 1 ? singular_length(unit) : (int)strlen(unit);
     if (isinf(option->high))
-        snprintf(text, text_bytes, "at least %s%s%s", low, gap, unit);
+        snprintf(text, text_bytes, "at least %s%s%.*s", low, gap, unit_length, unit);
     else
-        snprintf(text, text_bytes, "from %s to %s%s%s", low, high, gap, unit);
+        snprintf(text, text_bytes, "from %s to %s%s%.*s", low, high, gap, unit_length, unit);
 }
 
 void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,

@@ -51,8 +51,10 @@ struct tdmi_option {
     char letter;      /* short form, 0 for none */
     enum tdmi_option_type type;
     size_t offset;
-    double low, high;          /* inclusive, in the stored unit; both 0: no limit */
-    const char *choices;       /* "a|b|c" for TDMI_OPTION_CHOICE */
+    double low, high;    /* inclusive, in the stored unit; both 0: no limit */
+    const char *choices; /* "a|b|c" for TDMI_OPTION_CHOICE */
+    /* What a text may be, where the library keeps the list and checks it; NULL past the last. */
+    const char *(*name_at)(int index);
     const char *unit;          /* what a number counts: "images", "seconds" */
     const char *value_name;    /* in --help: "N", "RUN"; NULL: made from the type */
     const char *default_words; /* what a stored default of 0 or NULL means */

@@ -21,6 +21,55 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...)
     va_end(arguments);
 }
 
+static bool is_control(unsigned char byte)
+{
+    return byte < 0x20 || byte == 0x7f;
+}
+
+/* U+0080 to U+009F: in UTF-8 c2 and a second byte. */
+static bool is_high_control(const char *at)
+{
+    return (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] >= 0x80 &&
+           (unsigned char)at[1] < 0xa0;
+}
+
+void tdmi_blank_controls(char *text)
+{
+    for (char *at = text; *at; at++) {
+        if (is_high_control(at))
+            at[0] = at[1] = ' ';
+        else if (is_control((unsigned char)*at))
+            *at = ' ';
+    }
+}
+
+int tdmi_columns(const char *name)
+{
+    int columns = 0;
+    for (const char *at = name; *at; at++)
+        columns += ((unsigned char)*at & 0xc0) != 0x80;
+    return columns;
+}
+
+void tdmi_print_name(struct tdmi_output *out, const char *name, int width)
+{
+    const int columns = tdmi_columns(name);
+    while (*name) {
+        char piece[256];
+        size_t length = strnlen(name, sizeof piece - 1);
+        /* Whole characters only, so that a pair is never judged by its half. */
+        while (name[length] && length > 1 && ((unsigned char)name[length] & 0xc0) == 0x80)
+            length--;
+        memcpy(piece, name, length);
+        piece[length] = '\0';
+        tdmi_blank_controls(piece);
+        tdmi_print(out, "%s", piece);
+        name += length;
+    }
+    if (columns < width)
+        tdmi_print(out, "%*s", width - columns, "");
+}
+
 static tdm_status explain(const struct tdmi_output *out, tdm_error *err)
 {
     if (!out->problem)
@@ -104,12 +153,8 @@ void tdmi_print_error(const tdm_error *err)
 {
     char text[TDM_ERROR_FRAMES * (TDM_ERROR_TEXT_BYTES + 64)];
     tdm_error clean = *err;
-    /* File names reach these sentences: a control byte must neither break a line nor steer a
-     * terminal. */
-    for (int i = 0; i < clean.n_frames; i++) {
-        for (char *at = clean.frames[i].text; *at; at++)
-            *at = (unsigned char)*at < 0x20 || *at == 0x7f ? ' ' : *at;
-    }
+    for (int i = 0; i < clean.n_frames; i++)
+        tdmi_blank_controls(clean.frames[i].text);
     tdm_error_format(&clean, text, sizeof text);
     fprintf(stderr, "tandem: %s", *text ? text : "failed without saying why\n");
 }

@@ -16,6 +16,12 @@ struct tdmi_output {
 
 /* The first failure is kept and later calls do nothing, so callers may check once, at the end. */
 void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 3);
+/* Names of files and classes are other people's: control bytes, which could break a line or steer a
+ * terminal, come out as blanks. Left-aligned in at least width columns. */
+void tdmi_print_name(struct tdmi_output *out, const char *name, int width);
+int tdmi_columns(const char *name); /* characters of UTF-8 */
+/* Blanks for control bytes in place, for text on its way to standard error. */
+void tdmi_blank_controls(char *text);
 /* Flushes, too. TDM_E_FAILED naming the cause when anything written so far was lost. */
 tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
 /* The last check: what only closing tells (a full network disk). */

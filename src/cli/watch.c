@@ -13,6 +13,15 @@ static void clear_line(const struct tdmi_watch *watch)
         fputs("\r\033[K", stderr);
 }
 
+/* A note may name files; longer ones than this are cut, as errors are. */
+static void print_note(const char *text)
+{
+    char line[2 * TDM_ERROR_TEXT_BYTES];
+    snprintf(line, sizeof line, "%s", text);
+    tdmi_blank_controls(line);
+    fprintf(stderr, "%s\n", line);
+}
+
 static void print_epoch(struct tdmi_watch *watch, const tdm_event *event)
 {
     if (!watch->has_header)
@@ -38,7 +47,7 @@ static void on_event(void *self, const tdm_event *event)
     switch (event->kind) {
     case TDM_EVENT_NOTE:
         clear_line(watch);
-        fprintf(stderr, "%s\n", event->text);
+        print_note(event->text);
         break;
     case TDM_EVENT_PHASE_BEGIN:
         tdm_progress_stop(watch->progress);

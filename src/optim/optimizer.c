@@ -20,6 +20,11 @@ static const char *const names[] = {
 
 enum { n_optimizers = sizeof optimizers / sizeof optimizers[0] };
 
+const struct tdmi_optimizer *tdmi_optimizer_at(int index)
+{
+    return index >= 0 && index < n_optimizers ? optimizers[index] : NULL;
+}
+
 tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **optimizer,
                                tdm_error *err)
 {

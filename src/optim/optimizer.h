@@ -20,6 +20,8 @@ struct tdmi_optimizer {
                  const struct tdmi_update_call *call);
 };
 
+/* NULL past the last. */
+const struct tdmi_optimizer *tdmi_optimizer_at(int index);
 /* TDM_E_USAGE lists the names. */
 tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **optimizer,
                                tdm_error *err) TDM_MUST_USE;

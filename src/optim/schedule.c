@@ -29,6 +29,11 @@ static const char *const names[] = {
 
 enum { n_schedules = sizeof schedules / sizeof schedules[0] };
 
+const struct tdmi_schedule *tdmi_schedule_at(int index)
+{
+    return index >= 0 && index < n_schedules ? &schedules[index] : NULL;
+}
+
 tdm_status tdmi_schedule_find(const char *name, const struct tdmi_schedule **schedule,
                               tdm_error *err)
 {

@@ -22,6 +22,8 @@ struct tdmi_schedule {
     double (*factor)(double progress);
 };
 
+/* NULL past the last. */
+const struct tdmi_schedule *tdmi_schedule_at(int index);
 /* TDM_E_USAGE lists the names. */
 tdm_status tdmi_schedule_find(const char *name, const struct tdmi_schedule **schedule,
                               tdm_error *err) TDM_MUST_USE;

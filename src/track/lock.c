@@ -128,8 +128,8 @@ static tdm_status held(const char *path, int file, const char *advice, tdm_error
 {
     struct owner owner;
     if (!read_owner(file, &owner))
-        return TDM_FAIL(err, TDM_E_USAGE, "%s is held by another process; %s", path, advice);
-    return TDM_FAIL(err, TDM_E_USAGE, "%s is held by process %lld on host %s since %s; %s", path,
+        return TDM_FAIL(err, TDM_E_SYSTEM, "%s is held by another process; %s", path, advice);
+    return TDM_FAIL(err, TDM_E_SYSTEM, "%s is held by process %lld on host %s since %s; %s", path,
                     (long long)owner.pid, owner.host, owner.since, advice);
 }
 

@@ -196,6 +196,26 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
     return TDM_OK;
 }
 
+/* ---- what names there are --------------------------------------------------------------- */
+
+const char *tdm_network_name(int index)
+{
+    const struct tdmi_network *network = tdmi_network_at(index);
+    return network ? network->name : NULL;
+}
+
+const char *tdm_optimizer_name(int index)
+{
+    const struct tdmi_optimizer *optimizer = tdmi_optimizer_at(index);
+    return optimizer ? optimizer->name : NULL;
+}
+
+const char *tdm_schedule_name(int index)
+{
+    const struct tdmi_schedule *schedule = tdmi_schedule_at(index);
+    return schedule ? schedule->name : NULL;
+}
+
 /* ---- back from the record --------------------------------------------------------------- */
 
 /* The same word in static storage, as the registries spell it; NULL: it is not known here. */

@@ -138,14 +138,17 @@ static void lines_are_few_and_the_last_one_sums_up(void **state)
 {
     char text[4000];
     (void)state;
-    watched(TDM_PROGRESS_LINES, 50, 3, text, sizeof text);
-    assert_memory_equal(text, "reading: 50 of 50 images (100%) in 0.", 37);
+    watched(TDM_PROGRESS_LINES, 50, 22, text, sizeof text);
+    assert_memory_equal(text, "reading: 50 of 50 images (100%) in 1.", 37);
     assert_non_null(strstr(text, " images/s, end\n"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     /* A file is no terminal. */
-    watched(TDM_PROGRESS_AUTO, 3, 0, text, sizeof text);
+    watched(TDM_PROGRESS_AUTO, 50, 22, text, sizeof text);
     assert_null(strchr(text, '\r'));
-    assert_memory_equal(text, "reading: 3 of 3", 15);
+    assert_memory_equal(text, "reading: 50 of 50", 17);
+    /* What was over at once is not worth a line. */
+    watched(TDM_PROGRESS_LINES, 50, 0, text, sizeof text);
+    assert_string_equal(text, "");
 }
 
 static void a_bar_is_redrawn_ten_times_a_second_and_cleared(void **state)
@@ -201,6 +204,8 @@ static void threads_report_together_and_numbers_only_rise(void **state)
         pthread_create(&threads[i], NULL, report, progress);
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
+    nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 50000000},
+              NULL);                        /* long enough for a line */
     tdm_progress_update(progress, 5, NULL); /* late news from a slow thread */
     tdm_progress_stop(progress);
     rewind(stream);

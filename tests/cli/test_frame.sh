@@ -117,6 +117,12 @@ status=0
 "$TANDEM" doctor --no-measure >&- 2>"$err" || status=$?
 expect_same 1 "$status" "exit 1 when standard output is closed"
 
+# ---- errors as JSON, however it was asked for -------------------------------------------------
+expect_exit 2 env TANDEM_JSON=true "$TANDEM" doctor --nonsense
+expect_same USAGE "$(json_value error.code)" "TANDEM_JSON=true makes the error of a wrong option JSON"
+expect_exit 2 "$TANDEM" train pictures --epochs 99999999999
+expect_stderr_matches 'at least 0 and at most 2147483647; found'
+
 # ---- signals -------------------------------------------------------------------------------
 # A shell without job control starts background programs with SIGINT ignored; SIGTERM is not.
 "$TANDEM" doctor --time 60 --quiet >"$out" 2>"$err" &

@@ -66,18 +66,22 @@ expect_same lenet5 "$(json_value options.model)" "what was not said comes from t
 
 # A run that is stopped in the middle says so and leaves a model that can be asked.
 set -- pictures --model lenet5 --epochs 400 --batch 8 --split 0.7,0.3 --threads 1 --json
-"$TANDEM" train "$@" -o runs/stopped >"$out" 2>"$err" &
+"$TANDEM" train "$@" -o runs/stopped >stopped.json 2>stopped.txt &
 pid=$!
 tries=0
 while [ ! -s runs/stopped/last.safetensors ] && [ $tries -lt 100 ]; do
     sleep 0.1
     tries=$((tries + 1))
 done
-kill -TERM $pid
+expect_exit 4 "$TANDEM" train "$@" -o runs/stopped --resume
+expect_stderr_matches 'lock is held by process'
+kill -HUP $pid
 status=0
 wait $pid || status=$?
-last_command="train, stopped by SIGTERM"
-expect_same 1 "$status" "SIGTERM stops with exit 1"
+last_command="train, stopped by SIGHUP"
+expect_same 1 "$status" "SIGHUP, of a terminal that goes away, stops with exit 1"
+cp stopped.json "$out"
+cp stopped.txt "$err"
 expect_json error
 expect_same STOPPED "$(json_value error.code)" "the code says stopped"
 expect_stderr_matches '^tandem: '
@@ -96,6 +100,16 @@ expect_same $((48 - n)) "$(json_value trained_on)" "and how many of them it was 
 expect_exit 0 "$TANDEM" evaluate runs/b pictures
 expect_stdout_matches '^  right +24 '
 expect_stdout_matches 'was trained on [0-9]+ of these'
+
+# A class may be called anything; a terminal must not obey it.
+escape=$(printf '\033[31m\302\233')
+mkdir odd && cp -r pictures/left "odd/l${escape}" && cp -r pictures/right odd/right
+expect_exit 0 "$TANDEM" train odd --model lenet5 --epochs 1 --batch 8 --split 0.7,0.3 -o runs/odd
+expect_exit 0 "$TANDEM" evaluate runs/odd odd
+expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "no control byte of a class name is printed"
+expect_stdout_matches '^  l \[31m +24 '
+expect_exit 0 "$TANDEM" predict runs/odd odd --top 2
+expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "nor of a path"
 
 # ---- predict -------------------------------------------------------------------------------
 echo "no picture" >pictures/notes.ppm

@@ -48,7 +48,7 @@ static void a_second_owner_is_refused_until_the_first_gives_it_back(void **state
         tdm_error err = {0};
         in_folder(state, "lock", path);
         assert_int_equal(ways[i](path, &first, &err), TDM_OK);
-        assert_int_equal(ways[i](path, &second, &err), TDM_E_USAGE);
+        assert_int_equal(ways[i](path, &second, &err), TDM_E_SYSTEM);
         assert_null(second);
         tdmi_lock_give(first);
         assert_int_equal(ways[i](path, &second, &err), TDM_OK);
@@ -65,7 +65,7 @@ static void the_refusal_names_process_and_host(void **state)
         pid_t child = start_owner(ways[i], path);
         tdmi_lock *lock = NULL;
         tdm_error err = {0};
-        assert_int_equal(ways[i](path, &lock, &err), TDM_E_USAGE);
+        assert_int_equal(ways[i](path, &lock, &err), TDM_E_SYSTEM);
         snprintf(pid, sizeof pid, "process %ld ", (long)child);
         assert_non_null(strstr(err.frames[0].text, path));
         assert_non_null(strstr(err.frames[0].text, pid));
@@ -96,7 +96,7 @@ static void a_refused_process_leaves_the_owners_text_alone(void **state)
     assert_int_equal(tdmi_lock_take(path, &first, NULL), TDM_OK);
     char *before = text_of(path);
     assert_non_null(strstr(before, "\"pid\""));
-    assert_int_equal(tdmi_lock_take(path, &second, NULL), TDM_E_USAGE);
+    assert_int_equal(tdmi_lock_take(path, &second, NULL), TDM_E_SYSTEM);
     char *after = text_of(path);
     assert_string_equal(before, after);
     free(before);
@@ -115,11 +115,11 @@ static void without_locks_an_owner_on_another_host_keeps_it(void **state)
     in_folder(state, "lock", path);
     in_folder(state, "lock.held", held);
     put_text(held, "{\"host\":\"elsewhere.example\",\"pid\":1,\"born\":\"7\",\"since\":\"then\"}");
-    assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_USAGE);
+    assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_SYSTEM);
     assert_non_null(strstr(err.frames[0].text, "elsewhere.example"));
     assert_non_null(strstr(err.frames[0].text, "remove"));
     put_text(held, "half of a te");
-    assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_USAGE);
+    assert_int_equal(tdmi_lock_take_by_text(path, &lock, &err), TDM_E_SYSTEM);
     assert_non_null(strstr(err.frames[0].text, "another process"));
 }
 
