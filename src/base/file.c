@@ -100,11 +100,19 @@ out:
 
 /* ---- folders ------------------------------------------------------------------------------ */
 
+/* What stat's refusal says: only the first four mean that nothing is there. */
+static enum tdmi_file_kind kind_of_refusal(int reason)
+{
+    return reason == ENOENT || reason == ENOTDIR || reason == ELOOP || reason == ENAMETOOLONG
+               ? TDMI_FILE_MISSING
+               : TDMI_FILE_FORBIDDEN;
+}
+
 enum tdmi_file_kind tdmi_file_kind_of(const char *path)
 {
     struct stat facts;
     if (stat(path, &facts) != 0)
-        return TDMI_FILE_MISSING;
+        return kind_of_refusal(errno);
     if (S_ISREG(facts.st_mode))
         return TDMI_FILE_REGULAR;
     return S_ISDIR(facts.st_mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;
@@ -166,7 +174,7 @@ static enum tdmi_file_kind kind_of_entry(int folder_fd, const struct dirent *ent
     if (entry->d_type == DT_DIR)
         return TDMI_FILE_FOLDER;
     if (fstatat(folder_fd, entry->d_name, &facts, 0) != 0)
-        return TDMI_FILE_MISSING; /* a link to nowhere, or gone meanwhile */
+        return kind_of_refusal(errno); /* a link to nowhere, or gone meanwhile */
     if (S_ISREG(facts.st_mode))
         return TDMI_FILE_REGULAR;
     return S_ISDIR(facts.st_mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;

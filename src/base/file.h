@@ -43,8 +43,14 @@ tdm_status tdmi_file_read(const char *path, size_t limit_bytes, void **bytes, si
 
 /* ---- folders and paths ------------------------------------------------------------------- */
 
-enum tdmi_file_kind { TDMI_FILE_MISSING, TDMI_FILE_REGULAR, TDMI_FILE_FOLDER, TDMI_FILE_OTHER };
-/* Follows symbolic links. */
+enum tdmi_file_kind {
+    TDMI_FILE_MISSING,
+    TDMI_FILE_REGULAR,
+    TDMI_FILE_FOLDER,
+    TDMI_FILE_OTHER,    /* a device, pipe or socket */
+    TDMI_FILE_FORBIDDEN /* may not be looked at (permission), or the system cannot say */
+};
+/* Follows symbolic links; one that leads nowhere or in a circle is missing. */
 enum tdmi_file_kind tdmi_file_kind_of(const char *path);
 
 tdm_status tdmi_folder_make(const char *path, tdm_error *err) TDM_MUST_USE; /* and its parents */

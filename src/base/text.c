@@ -55,6 +55,16 @@ void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes)
     text->bytes[text->length_bytes] = '\0';
 }
 
+char *tdmi_text_room(tdmi_text *text, size_t length_bytes)
+{
+    if (!has_room(text, length_bytes))
+        return NULL;
+    char *room = text->bytes + text->length_bytes;
+    text->length_bytes += length_bytes;
+    text->bytes[text->length_bytes] = '\0';
+    return room;
+}
+
 void tdmi_text_printf(tdmi_text *text, const char *format, ...)
 {
     va_list arguments;

@@ -20,6 +20,8 @@ void tdmi_text_release(tdmi_text *text);
 /* Empty again, and no longer broken; keeps the memory. */
 void tdmi_text_clear(tdmi_text *text);
 void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes);
+/* Adds length_bytes bytes for the caller to fill and returns where they begin; NULL: broken. */
+char *tdmi_text_room(tdmi_text *text, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);
 /* "" while nothing was added. */
 const char *tdmi_text_string(const tdmi_text *text);

@@ -4,8 +4,8 @@
  */
 #include "data/source.h"
 
-#include "base/file.h"
 #include "base/memory.h"
+#include "data/storage.h"
 #include <string.h>
 
 #define X(table) extern const struct tdmi_source_table table;
@@ -50,8 +50,10 @@ tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *
 {
     static const struct tdmi_source_options by_itself = {0};
     *source = NULL;
-    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
-        return TDM_FAIL(err, TDM_E_INPUT, "no such file or folder: '%s'", path);
+    struct tdmi_place place;
+    TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
+    if (place.kind == TDMI_FILE_MISSING || place.kind == TDMI_FILE_FORBIDDEN)
+        return tdmi_storage_refuse(path, place.kind, "a data set", err);
     const struct tdmi_source_table *table = kind_for(path);
     if (table == NULL)
         return fail_unknown(path, err);

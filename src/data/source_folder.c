@@ -106,7 +106,8 @@ static bool begins_like_a_picture(const struct folder *folder, const char *path)
 static bool is_picture(const struct folder *folder, const struct tdmi_folder_entry *entry,
                        const char *path)
 {
-    if (entry->kind == TDMI_FILE_REGULAR || entry->kind == TDMI_FILE_MISSING) {
+    if (entry->kind == TDMI_FILE_REGULAR || entry->kind == TDMI_FILE_MISSING ||
+        entry->kind == TDMI_FILE_FORBIDDEN) {
         if (tdmi_image_has_extension(entry->name))
             return true;
         return entry->kind == TDMI_FILE_REGULAR && !has_ending(entry->name) &&

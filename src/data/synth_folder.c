@@ -67,6 +67,11 @@ tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *
                         "cannot make a data set in %s: it is a file; name a folder that is empty "
                         "or does not exist",
                         path);
+    if (kind == TDMI_FILE_FORBIDDEN)
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "cannot make a data set in %s: it, or a folder above it, is closed to this "
+                        "user",
+                        path);
     if (kind == TDMI_FILE_MISSING) {
         TDM_TRY(tdmi_folder_make(path, err), err, "cannot make a data set in %s", path);
         folder->is_made = true;

@@ -222,6 +222,11 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the run %s", path);
     tdmi_lines_init(&run->metrics, metrics);
     enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    if (kind == TDMI_FILE_FORBIDDEN)
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "%s may not be looked at: it, or a folder above it, is closed to this "
+                        "user; give another -o",
+                        path);
     if (kind != TDMI_FILE_MISSING && kind != TDMI_FILE_FOLDER)
         return TDM_FAIL(err, TDM_E_USAGE, "%s is a file; a run needs a folder: give another -o",
                         path);

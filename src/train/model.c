@@ -30,6 +30,11 @@ static tdm_status find_file(const char *path, tdmi_arena *arena, const char **fi
                         "opening the model %s: there is no such file or folder; a run folder or a "
                         "model file is wanted",
                         path);
+    case TDMI_FILE_FORBIDDEN:
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: it may not be looked at: it, or a folder above it, "
+                        "is closed to this user",
+                        path);
     case TDMI_FILE_OTHER:
         break;
     }
