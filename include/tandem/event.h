@@ -7,6 +7,7 @@
 #define TANDEM_EVENT_H
 
 #include "tandem/api.h"
+#include "tandem/json.h"
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -19,6 +20,11 @@ typedef struct tdm_score {
     double accuracy, low, high;
     double loss; /* mean over the n images */
 } tdm_score;
+
+/* {"n", "correct", "accuracy", "low", "high", "loss"} as an object under key. */
+TDM_API void tdm_score_to_json(const tdm_score *score, tdm_json_writer *writer, const char *key);
+/* The same as members of the object that is open. */
+TDM_API void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *writer);
 
 typedef enum tdm_event_kind {
     TDM_EVENT_NOTE,        /* text: something a person should know (a default chosen, a skip) */

@@ -4,6 +4,7 @@
 #ifndef TANDEM_BASE_HASH_H
 #define TANDEM_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,10 @@ uint64_t tdmi_xxh64_of(const void *bytes, size_t length_bytes, uint64_t seed);
 void tdmi_xxh64_init(tdmi_xxh64 *state, uint64_t seed);
 void tdmi_xxh64_add(tdmi_xxh64 *state, const void *bytes, size_t length_bytes);
 uint64_t tdmi_xxh64_result(const tdmi_xxh64 *state);
+
+/* Sets of hashes are kept in ascending order. */
+void tdmi_hashes_sort(uint64_t *hashes, int64_t n);
+bool tdmi_hashes_have(const uint64_t *hashes, int64_t n, uint64_t hash);
 
 typedef struct tdmi_sha256 {
     uint32_t words[8];

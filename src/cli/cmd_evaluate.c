@@ -38,7 +38,7 @@ static enum tdm_part part_of(const char *name)
 
 static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
 {
-    tdmi_write_score(json, &evaluation->score);
+    tdm_score_members_to_json(&evaluation->score, json);
     tdm_json_array_begin(json, "per_class");
     for (int i = 0; i < evaluation->n_classes; i++) {
         const struct tdm_class_score *class = &evaluation->per_class[i];

@@ -21,13 +21,6 @@ static void defaults(void *values)
     own->split = (struct tdmi_fractions){{own->train.train_fraction, own->train.val_fraction}, 2};
 }
 
-static void write_part(tdm_json_writer *json, const char *key, const tdm_score *score)
-{
-    tdm_json_object_begin(json, key);
-    tdmi_write_score(json, score);
-    tdm_json_object_end(json);
-}
-
 static void write_json(const struct tdmi_call *call, const struct values *values,
                        const struct tdm_train_result *result)
 {
@@ -38,8 +31,8 @@ static void write_json(const struct tdmi_call *call, const struct values *values
     tdm_json_integer(json, "steps", result->steps);
     tdm_json_number(json, "seconds", result->seconds);
     tdm_json_number(json, "images_per_second", result->images_per_second);
-    write_part(json, "train", &result->train);
-    write_part(json, "val", &result->val);
+    tdm_score_to_json(&result->train, json, "train");
+    tdm_score_to_json(&result->val, json, "val");
     tdm_json_integer(json, "skipped", result->skipped);
     tdm_json_bool(json, "cached", result->cached);
     tdm_json_integer(json, "world", result->world);

@@ -100,13 +100,3 @@ const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_by
         snprintf(text, text_bytes, "no pictures, so nothing to say");
     return text;
 }
-
-void tdmi_write_score(tdm_json_writer *json, const tdm_score *score)
-{
-    tdm_json_integer(json, "n", score->n);
-    tdm_json_integer(json, "correct", score->correct);
-    tdm_json_number(json, "accuracy", score->accuracy);
-    tdm_json_number(json, "low", score->low);
-    tdm_json_number(json, "high", score->high);
-    tdm_json_number(json, "loss", score->loss);
-}

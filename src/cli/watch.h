@@ -25,7 +25,5 @@ void tdmi_watch_stop(struct tdmi_watch *watch);
 
 /* "0.9123 (0.8890 to 0.9311, n = 600)" */
 const char *tdmi_format_score(const tdm_score *score, char *text, size_t text_bytes);
-/* {"n", "correct", "accuracy", "low", "high", "loss"} as members of the object that json is in. */
-void tdmi_write_score(tdm_json_writer *json, const tdm_score *score);
 
 #endif

@@ -142,16 +142,6 @@ static int compare_units(const void *a_, const void *b_)
     return order != 0 ? order : COMPARE(a->hash, b->hash);
 }
 
-static int compare_hashes(const void *a, const void *b)
-{
-    return COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
-static bool is_in(uint64_t hash, const uint64_t *hashes, int64_t n)
-{
-    return n > 0 && bsearch(&hash, hashes, (size_t)n, sizeof *hashes, compare_hashes) != NULL;
-}
-
 /* The part that counts for the split: train pictures are free where nobody gave a validation. */
 static enum tdmi_part part_of(const struct work *work, struct tdmi_item item)
 {
@@ -214,9 +204,9 @@ static void find_units(struct work *work)
         if (unit->side != SIDE_OPEN)
             continue;
         const struct tdmi_split_stored *stored = &work->stored;
-        if (is_in(unit->hash, stored->val, stored->n_val))
+        if (tdmi_hashes_have(stored->val, stored->n_val, unit->hash))
             unit->side = SIDE_VAL;
-        else if (is_in(unit->hash, stored->train, stored->n_train))
+        else if (tdmi_hashes_have(stored->train, stored->n_train, unit->hash))
             unit->side = SIDE_TRAIN;
         unit->is_stored = unit->side != SIDE_OPEN;
     }

@@ -21,16 +21,8 @@ static void close_jsonl(void *self)
 /* A score of no images was not taken in this epoch: it is left out. */
 static void put_score(tdm_json_writer *json, const char *key, const tdm_score *score)
 {
-    if (score->n == 0)
-        return;
-    tdm_json_object_begin(json, key);
-    tdm_json_integer(json, "n", score->n);
-    tdm_json_integer(json, "correct", score->correct);
-    tdm_json_number(json, "accuracy", score->accuracy);
-    tdm_json_number(json, "low", score->low);
-    tdm_json_number(json, "high", score->high);
-    tdm_json_number(json, "loss", score->loss);
-    tdm_json_object_end(json);
+    if (score->n > 0)
+        tdm_score_to_json(score, json, key);
 }
 
 /* Relative to the run where it lies inside, so that a folder that is moved stays right. */

@@ -93,29 +93,18 @@ static tdm_status hash_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static int compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static bool is_among(uint64_t hash, const uint64_t *hashes, int64_t n)
-{
-    return n > 0 && bsearch(&hash, hashes, (size_t)n, sizeof hash, compare);
-}
-
 static bool was_trained_on(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
     return it->is_readable[item] &&
-           is_among(it->hashes[item], file->train_hashes, file->n_train_hashes);
+           tdmi_hashes_have(file->train_hashes, file->n_train_hashes, it->hashes[item]);
 }
 
 static bool was_judged_on(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
     return it->is_readable[item] &&
-           is_among(it->hashes[item], file->val_hashes, file->n_val_hashes);
+           tdmi_hashes_have(file->val_hashes, file->n_val_hashes, it->hashes[item]);
 }
 
 static bool belongs(const struct evaluation *it, int64_t item)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "train/options.h"
@@ -76,6 +77,15 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+/* Of runs begun in the same second every one but the first gets a number. */
+static const char *free_name(tdmi_arena *arena, const char *path)
+{
+    const char *name = path;
+    for (int i = 2; name && i < 1000 && tdmi_file_kind_of(name) != TDMI_FILE_MISSING; i++)
+        name = tdmi_arena_printf(arena, "%s-%d", path, i);
+    return name;
+}
+
 static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
@@ -86,6 +96,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
         path = tdmi_arena_printf(&session->arena, "runs/%s-%.4s%.2s%.2s-%.2s%.2s%.2s",
                                  session->network->name, now, now + 5, now + 8, now + 11, now + 14,
                                  now + 17);
+        path = free_name(&session->arena, path);
         if (!path)
             return TDM_FAIL(err, TDM_E_MEMORY, "naming the run: out of memory");
     }
@@ -105,12 +116,6 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
 
 /* ---- data ------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const int64_t *items,
                                int64_t n)
 {
@@ -118,7 +123,7 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
     if (sorted) {
         for (int64_t i = 0; i < n; i++)
             sorted[i] = hashes[items[i]];
-        qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+        tdmi_hashes_sort(sorted, n);
     }
     return sorted;
 }

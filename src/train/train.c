@@ -303,18 +303,6 @@ static void name_skips(struct tdmi_session *session, const tdmi_loader *loader)
         tdmi_session_note(session, "skipped: %s", text);
 }
 
-static void score_to_json(tdm_json_writer *writer, const char *key, const tdm_score *score)
-{
-    tdm_json_object_begin(writer, key);
-    tdm_json_integer(writer, "n", score->n);
-    tdm_json_integer(writer, "correct", score->correct);
-    tdm_json_number(writer, "accuracy", score->accuracy);
-    tdm_json_number(writer, "low", score->low);
-    tdm_json_number(writer, "high", score->high);
-    tdm_json_number(writer, "loss", score->loss);
-    tdm_json_object_end(writer);
-}
-
 static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,
                                 tdm_error *err)
 {
@@ -327,8 +315,8 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     tdm_json_number(writer, "seconds", result->seconds);
     tdm_json_number(writer, "images_per_second", result->images_per_second);
     tdm_json_integer(writer, "skipped", result->skipped);
-    score_to_json(writer, "train", &result->train);
-    score_to_json(writer, "val", &result->val);
+    tdm_score_to_json(&result->train, writer, "train");
+    tdm_score_to_json(&result->val, writer, "val");
     tdm_json_object_end(writer);
     tdm_status status = tdm_json_finish(writer, &text, NULL, err);
     if (status == TDM_OK)

@@ -130,6 +130,20 @@ static void sha256_does_not_depend_on_the_pieces(void **state)
     }
 }
 
+static void a_set_of_hashes_knows_its_members(void **state)
+{
+    uint64_t hashes[] = {UINT64_MAX, 3, 0, 1ull << 63, 3, 77};
+    enum { n = sizeof hashes / sizeof hashes[0] };
+    (void)state;
+    tdmi_hashes_sort(hashes, n);
+    for (int i = 1; i < n; i++)
+        assert_true(hashes[i - 1] <= hashes[i]);
+    assert_true(tdmi_hashes_have(hashes, n, UINT64_MAX) && tdmi_hashes_have(hashes, n, 0));
+    assert_true(tdmi_hashes_have(hashes, n, 1ull << 63));
+    assert_false(tdmi_hashes_have(hashes, n, 4));
+    assert_false(tdmi_hashes_have(NULL, 0, 4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +151,7 @@ int main(void)
         cmocka_unit_test(xxh64_does_not_depend_on_the_pieces),
         cmocka_unit_test(sha256_gives_the_digests_of_the_standard),
         cmocka_unit_test(sha256_does_not_depend_on_the_pieces),
+        cmocka_unit_test(a_set_of_hashes_knows_its_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,12 @@ expect_same lenet5 "$(json_value options.model)" "model from the config file"
 expect_same 4 "$(json_value options.batch)" "batch from the environment"
 expect_same 0.3 "$(json_value options.split.1)" "split from the config file"
 
+# Two runs of one second get two names.
+mkdir same && for i in 1 2 3; do
+    (cd same && "$TANDEM" train ../pictures --model lenet5 --epochs 1 --batch 8 --quiet >/dev/null)
+done
+expect_same 3 "$(ls same/runs | wc -l)" "runs begun in the same second keep apart"
+
 # ---- again and on --------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train "$@" -o runs/a
 expect_exit 0 "$TANDEM" train "$@" -o runs/a --resume --json

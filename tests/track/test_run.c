@@ -120,9 +120,9 @@ static void a_run_in_use_is_refused(void **state)
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char pid[32];
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
-    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, pid);
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
-    check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, pid);
+    check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
     tdmi_run_close(run);
 }
 
