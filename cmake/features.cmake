@@ -65,7 +65,7 @@ if(TANDEM_LIBRARIES AND TANDEM_ONEDNN)
 endif()
 tandem_report(ONEDNN oneDNN)
 
-# Arrow C++ behind one C++ file; its headers want C++20.
+# Arrow C++ behind a few C++ files; its headers want C++20. Without it arrow_absent.c stands in.
 option(TANDEM_ARROW "use Apache Arrow C++" ON)
 set(TDM_HAVE_ARROW 0)
 set(TDM_ARROW_VERSION "")
@@ -81,6 +81,7 @@ if(TANDEM_LIBRARIES AND TANDEM_ARROW)
     list(APPEND tandem_libraries tandem_arrow)
     file(GLOB arrow_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/data/*.cc)
     list(APPEND tandem_sources_on ${arrow_sources})
+    list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/data/arrow_absent.c)
   else()
     set(TDM_ARROW_VERSION "")
   endif()

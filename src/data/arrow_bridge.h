@@ -1,19 +1,90 @@
 /*
- * The door to Arrow C++. The one C++ file behind it is left out of builds without Arrow, so only
- * files that the build leaves out with it, and the feature list, may call what stands here.
+ * The door to Arrow C++: Parquet files become the C data interface (arrow_abi.h), and facts about
+ * where their pages lie. No exception and no C++ type passes it. A build without Arrow has the same
+ * functions from arrow_absent.c; every one that opens something then fails with TDM_E_ABSENT and
+ * names what brings Arrow.
+ *
+ * Writing is in arrow_write.h, remote file systems are in arrow_storage.h.
  */
 #ifndef TANDEM_DATA_ARROW_BRIDGE_H
 #define TANDEM_DATA_ARROW_BRIDGE_H
+
+#include "data/arrow_abi.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* "26.0.1": of the library that is loaded, not of the headers. Valid for ever. */
+/* "26.0.1": of the library that is loaded, not of the headers; "" without Arrow. Valid for ever. */
 const char *tdmi_arrow_version(void);
+
+/* ---- a Parquet file --------------------------------------------------------------------------
+ * Any number of threads may use one file. Between calls no file descriptor is held. */
+typedef struct tdmi_arrow_file tdmi_arrow_file;
+
+/* A path, or a URI (arrow_storage.h says which). TDM_E_INPUT: missing, unreadable, no Parquet. */
+tdm_status tdmi_arrow_file_open(const char *path, tdmi_arrow_file **file,
+                                tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. Streams of the file live on without it. */
+void tdmi_arrow_file_close(tdmi_arrow_file *file);
+
+/* The columns as one struct ("+s") whose children they are. */
+tdm_status tdmi_arrow_file_schema(const tdmi_arrow_file *file, struct ArrowSchema *schema,
+                                  tdm_error *err) TDM_MUST_USE;
+/* The value of a key of the file's metadata, terminated; NULL where it is not there. */
+const char *tdmi_arrow_file_value(const tdmi_arrow_file *file, const char *key);
+int64_t tdmi_arrow_file_bytes(const tdmi_arrow_file *file);
+int64_t tdmi_arrow_file_rows(const tdmi_arrow_file *file);
+int tdmi_arrow_file_groups(const tdmi_arrow_file *file);
+int64_t tdmi_arrow_group_rows(const tdmi_arrow_file *file, int group);
+
+/* Rows of n_groups row groups from first_group on, in order. columns: names of columns, or of
+ * fields within ("image.bytes", "add.path"), of which only these are read; n_columns 0: everything.
+ * A column that is not there is TDM_E_INPUT. n_groups -1: to the last one. */
+tdm_status tdmi_arrow_file_stream(const tdmi_arrow_file *file, const char *const *columns,
+                                  int n_columns, int first_group, int n_groups,
+                                  struct ArrowArrayStream *stream, tdm_error *err) TDM_MUST_USE;
+/* The next rows of a stream; array->release is NULL at the end. path is what messages name. */
+tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *path,
+                                  struct ArrowArray *array, tdm_error *err) TDM_MUST_USE;
+
+/* ---- where one column lies ------------------------------------------------------------------- */
+
+enum tdmi_arrow_codec { TDMI_ARROW_NONE, TDMI_ARROW_SNAPPY, TDMI_ARROW_ZSTD, TDMI_ARROW_OTHER };
+
+/* One column of one row group. */
+struct tdmi_arrow_chunk {
+    int64_t n_rows;
+    int64_t bytes_uncompressed;
+    enum tdmi_arrow_codec codec;
+    bool is_plain;         /* every data page is plain: no dictionary */
+    bool is_required;      /* no nulls, not repeated: pages hold no levels */
+    bool is_binary;        /* lengths before values, not of one fixed size */
+    bool has_offset_index; /* so that tdmi_arrow_chunk_pages() has an answer */
+};
+
+struct tdmi_arrow_page {
+    int64_t offset_bytes, first_row; /* in the file; in the row group */
+    int32_t n_bytes;                 /* header included */
+};
+
+/* column: the name of a leaf, as "image" or "image.bytes". */
+tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *column, int group,
+                                  struct tdmi_arrow_chunk *chunk, tdm_error *err) TDM_MUST_USE;
+/* From the offset index; *pages is of tdmi_alloc. Places are as the file says: check them. */
+tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *column, int group,
+                                  struct tdmi_arrow_page **pages, int64_t *n_pages,
+                                  tdm_error *err) TDM_MUST_USE;
+
+/* The body of a page, exactly target_bytes when it comes out. */
+tdm_status tdmi_arrow_decompress(enum tdmi_arrow_codec codec, const void *bytes, size_t n_bytes,
+                                 void *target, size_t target_bytes, tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }
 #endif
-
 #endif

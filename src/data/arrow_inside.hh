@@ -1,0 +1,58 @@
+// What the C++ files behind the door share: how whatever Arrow returns or throws becomes a sentence,
+// and how a path or URI becomes a file.
+#ifndef TANDEM_DATA_ARROW_INSIDE_HH
+#define TANDEM_DATA_ARROW_INSIDE_HH
+
+#include "tandem/error.h"
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+#include <arrow/result.h>
+#include <arrow/status.h>
+#include <memory>
+#include <new>
+#include <parquet/exception.h>
+#include <string>
+
+namespace tandem
+{
+
+// Arrow's other allocators keep freed memory for later; a budget must see it go.
+inline arrow::MemoryPool *pool()
+{
+    return arrow::system_memory_pool();
+}
+
+// Runs call, which returns an arrow::Status. Nothing leaves it by throwing.
+template <class Call> arrow::Status guarded(Call &&call) noexcept
+{
+    try {
+        return call();
+    } catch (const parquet::ParquetStatusException &thrown) {
+        return thrown.status();
+    } catch (const std::bad_alloc &) {
+        return arrow::Status::OutOfMemory("no memory");
+    } catch (const std::exception &thrown) {
+        return arrow::Status::Invalid(thrown.what());
+    } catch (...) {
+        return arrow::Status::UnknownError("an unknown exception");
+    }
+}
+
+inline tdm_status code_of(const arrow::Status &status)
+{
+    return status.IsOutOfMemory() ? TDM_E_MEMORY : TDM_E_INPUT;
+}
+
+// The status as ours; attempt is a sentence's beginning ("cannot read") about object.
+inline tdm_status fail(tdm_error *err, const arrow::Status &status, const char *attempt,
+                       const char *object)
+{
+    return TDM_FAIL(err, code_of(status), "%s '%s': %s", attempt, object, status.message().c_str());
+}
+
+// In arrow_storage.cc; a path, or a URI of a store.
+arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> open_input(const std::string &path);
+
+} // namespace tandem
+
+#endif

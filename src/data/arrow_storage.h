@@ -1,0 +1,47 @@
+/*
+ * Object stores through Arrow's file systems: s3://, gs://, hdfs:// (and file://). The remote half
+ * of storage.h, which is what other files use. Errors name the URI and what the store answered.
+ */
+#ifndef TANDEM_DATA_ARROW_STORAGE_H
+#define TANDEM_DATA_ARROW_STORAGE_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Does text begin with a scheme ("s3://…")? Answered without Arrow too. */
+bool tdmi_arrow_is_uri(const char *text);
+
+enum tdmi_arrow_uri_kind { TDMI_ARROW_URI_MISSING, TDMI_ARROW_URI_FILE, TDMI_ARROW_URI_FOLDER };
+
+/* TDM_E_INPUT: a scheme of no store known here; TDM_E_SYSTEM: the store refuses or cannot be
+ * reached. size_bytes -1 for what is no file. */
+tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_arrow_uri_kind *kind, int64_t *size_bytes,
+                               tdm_error *err) TDM_MUST_USE;
+
+/* Called for every file below the folder, at any depth, in the order of their paths by bytes.
+ * path is relative to the folder. What visit returns ends the listing when it is not TDM_OK. */
+typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *path, int64_t size_bytes,
+                                       tdm_error *err);
+tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *self,
+                               tdm_error *err) TDM_MUST_USE;
+
+/* A remote file, read from any thread. */
+typedef struct tdmi_arrow_remote tdmi_arrow_remote;
+tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file,
+                                  tdm_error *err) TDM_MUST_USE;
+void tdmi_arrow_remote_close(tdmi_arrow_remote *file);
+int64_t tdmi_arrow_remote_size(const tdmi_arrow_remote *file);
+/* Exactly n_bytes from offset, or TDM_E_INPUT. */
+tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_bytes, void *bytes,
+                                  size_t n_bytes, tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
