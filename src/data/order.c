@@ -13,7 +13,7 @@
  * The keys are the SplitMix64 stream that starts at mix(seed, epoch). Philox in the rounds would
  * do as well, at ten times the price: an epoch of tiny pictures would feel it.
  */
-#include "data/order.h"
+#include "data/order_kinds.h"
 
 #include "base/rng.h"
 #include <assert.h>
@@ -60,21 +60,61 @@ static uint64_t permute(const uint64_t keys[ROUNDS], uint64_t value, int bits)
     return left << right_bits | right;
 }
 
-int64_t tdmi_order_at(const tdmi_order *order, uint32_t epoch, int64_t position)
+/* Streams other than FULL bend the state once more, so FULL stays what it always was. */
+static uint64_t state_of(struct tdmi_order_key key)
 {
-    assert(order->n >= 1 && order->n <= (int64_t)1 << 62);
-    assert(position >= 0 && position < order->n);
-    if (!order->is_shuffled || order->n == 1)
-        return position;
+    uint64_t state = mix(key.seed ^ (uint64_t)TDMI_RNG_ORDER << 56);
+    state = mix(state + key.epoch * GOLDEN_GAMMA);
+    if (key.stream == TDMI_ORDER_STREAM_FULL)
+        return state;
+    return mix(state ^ mix(((uint64_t)key.stream << 56) + key.index));
+}
+
+int64_t tdmi_order_permute(struct tdmi_order_key key, int64_t n, int64_t value)
+{
+    assert(n >= 1 && n <= (int64_t)1 << 62 && value >= 0 && value < n);
+    if (n == 1)
+        return value;
     uint64_t keys[ROUNDS];
-    uint64_t state = mix(order->seed ^ (uint64_t)TDMI_RNG_ORDER << 56);
-    state = mix(state + epoch * GOLDEN_GAMMA);
+    uint64_t state = state_of(key);
     for (int round = 0; round < ROUNDS; round++)
         keys[round] = mix(state += GOLDEN_GAMMA);
-    int bits = bits_for(order->n);
-    uint64_t value = (uint64_t)position;
+    int bits = bits_for(n);
+    uint64_t permuted = (uint64_t)value;
     do
-        value = permute(keys, value, bits);
-    while (value >= (uint64_t)order->n);
-    return (int64_t)value;
+        permuted = permute(keys, permuted, bits);
+    while (permuted >= (uint64_t)n);
+    return (int64_t)permuted;
+}
+
+int64_t tdmi_order_at(const tdmi_order *order, uint32_t epoch, int64_t position)
+{
+    assert(order->n >= 1 && position >= 0 && position < order->n);
+    int64_t repeat;
+    if (order->kind == TDMI_ORDER_BALANCED)
+        return tdmi_order_balanced_at(order, epoch, position, &repeat);
+    if (!order->is_shuffled)
+        return position;
+    if (order->kind == TDMI_ORDER_GROUPED)
+        return tdmi_order_grouped_at(order, epoch, position);
+    return tdmi_order_permute((struct tdmi_order_key){.seed = order->seed, .epoch = epoch},
+                              order->n, position);
+}
+
+int64_t tdmi_order_repeat(const tdmi_order *order, uint32_t epoch, int64_t position)
+{
+    int64_t repeat = 0;
+    if (order->kind == TDMI_ORDER_BALANCED)
+        tdmi_order_balanced_at(order, epoch, position, &repeat);
+    return repeat;
+}
+
+void tdmi_order_release(tdmi_order *order)
+{
+    if (order == NULL)
+        return;
+    tdmi_order_groups_free(order->groups);
+    tdmi_order_classes_free(order->classes);
+    order->groups = NULL;
+    order->classes = NULL;
 }
