@@ -26,8 +26,10 @@ int main(int argc, char **argv)
         return fprintf(stderr, "usage: evaluate MODEL PICTURES\n"), 2;
     if (tdm_model_open(argv[1], "cpu", 0, &model, &err) != TDM_OK)
         return fail(&err);
-    if (tdm_model_evaluate(model, argv[2], TDM_PART_ALL, 64, (tdm_sink){0}, &evaluation, &err) !=
-        TDM_OK) {
+    if (tdm_model_evaluate(
+            model,
+            &(struct tdm_evaluate_options){.source = argv[2], .part = TDM_PART_ALL, .batch = 64},
+            (tdm_sink){0}, &evaluation, &err) != TDM_OK) {
         tdm_model_close(model);
         return fail(&err);
     }

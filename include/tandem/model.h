@@ -6,6 +6,7 @@
 
 #include "tandem/error.h"
 #include "tandem/event.h"
+#include "tandem/source.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,10 +45,17 @@ struct tdm_evaluation {
     struct tdm_class_score *per_class; /* n_classes of them */
 };
 
+struct tdm_evaluate_options { /* strings are lent for the call */
+    const char *source;
+    struct tdm_source_options how; /* where the path does not say it */
+    enum tdm_part part;
+    int batch; /* judged at a time, 1 to 256; changes no count */
+};
+
 /* Every picture of the part exactly once. Parts follow the content of the pictures as the model
  * remembers them from training, so copies and renamed files are recognised. */
-TDM_API tdm_status tdm_model_evaluate(tdm_model *model, const char *source, enum tdm_part part,
-                                      int batch, tdm_sink sink, struct tdm_evaluation *evaluation,
+TDM_API tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_options *options,
+                                      tdm_sink sink, struct tdm_evaluation *evaluation,
                                       tdm_error *err) TDM_MUST_USE;
 TDM_API void tdm_evaluation_release(struct tdm_evaluation *evaluation);
 

@@ -9,6 +9,7 @@
 
 #include "tandem/error.h"
 #include "tandem/event.h"
+#include "tandem/source.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,20 +19,21 @@ extern "C" {
 
 /* Start from tdm_train_options_default() and change fields. Strings are lent for the call. */
 struct tdm_train_options {
-    const char *source;    /* what a source reads: a folder of class folders, IDX, CIFAR binary */
-    const char *run;       /* run folder to make; NULL: runs/<model>-<time> */
-    const char *model;     /* a name of models.def; NULL: convnet7 */
-    int size;              /* input pixels, square; 0: the model's own */
-    int epochs;            /* stop after so many; 0: no limit of this kind */
-    int64_t steps;         /* … optimiser steps; 0: no limit of this kind */
-    double minutes;        /* … minutes of training; 0: no limit of this kind */
-    int eval_every;        /* validate every so many epochs (and at the end) */
-    double train_fraction; /* of the split: 0.9 */
-    double val_fraction;   /* 0.1; both sum to at most 1 */
-    double fraction;       /* use this part of the pictures of every class; 1: all */
-    int per_class;         /* use at most so many pictures a class; 0: all */
-    int batch;             /* global batch, images */
-    int shard;             /* images a shard; 0: the model's own */
+    const char *source; /* what a source reads: class folders, archives, tables, IDX, CIFAR */
+    struct tdm_source_options how; /* … and how, where the path does not say it */
+    const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
+    const char *model;             /* a name of models.def; NULL: convnet7 */
+    int size;                      /* input pixels, square; 0: the model's own */
+    int epochs;                    /* stop after so many; 0: no limit of this kind */
+    int64_t steps;                 /* … optimiser steps; 0: no limit of this kind */
+    double minutes;                /* … minutes of training; 0: no limit of this kind */
+    int eval_every;                /* validate every so many epochs (and at the end) */
+    double train_fraction;         /* of the split: 0.9 */
+    double val_fraction;           /* 0.1; both sum to at most 1 */
+    double fraction;               /* use this part of the pictures of every class; 1: all */
+    int per_class;                 /* use at most so many pictures a class; 0: all */
+    int batch;                     /* global batch, images */
+    int shard;                     /* images a shard; 0: the model's own */
     double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
     const char *optimizer; /* a name of optimizers.def */
     double momentum;

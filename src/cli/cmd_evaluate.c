@@ -10,6 +10,7 @@
 #include <string.h>
 
 struct values {
+    struct tdm_source_options how;
     const char *part, *device;
     int batch, threads;
 };
@@ -108,7 +109,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (status != TDM_OK)
         return status;
     tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_model_evaluate(model, call->arguments[1], part_of(values->part), values->batch,
+    status = tdm_model_evaluate(model,
+                                &(struct tdm_evaluate_options){.source = call->arguments[1],
+                                                               .how = values->how,
+                                                               .part = part_of(values->part),
+                                                               .batch = values->batch},
                                 tdmi_watch_sink(&watch), &evaluation, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
@@ -122,7 +127,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 
 static const struct tdmi_argument arguments[] = {
     {.name = "MODEL", .help = "a run folder, or a .safetensors file that tandem wrote"},
-    {.name = "SRC", .help = "labelled pictures: a folder of class folders, IDX or CIFAR files"},
+    TDMI_ARGUMENT_SRC,
     {.name = NULL},
 };
 
@@ -133,6 +138,7 @@ static const struct tdmi_option options[] = {
      .choices = "all|train|val|test",
      .group = "Pictures",
      .help = "which of them, as the model's training divided them"},
+    TDMI_ROWS_SOURCE(how),
     {.name = "batch",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, batch),

@@ -110,7 +110,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "SRC", .help = "labelled pictures: a folder of class folders, IDX or CIFAR files"},
+    TDMI_ARGUMENT_SRC,
     {.name = NULL},
 };
 
@@ -199,6 +199,7 @@ static const struct tdmi_option options[] = {
      .group = "How long",
      .help = "validate so often, and at the end"},
 
+    TDMI_ROWS_SOURCE(train.how),
     {.name = "split",
      .type = TDMI_OPTION_FRACTIONS,
      .offset = offsetof(struct values, split),

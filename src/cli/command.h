@@ -20,6 +20,13 @@ struct tdmi_argument {
     bool is_many; /* only the last one: takes all that follows */
 };
 
+/* A data set, as one argument. */
+#define TDMI_ARGUMENT_SRC                                                                       \
+    {                                                                                           \
+        .name = "SRC", .help = "labelled pictures: class folders, archives, lists, Parquet or " \
+                               "Delta tables, IDX or CIFAR files"                               \
+    }
+
 /* Options that every command has. */
 struct tdmi_globals {
     bool help, version, json, quiet, verbose;

@@ -75,6 +75,37 @@ struct tdmi_option {
         .group = "Machine", .help = words                                                 \
     }
 
+/* Of every command that reads a data set; at is the struct tdm_source_options in struct values. */
+#define TDMI_ROWS_COLUMNS(at)                                                    \
+    {.name = "image-column",                                                     \
+     .type = TDMI_OPTION_TEXT,                                                   \
+     .offset = offsetof(struct values, at.image_column),                         \
+     .value_name = "NAME",                                                       \
+     .default_words = "found by name and type",                                  \
+     .group = "Source",                                                          \
+     .help = "column of a table that holds the pictures"},                       \
+        {.name = "label-column",                                                 \
+         .type = TDMI_OPTION_TEXT,                                               \
+         .offset = offsetof(struct values, at.label_column),                     \
+         .value_name = "NAME",                                                   \
+         .default_words = "found by name and type",                              \
+         .group = "Source",                                                      \
+         .help = "column of a table that holds the classes"},                    \
+    {                                                                            \
+        .name = "raw-shape", .type = TDMI_OPTION_TEXT,                           \
+        .offset = offsetof(struct values, at.raw_shape), .value_name = "HxWxC",  \
+        .default_words = "as the table says", .group = "Source",                 \
+        .help = "of pictures that a table holds as plain bytes, such as 32x32x3" \
+    }
+#define TDMI_ROWS_SOURCE(at)                                                    \
+    TDMI_ROWS_COLUMNS(at),                                                      \
+    {                                                                           \
+        .name = "quarantine", .type = TDMI_OPTION_PATH,                         \
+        .offset = offsetof(struct values, at.quarantine), .value_name = "FILE", \
+        .default_words = "none", .group = "Source",                             \
+        .help = "list of pictures to leave out, as audit writes it"             \
+    }
+
 struct tdmi_option_value {
     bool flag;
     int64_t integer;

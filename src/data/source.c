@@ -5,6 +5,7 @@
 #include "data/source.h"
 
 #include "base/memory.h"
+#include "data/quarantine.h"
 #include "data/storage.h"
 #include <string.h>
 
@@ -23,6 +24,9 @@ struct tdmi_source {
     const struct tdmi_source_table *table;
     void *self;
     char *path;
+    /* Items of the table that are not in quarantine, ascending; NULL: all of them. */
+    int64_t *kept;
+    int64_t n_items, n_quarantined;
 };
 
 static tdm_status fail_unknown(const char *path, tdm_error *err)
@@ -37,6 +41,8 @@ static tdm_status fail_unknown(const char *path, tdm_error *err)
     return status;
 }
 
+/* ---- opening --------------------------------------------------------------------------------- */
+
 static const struct tdmi_source_table *kind_for(const char *path)
 {
     for (int i = 0; i < N_KINDS; i++)
@@ -45,10 +51,34 @@ static const struct tdmi_source_table *kind_for(const char *path)
     return NULL;
 }
 
-tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *options,
+static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *err)
+{
+    const int64_t n_all = source->n_items;
+    tdmi_quarantine *quarantine = NULL;
+    tdm_status status = tdmi_quarantine_read(list, &quarantine, err);
+    if (status != TDM_OK)
+        return status;
+    source->kept = tdmi_alloc((size_t)n_all, sizeof *source->kept);
+    if (source->kept == NULL) {
+        tdmi_quarantine_free(quarantine);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to leave out what %s lists", list);
+    }
+    source->n_items = 0;
+    for (int64_t i = 0; i < n_all; i++)
+        if (!tdmi_quarantine_has(quarantine, source->table->item(source->self, i).path))
+            source->kept[source->n_items++] = i;
+    source->n_quarantined = n_all - source->n_items;
+    tdmi_quarantine_free(quarantine);
+    if (source->n_items == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "all %lld pictures of '%s' are listed in %s",
+                        (long long)n_all, source->path, list);
+    return TDM_OK;
+}
+
+tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err)
 {
-    static const struct tdmi_source_options by_itself = {0};
+    static const struct tdm_source_options by_itself = {0};
     *source = NULL;
     struct tdmi_place place;
     TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
@@ -80,12 +110,16 @@ tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *
                       path, table->summary);
     if (status != TDM_OK)
         goto out;
-    if (table->n_items(opened->self) == 0) {
+    opened->n_items = table->n_items(opened->self);
+    if (opened->n_items == 0) {
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "there is no picture in '%s' (%lld other files seen); expected %s", path,
                           (long long)table->n_ignored(opened->self), table->summary);
         goto out;
     }
+    if (options->quarantine != NULL &&
+        (status = leave_out(opened, options->quarantine, err)) != TDM_OK)
+        goto out;
     *source = opened;
     opened = NULL;
 out:
@@ -99,8 +133,16 @@ void tdmi_source_close(tdmi_source *source)
         return;
     if (source->self != NULL)
         source->table->close(source->self);
+    tdmi_free(source->kept);
     tdmi_free(source->path);
     tdmi_free(source);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int64_t in_table(const tdmi_source *source, int64_t index)
+{
+    return source->kept == NULL ? index : source->kept[index];
 }
 
 const char *tdmi_source_path(const tdmi_source *source)
@@ -125,18 +167,18 @@ const char *tdmi_source_class(const tdmi_source *source, int index)
 
 int64_t tdmi_source_items(const tdmi_source *source)
 {
-    return source->table->n_items(source->self);
+    return source->n_items;
 }
 
 struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index)
 {
-    return source->table->item(source->self, index);
+    return source->table->item(source->self, in_table(source, index));
 }
 
 tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
                             tdm_error *err)
 {
-    return source->table->read(source->self, index, bytes, err);
+    return source->table->read(source->self, in_table(source, index), bytes, err);
 }
 
 int64_t tdmi_source_ignored(const tdmi_source *source)
@@ -144,9 +186,15 @@ int64_t tdmi_source_ignored(const tdmi_source *source)
     return source->table->n_ignored(source->self);
 }
 
+int64_t tdmi_source_quarantined(const tdmi_source *source)
+{
+    return source->n_quarantined;
+}
+
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
 {
-    return source->table->hash == NULL ? 0 : source->table->hash(source->self, index);
+    return source->table->hash == NULL ? 0
+                                       : source->table->hash(source->self, in_table(source, index));
 }
 
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape)
@@ -157,7 +205,7 @@ bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *sha
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err)
 {
-    return source->table->read_raw(source->self, index, pixels, err);
+    return source->table->read_raw(source->self, in_table(source, index), pixels, err);
 }
 
 int64_t tdmi_source_groups(const tdmi_source *source)
@@ -167,5 +215,17 @@ int64_t tdmi_source_groups(const tdmi_source *source)
 
 int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group)
 {
-    return source->table->group_first(source->self, group);
+    const int64_t first = source->table->group_first(source->self, group);
+    int64_t low = 0, high = source->n_items;
+    if (source->kept == NULL)
+        return first;
+    /* The first that was kept of this group or a later one. */
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (source->kept[middle] < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }

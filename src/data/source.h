@@ -14,9 +14,13 @@
 #include "base/text.h"
 #include "image/image.h"
 #include "tandem/error.h"
+#include "tandem/source.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Until every kind is written with the public name. */
+#define tdmi_source_options tdm_source_options
 
 enum tdmi_part { TDMI_PART_NONE, TDMI_PART_TRAIN, TDMI_PART_VAL, TDMI_PART_TEST };
 
@@ -24,13 +28,6 @@ struct tdmi_item {
     const char *path;    /* relative to the source; or "images.idx#17" */
     int label;           /* index of its class; -1: unlabelled (flat folders) */
     enum tdmi_part part; /* given by the source (train/ val/ test/); NONE: to be split */
-};
-
-/* What a path alone does not say; zeroed: found by itself. Strings are lent for the open call. */
-struct tdmi_source_options {
-    const char *image_column, *label_column; /* of tables; NULL: by name and type */
-    const char *raw_shape;                   /* "32x32x3" (height, width, channels) of raw bytes */
-    int64_t cache_bytes;                     /* for decoded groups; 0: 256 MiB */
 };
 
 struct tdmi_raw_shape {
@@ -43,7 +40,7 @@ struct tdmi_source_table {
     const char *name;    /* "folder" */
     const char *summary; /* "a folder of class folders of pictures" */
     bool (*can_open)(const char *path);
-    tdm_status (*open)(const char *path, const struct tdmi_source_options *options, void **self,
+    tdm_status (*open)(const char *path, const struct tdm_source_options *options, void **self,
                        tdm_error *err);
     void (*close)(void *self);
     int (*n_classes)(const void *self);
@@ -72,7 +69,7 @@ struct tdmi_source_table {
 
 /* options NULL: all by itself. TDM_E_INPUT: missing, unreadable, of no kind we know (the message
  * lists the kinds), or empty. */
-tdm_status tdmi_source_open(const char *path, const struct tdmi_source_options *options,
+tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
 
@@ -86,6 +83,8 @@ tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text 
                             tdm_error *err) TDM_MUST_USE;
 /* Files seen that are no pictures and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
+/* Pictures left out because the quarantine list names them. */
+int64_t tdmi_source_quarantined(const tdmi_source *source);
 
 /* 0: the source does not know it; read the bytes. */
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index);

@@ -224,15 +224,17 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
     return status;
 }
 
-static tdm_status evaluate(struct evaluation *it, const char *source, int batch, tdm_sink sink,
-                           struct tdm_evaluation *out, tdm_error *err)
+static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_options *options,
+                           tdm_sink sink, struct tdm_evaluation *out, tdm_error *err)
 {
-    TDM_TRY(tdmi_source_open(source, NULL, &it->source, err), err, "opening the pictures to judge");
+    const int batch = options->batch;
+    TDM_TRY(tdmi_source_open(options->source, &options->how, &it->source, err), err,
+            "opening the pictures to judge");
     if (tdmi_source_classes(it->source) == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s has no class folders, so nothing says what is right; tandem predict "
                         "takes unlabelled pictures",
-                        source);
+                        options->source);
     TDM_TRY(reserve(it, batch, err), err, "evaluating");
     TDM_TRY(map_labels(it, err), err, "evaluating");
     if (sink.event)
@@ -252,25 +254,25 @@ static tdm_status evaluate(struct evaluation *it, const char *source, int batch,
     return status;
 }
 
-tdm_status tdm_model_evaluate(tdm_model *model, const char *source, enum tdm_part part, int batch,
+tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_options *options,
                               tdm_sink sink, struct tdm_evaluation *evaluation, tdm_error *err)
 {
-    struct evaluation it = {.model = model, .part = part};
+    struct evaluation it = {.model = model, .part = options->part};
     *evaluation = (struct tdm_evaluation){.n_classes = model->file.n_classes};
-    if (batch < 1 || batch > TDMI_MODEL_BATCH)
-        return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted", source,
-                        batch, TDMI_MODEL_BATCH);
+    if (options->batch < 1 || options->batch > TDMI_MODEL_BATCH)
+        return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted",
+                        options->source, options->batch, TDMI_MODEL_BATCH);
     evaluation->per_class =
         tdmi_alloc((size_t)model->file.n_classes, sizeof *evaluation->per_class);
     if (!evaluation->per_class)
-        return TDM_FAIL(err, TDM_E_MEMORY, "evaluating %s: out of memory", source);
+        return TDM_FAIL(err, TDM_E_MEMORY, "evaluating %s: out of memory", options->source);
     for (int c = 0; c < model->file.n_classes; c++)
         evaluation->per_class[c].label = model->file.classes[c];
-    tdm_status status = evaluate(&it, source, batch, sink, evaluation, err);
+    tdm_status status = evaluate(&it, options, sink, evaluation, err);
     release(&it);
     if (status != TDM_OK)
         tdm_evaluation_release(evaluation);
-    return TDM_WRAP(err, status, "evaluating %s", source);
+    return TDM_WRAP(err, status, "evaluating %s", options->source);
 }
 
 void tdm_evaluation_release(struct tdm_evaluation *evaluation)

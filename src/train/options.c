@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum type { INTEGER, LONG, SEED, NUMBER, TEXT };
+/* TEXT is a name that this build knows, WORDS anything or nothing. */
+enum type { INTEGER, LONG, SEED, NUMBER, TEXT, WORDS };
 /* What another value does to a run that is resumed. */
 enum effect {
     SAME_BITS,  /* nothing */
@@ -24,7 +25,7 @@ static const struct row {
     enum type type;
     enum effect effect;
     size_t offset;
-    double low, high; /* accepted, both included; unused for TEXT and SEED */
+    double low, high; /* accepted, both included; of numbers */
 } rows[] = {
 #define ROW(name, type, effect, field, low, high)                                \
     {                                                                            \
@@ -36,6 +37,10 @@ static const struct row {
     ROW("steps", LONG, LIMIT, steps, 0, 1e15),
     ROW("minutes", NUMBER, LIMIT, minutes, 0, 1e9),
     ROW("eval-every", INTEGER, OTHER_BITS, eval_every, 1, 1e9),
+    ROW("image-column", WORDS, OTHER_BITS, how.image_column, 0, 0),
+    ROW("label-column", WORDS, OTHER_BITS, how.label_column, 0, 0),
+    ROW("raw-shape", WORDS, OTHER_BITS, how.raw_shape, 0, 0),
+    ROW("quarantine", WORDS, OTHER_BITS, how.quarantine, 0, 0),
     ROW("split-train", NUMBER, OTHER_BITS, train_fraction, 0, 1),
     ROW("split-val", NUMBER, OTHER_BITS, val_fraction, 0, 1),
     ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
@@ -85,7 +90,8 @@ static const void *field(const struct tdm_train_options *options, const struct r
 
 static const char *text_of(const struct tdm_train_options *options, const struct row *row)
 {
-    return *(const char *const *)field(options, row);
+    const char *text = *(const char *const *)field(options, row);
+    return text || row->type == TEXT ? text : "";
 }
 
 /* Every number fits a double exactly but the seed, which is compared by itself. */
@@ -109,7 +115,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
         return TDM_FAIL(err, TDM_E_USAGE, "training: no source of pictures was named");
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &rows[i];
-        if (row->type == SEED)
+        if (row->type == SEED || row->type == WORDS)
             continue;
         if (row->type == TEXT) {
             if (!text_of(options, row) || !*text_of(options, row))
@@ -144,7 +150,7 @@ void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writ
     tdm_json_object_begin(writer, key);
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &rows[i];
-        if (row->type == TEXT)
+        if (row->type == TEXT || row->type == WORDS)
             tdm_json_string(writer, row->name, text_of(options, row));
         else if (row->type == SEED)
             tdm_json_integer(writer, row->name, (int64_t)options->seed);
@@ -167,7 +173,7 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
         if (row->effect == SAME_BITS)
             continue;
-        if (row->type == TEXT) {
+        if (row->type == TEXT || row->type == WORDS) {
             const char *before = tdm_json_as_string(value, "");
             if (strcmp(before, text_of(options, row)) != 0)
                 return TDM_FAIL(err, TDM_E_USAGE,
@@ -251,6 +257,8 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
         *(const char **)at = known;
         return TDM_OK;
     }
+    case WORDS: /* nobody would own them: they are said again, or the comparison tells */
+        return TDM_OK;
     case SEED:
         *(uint64_t *)at = (uint64_t)tdm_json_as_integer(value, 0);
         return TDM_OK;

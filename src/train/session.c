@@ -146,7 +146,7 @@ static bool is_utf8(const char *text)
 static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
-    TDM_TRY(tdmi_source_open(options->source, NULL, &session->source, err), err,
+    TDM_TRY(tdmi_source_open(options->source, &options->how, &session->source, err), err,
             "opening the pictures to train on");
     if (tdmi_source_classes(session->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,

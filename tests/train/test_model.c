@@ -116,7 +116,10 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
     paint_picture(tree, "mixed/b/new.ppm", 1, 500);
     tree_text(tree, "mixed/b/broken.ppm", "P6\n9 9\n255\nshort");
     assert_int_equal(
-        tdm_model_evaluate(model, below(tree, "mixed"), TDM_PART_ALL, 7, nobody, &evaluation, NULL),
+        tdm_model_evaluate(model,
+                           &(struct tdm_evaluate_options){
+                               .source = below(tree, "mixed"), .part = TDM_PART_ALL, .batch = 7},
+                           nobody, &evaluation, NULL),
         TDM_OK);
     assert_int_equal(evaluation.score.n, 11);
     assert_int_equal(evaluation.per_class[1].n, 11);
@@ -125,7 +128,10 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
     assert_int_equal(evaluation.trained_on, 9);
     tdm_evaluation_release(&evaluation);
     assert_int_equal(
-        tdm_model_evaluate(model, below(tree, "mixed"), TDM_PART_VAL, 7, nobody, &evaluation, NULL),
+        tdm_model_evaluate(model,
+                           &(struct tdm_evaluate_options){
+                               .source = below(tree, "mixed"), .part = TDM_PART_VAL, .batch = 7},
+                           nobody, &evaluation, NULL),
         TDM_OK);
     assert_int_equal(evaluation.score.n, 1);
     tdm_evaluation_release(&evaluation);
@@ -157,8 +163,12 @@ static void evaluations_that_make_no_sense_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdm_error err = {0};
         char text[3000];
-        tdm_status status = tdm_model_evaluate(model, below(tree, cases[i].source), cases[i].part,
-                                               cases[i].batch, nobody, &evaluation, &err);
+        tdm_status status = tdm_model_evaluate(
+            model,
+            &(struct tdm_evaluate_options){.source = below(tree, cases[i].source),
+                                           .part = cases[i].part,
+                                           .batch = cases[i].batch},
+            nobody, &evaluation, &err);
         tdm_error_format(&err, text, sizeof text);
         if (status != cases[i].status || !strstr(text, cases[i].says))
             fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
@@ -233,8 +243,11 @@ static void predictions_agree_with_evaluation(void **state)
         tdm_model_predict(model, paths, 1, 1, (tdm_prediction_sink){&answers, take}, NULL), TDM_OK);
     for (int i = 0; i < answers.n; i++)
         correct += answers.paths[i][0] == answers.best[i].label[0];
-    assert_int_equal(
-        tdm_model_evaluate(model, paths[0], TDM_PART_ALL, 8, nobody, &evaluation, NULL), TDM_OK);
+    assert_int_equal(tdm_model_evaluate(model,
+                                        &(struct tdm_evaluate_options){
+                                            .source = paths[0], .part = TDM_PART_ALL, .batch = 8},
+                                        nobody, &evaluation, NULL),
+                     TDM_OK);
     assert_int_equal(evaluation.score.correct, correct);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);

@@ -133,8 +133,11 @@ static void evaluate_counts_what_training_counted(void **state)
     assert_int_equal(result.val.n, 24);
     assert_int_equal(tdm_model_open(options.run, "cpu", 2, &model, NULL), TDM_OK);
     for (int batch = 1; batch <= 256; batch += 85) {
-        assert_int_equal(tdm_model_evaluate(model, options.source, TDM_PART_VAL, batch, nobody,
-                                            &evaluation, NULL),
+        assert_int_equal(tdm_model_evaluate(model,
+                                            &(struct tdm_evaluate_options){.source = options.source,
+                                                                           .part = TDM_PART_VAL,
+                                                                           .batch = batch},
+                                            nobody, &evaluation, NULL),
                          TDM_OK);
         assert_int_equal(evaluation.score.n, result.val.n);
         assert_int_equal(evaluation.score.correct, result.val.correct);
@@ -149,15 +152,21 @@ static void evaluate_counts_what_training_counted(void **state)
         assert_int_equal(correct, evaluation.score.correct);
         tdm_evaluation_release(&evaluation);
     }
-    assert_int_equal(
-        tdm_model_evaluate(model, options.source, TDM_PART_TRAIN, 32, nobody, &evaluation, NULL),
-        TDM_OK);
+    assert_int_equal(tdm_model_evaluate(model,
+                                        &(struct tdm_evaluate_options){.source = options.source,
+                                                                       .part = TDM_PART_TRAIN,
+                                                                       .batch = 32},
+                                        nobody, &evaluation, NULL),
+                     TDM_OK);
     assert_int_equal(evaluation.score.n, 36);
     assert_int_equal(evaluation.trained_on, 36);
     tdm_evaluation_release(&evaluation);
-    assert_int_equal(
-        tdm_model_evaluate(model, options.source, TDM_PART_ALL, 32, nobody, &evaluation, NULL),
-        TDM_OK);
+    assert_int_equal(tdm_model_evaluate(model,
+                                        &(struct tdm_evaluate_options){.source = options.source,
+                                                                       .part = TDM_PART_ALL,
+                                                                       .batch = 32},
+                                        nobody, &evaluation, NULL),
+                     TDM_OK);
     assert_int_equal(evaluation.score.n, 60);
     assert_int_equal(evaluation.trained_on, 36);
     tdm_evaluation_release(&evaluation);
