@@ -1,11 +1,29 @@
 /*
- * Any bytes as a picture: decoded under a small limit of pixels, turned, then preprocessed in a way
- * that the bytes' own length chooses. What comes out must be a picture or a sentence.
+ * Any bytes as a picture: described, then decoded under small limits, turned, fingerprinted and
+ * preprocessed in a way that the bytes' own length chooses. What comes out must be a picture or a
+ * sentence, and a picture must be as large as its description said.
  */
+#include "image/facts.h"
+#include "image/fingerprint.h"
 #include "image/preprocess.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
+
+static void check_sentence(const tdm_error *err)
+{
+    if (err->n_frames == 0 || err->frames[0].text[0] == '\0')
+        abort();
+}
+
+static void check_facts(const struct tdmi_image_facts *facts, const tdmi_image *image)
+{
+    const bool is_turned = facts->orientation >= 5;
+    if ((is_turned ? facts->height : facts->width) != image->width ||
+        (is_turned ? facts->width : facts->height) != image->height || facts->n_frames < 1 ||
+        facts->bits < 1 || facts->bits > 32 || facts->colours == TDMI_COLOURS_UNKNOWN)
+        abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {
@@ -13,13 +31,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     if (orientation < 1 || orientation > 8)
         abort();
     struct tdmi_preprocess_scratch scratch = {0};
-    tdm_error err = {0};
+    tdm_error err = {0}, facts_err = {0};
+    struct tdmi_image_facts facts;
     const struct tdmi_image_limits limits = {.max_pixels = 1 << 16};
+    const bool is_described =
+        tdmi_image_describe(bytes, length_bytes, "input", &facts, &facts_err) == TDM_OK;
+    if (!is_described)
+        check_sentence(&facts_err);
     if (tdmi_image_decode(bytes, length_bytes, "input", limits, &scratch.decoded, &err) != TDM_OK) {
-        if (err.n_frames == 0 || err.frames[0].text[0] == '\0')
-            abort();
+        check_sentence(&err);
         goto out;
     }
+    if (!is_described)
+        abort();
+    check_facts(&facts, &scratch.decoded);
+    uint64_t fingerprint;
+    if (tdmi_image_fingerprint(&scratch.decoded, &scratch.resized, &fingerprint, &err) != TDM_OK)
+        abort();
     uint8_t out[3 * 24 * 17];
     const struct tdmi_preprocess preprocess = {
         .width = 24,

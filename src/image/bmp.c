@@ -8,6 +8,7 @@
  * mask but not the channel are common, and nobody stores an invisible picture.
  */
 #include "image/codec.h"
+#include "image/facts.h"
 #include <string.h>
 
 enum { FILE_HEADER_BYTES = 14, CORE_HEADER_BYTES = 12, OS2_HEADER_BYTES = 64 };
@@ -72,6 +73,8 @@ static bool is_known_form(const struct header *header, uint32_t header_bytes)
 
 static tdm_status set_masks(struct header *header, const uint32_t masks[CHANNELS], tdm_error *err)
 {
+    if ((masks[RED] | masks[GREEN] | masks[BLUE]) == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "its header is damaged: all channel masks are 0");
     for (int c = 0; c < CHANNELS; c++) {
         struct channel *channel = &header->channels[c];
         channel->mask = masks[c];
@@ -184,6 +187,16 @@ static tdm_status read_header(const struct tdmi_codec_source *source, struct hea
                             : read_palette(source, is_core, n_claimed, used, start, header, err);
 }
 
+/* Why read_header() refused: do the bytes end before the pixels begin? */
+static bool is_header_cut(const uint8_t *bytes, size_t length_bytes)
+{
+    if (length_bytes < FILE_HEADER_BYTES + 4)
+        return true;
+    return is_known_header(read_32(bytes + FILE_HEADER_BYTES)) &&
+           (length_bytes < FILE_HEADER_BYTES + (size_t)read_32(bytes + FILE_HEADER_BYTES) ||
+            length_bytes < read_32(bytes + 10));
+}
+
 /* ---- pixels ---------------------------------------------------------------------------------- */
 
 static uint8_t *row_of(const struct header *header, tdmi_image *image, size_t y)
@@ -225,7 +238,7 @@ static void masked_row(const struct header *header, bool has_alpha, const uint8_
         unsigned alpha = has_alpha ? channel_value(&header->channels[ALPHA], pixel) : 255;
         for (int c = 0; c < 3; c++) {
             unsigned colour = channel_value(&header->channels[c], pixel);
-            pixels[c] = (uint8_t)((colour * alpha + 255 * (255 - alpha) + 127) / 255);
+            pixels[c] = tdmi_codec_over_white(colour, alpha);
         }
     }
 }
@@ -255,7 +268,9 @@ static tdm_status check_rows(const struct header *header, size_t *stride, tdm_er
     return TDM_OK;
 }
 
-static void read_rows(const struct header *header, size_t stride, tdmi_image *image)
+static tdm_status read_rows(const struct header *header, size_t stride,
+                            const struct tdmi_codec_source *source, tdmi_image *image,
+                            tdm_error *err)
 {
     const size_t width = (size_t)image->width;
     const bool has_alpha = is_alpha_used(header, image, stride);
@@ -270,26 +285,36 @@ static void read_rows(const struct header *header, size_t stride, tdmi_image *im
             for (size_t x = 0; x < width; x++)
                 for (size_t c = 0; c < 3; c++)
                     pixels[3 * x + c] = from[3 * x + 2 - c];
+        tdm_status status = tdmi_codec_check_time(source, err);
+        if (status != TDM_OK)
+            return status;
     }
+    return TDM_OK;
 }
 
 /* Run-length codes: (n, v) is n pixels of v; (0, 0) ends a row, (0, 1) the picture; (0, 2) moves
  * right and up by the next two bytes; (0, n) is n literal pixels, padded to two bytes. With 4 bits
  * a byte holds two pixels that take turns. Pixels that are jumped over get colour 0. Runs
  * are cut at the end of their row, since well-known writers pad rows with them; codes that end
- * before the last row does are a truncated picture. */
-static tdm_status read_runs(const struct header *header, tdmi_image *image, tdm_error *err)
+ * before the last row does are no whole picture. */
+static tdm_status read_runs(const struct header *header, const struct tdmi_codec_source *source,
+                            tdmi_image *image, tdm_error *err)
 {
     const size_t width = (size_t)image->width, height = (size_t)image->height;
+    tdm_status status = tdmi_codec_check_time(source, err);
+    if (status != TDM_OK)
+        return status;
     const uint8_t *at = header->pixels, *end = at + header->pixel_bytes;
     const bool is_rle4 = header->compression == RLE4;
     size_t x = 0, y = 0;
+    bool is_ended = false; /* by its own end mark */
     for (size_t i = 0; i < width * height; i++)
         memcpy(image->pixels + 3 * i, header->palette[0], 3);
     while (end - at >= 2) {
         const uint8_t count = at[0], value = at[1];
         at += 2;
-        if (count == 0 && value == 1)
+        is_ended = count == 0 && value == 1;
+        if (is_ended)
             break;
         if (count == 0 && value == 0) {
             x = 0;
@@ -316,8 +341,8 @@ static tdm_status read_runs(const struct header *header, tdmi_image *image, tdm_
     }
     if (y >= height || (y == height - 1 && x >= width))
         return TDM_OK;
-    return TDM_FAIL(err, TDM_E_INPUT, "it is truncated: its runs end in row %zu of %zu", y + 1,
-                    height);
+    return TDM_FAIL(err, TDM_E_INPUT, "it is %s: its runs end in row %zu of %zu",
+                    is_ended ? "damaged" : "truncated", y + 1, height);
 }
 
 tdm_status tdmi_bmp_decode(const struct tdmi_codec_source *source, tdmi_image *image,
@@ -341,9 +366,61 @@ tdm_status tdmi_bmp_decode(const struct tdmi_codec_source *source, tdmi_image *i
     if (status != TDM_OK)
         return status;
     if (has_runs)
-        return read_runs(&header, image, err);
-    read_rows(&header, stride, image);
-    return TDM_OK;
+        return read_runs(&header, source, image, err);
+    return read_rows(&header, stride, source, image, err);
+}
+
+/* ---- describe -------------------------------------------------------------------------------- */
+
+/* Do the runs stop because the bytes do, and not at an end mark? Nothing is unpacked. */
+static bool are_runs_cut(const struct header *header)
+{
+    const uint8_t *at = header->pixels, *end = at + header->pixel_bytes;
+    while (end - at >= 2) {
+        const uint8_t count = at[0], value = at[1];
+        at += 2;
+        if (count != 0 || value == 0)
+            continue;
+        if (value == 1)
+            return false;
+        size_t literal_bytes = header->compression == RLE4 ? (value + 1u) / 2 : value;
+        size_t skipped = value == 2 ? 2 : literal_bytes + literal_bytes % 2;
+        if ((size_t)(end - at) < skipped)
+            return true;
+        at += skipped;
+    }
+    return true;
+}
+
+tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err)
+{
+    const struct tdmi_codec_source source = {.bytes = bytes, .length_bytes = length_bytes};
+    struct header header = {0};
+    facts->n_frames = 1;
+    tdm_status status = read_header(&source, &header, err);
+    facts->width = header.width;
+    facts->height = header.height;
+    facts->bits = header.bits > 8 ? 0 : (int)header.bits;
+    facts->colours = header.bits > 8 ? TDMI_COLOURS_RGB : TDMI_COLOURS_PALETTE;
+    for (int c = 0; c < CHANNELS && header.bits > 8; c++)
+        for (int bits = 0; bits <= 32; bits++)
+            if ((uint64_t)header.channels[c].maximum >> bits != 0 && bits >= facts->bits)
+                facts->bits = bits + 1;
+    facts->has_alpha = header.channels[ALPHA].mask != 0;
+    /* Headers of 124 bytes name an embedded ("MBED") or linked ("LINK") profile. */
+    if (length_bytes >= FILE_HEADER_BYTES + 124 && read_32(bytes + FILE_HEADER_BYTES) == 124) {
+        uint32_t kind = read_32(bytes + FILE_HEADER_BYTES + 56);
+        facts->has_icc = kind == 0x4d424544 || kind == 0x4c494e4b;
+    }
+    size_t stride;
+    if (status != TDM_OK)
+        facts->is_cut = is_header_cut(bytes, length_bytes);
+    else if (header.compression == RLE8 || header.compression == RLE4)
+        facts->is_cut = are_runs_cut(&header);
+    else if (facts->width > 0 && facts->width <= INT32_MAX && facts->height > 0)
+        facts->is_cut = check_rows(&header, &stride, NULL) != TDM_OK;
+    return status;
 }
 
 /* ---- encode ---------------------------------------------------------------------------------- */

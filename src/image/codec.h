@@ -9,10 +9,14 @@
 
 #include "image/image.h"
 
+struct tdmi_image_facts;
+
 struct tdmi_codec_source {
     const uint8_t *bytes;
     size_t length_bytes;
-    int64_t max_pixels; /* above it a picture is refused before memory is taken */
+    int64_t max_pixels;  /* above it a picture is refused before memory is taken */
+    int64_t deadline_ns; /* of tdmi_clock_ns(): later it is refused */
+    int64_t max_ns;      /* the time it was given, for messages */
 };
 
 struct tdmi_codec {
@@ -21,13 +25,31 @@ struct tdmi_codec {
     /* NULL where the build cannot. */
     tdm_status (*decode)(const struct tdmi_codec_source *source, tdmi_image *image, tdm_error *err);
     tdm_status (*encode)(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err);
+    /* Fills what facts.h asks for without decoding; never NULL but for the unknown format. */
+    tdm_status (*describe)(const uint8_t *bytes, size_t length_bytes,
+                           struct tdmi_image_facts *facts, tdm_error *err);
     /* The TIFF block of the file's EXIF data, NULL when there is none; NULL for formats without. */
     const uint8_t *(*find_exif)(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
 };
 
+const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
+/* Says what bytes of an unknown format begin with. */
+tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes,
+                                     tdm_error *err) TDM_MUST_USE;
+
 /* Check a header's size against the limit, then make the image that large. */
 tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
                             tdmi_image *image, tdm_error *err) TDM_MUST_USE;
+
+/* TDM_E_INPUT once the deadline has passed; cheap enough for every row. */
+tdm_status tdmi_codec_check_time(const struct tdmi_codec_source *source,
+                                 tdm_error *err) TDM_MUST_USE;
+
+/* A byte of colour over white, rounded. */
+static inline uint8_t tdmi_codec_over_white(unsigned colour, unsigned alpha)
+{
+    return (uint8_t)((colour * alpha + 255 * (255 - alpha) + 127) / 255);
+}
 
 /* At least this much memory behind image->pixels, whatever its size (room for a workspace). */
 tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err) TDM_MUST_USE;
@@ -48,8 +70,26 @@ tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *i
                            tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ppm_encode(const tdmi_image *image, int quality, tdmi_text *out,
                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_gif_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                            tdm_error *err) TDM_MUST_USE;
 
-/* Where JPEG and PNG files keep their EXIF data; always built, they only walk bytes. */
+tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
+                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_png_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_gif_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_webp_describe(const uint8_t *bytes, size_t length_bytes,
+                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_ppm_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+
+/* Where files keep their EXIF data; always built, they only walk bytes. */
+const uint8_t *tdmi_exif_in_webp(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
 const uint8_t *tdmi_exif_in_jpeg(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
 const uint8_t *tdmi_exif_in_png(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
 /* The orientation tag of such a block; 1 when it has none or is damaged. */

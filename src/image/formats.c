@@ -2,6 +2,7 @@
  * The registry of picture formats: one table, built from formats.def, and the calls that only look
  * a format up in it. This is the one file that asks which decoders the build has.
  */
+#include "base/clock.h"
 #include "image/codec.h"
 #include "image/image.h"
 #include "tandem_features.h"
@@ -10,6 +11,10 @@
 
 /* Pillow refuses what is larger as a decompression bomb. */
 #define DEFAULT_MAX_PIXELS 178956970
+/* As many pixels, three channels of 16 bits, unpacked. */
+#define DEFAULT_MAX_BYTES ((int64_t)1 << 30)
+/* Far above what the largest picture needs, so that a busy machine refuses nothing sound. */
+#define DEFAULT_MAX_NS ((int64_t)60 * 1000000000)
 
 static bool is_jpeg(const uint8_t *bytes, size_t length_bytes)
 {
@@ -19,6 +24,17 @@ static bool is_jpeg(const uint8_t *bytes, size_t length_bytes)
 static bool is_png(const uint8_t *bytes, size_t length_bytes)
 {
     return length_bytes >= 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static bool is_gif(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 6 &&
+           (memcmp(bytes, "GIF87a", 6) == 0 || memcmp(bytes, "GIF89a", 6) == 0);
+}
+
+static bool is_webp(const uint8_t *bytes, size_t length_bytes)
+{
+    return length_bytes >= 12 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBP", 4) == 0;
 }
 
 static bool is_bmp(const uint8_t *bytes, size_t length_bytes)
@@ -44,12 +60,27 @@ static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
 #define PNG_CALLS NULL, NULL
 #endif
 
+#if TDM_HAVE_GIF
+#define GIF_CALLS tdmi_gif_decode, NULL
+#else
+#define GIF_CALLS NULL, NULL
+#endif
+#if TDM_HAVE_WEBP
+#define WEBP_CALLS tdmi_webp_decode, NULL
+#else
+#define WEBP_CALLS NULL, NULL
+#endif
+#define BMP_CALLS tdmi_bmp_decode, tdmi_bmp_encode
+#define PPM_CALLS tdmi_ppm_decode, tdmi_ppm_encode
+
 static const struct tdmi_codec codecs[TDMI_IMAGE_FORMATS] = {
-    [TDMI_IMAGE_UNKNOWN] = {"unknown", NULL, NULL, NULL, NULL},
-    [TDMI_IMAGE_JPEG] = {"JPEG", is_jpeg, JPEG_CALLS, tdmi_exif_in_jpeg},
-    [TDMI_IMAGE_PNG] = {"PNG", is_png, PNG_CALLS, tdmi_exif_in_png},
-    [TDMI_IMAGE_BMP] = {"BMP", is_bmp, tdmi_bmp_decode, tdmi_bmp_encode, NULL},
-    [TDMI_IMAGE_PPM] = {"PPM", is_ppm, tdmi_ppm_decode, tdmi_ppm_encode, NULL},
+    [TDMI_IMAGE_UNKNOWN] = {"unknown", NULL, NULL, NULL, NULL, NULL},
+    [TDMI_IMAGE_JPEG] = {"JPEG", is_jpeg, JPEG_CALLS, tdmi_jpeg_describe, tdmi_exif_in_jpeg},
+    [TDMI_IMAGE_PNG] = {"PNG", is_png, PNG_CALLS, tdmi_png_describe, tdmi_exif_in_png},
+    [TDMI_IMAGE_GIF] = {"GIF", is_gif, GIF_CALLS, tdmi_gif_describe, NULL},
+    [TDMI_IMAGE_WEBP] = {"WebP", is_webp, WEBP_CALLS, tdmi_webp_describe, tdmi_exif_in_webp},
+    [TDMI_IMAGE_BMP] = {"BMP", is_bmp, BMP_CALLS, tdmi_bmp_describe, NULL},
+    [TDMI_IMAGE_PPM] = {"PPM", is_ppm, PPM_CALLS, tdmi_ppm_describe, NULL},
 };
 
 static const char *const extensions[TDMI_IMAGE_FORMATS] = {
@@ -68,7 +99,7 @@ static const char *const brought_by[TDMI_IMAGE_FORMATS] = {
 
 /* ---- look-ups -------------------------------------------------------------------------------- */
 
-static const struct tdmi_codec *codec_of(enum tdmi_image_format format)
+const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format)
 {
     return &codecs[format > TDMI_IMAGE_UNKNOWN && format < TDMI_IMAGE_FORMATS ? format
                                                                               : TDMI_IMAGE_UNKNOWN];
@@ -84,17 +115,17 @@ enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes)
 
 const char *tdmi_image_format_name(enum tdmi_image_format format)
 {
-    return codec_of(format)->name;
+    return tdmi_codec_of(format)->name;
 }
 
 bool tdmi_image_can_decode(enum tdmi_image_format format)
 {
-    return codec_of(format)->decode != NULL;
+    return tdmi_codec_of(format)->decode != NULL;
 }
 
 bool tdmi_image_can_encode(enum tdmi_image_format format)
 {
-    return codec_of(format)->encode != NULL;
+    return tdmi_codec_of(format)->encode != NULL;
 }
 
 bool tdmi_image_has_extension(const char *path)
@@ -114,8 +145,7 @@ bool tdmi_image_has_extension(const char *path)
 
 /* ---- decode, encode -------------------------------------------------------------------------- */
 
-/* Says what the bytes begin with, since there is no format to blame. */
-static tdm_status refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_error *err)
+tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_error *err)
 {
     if (length_bytes == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "there are no bytes in it");
@@ -129,7 +159,8 @@ static tdm_status refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_
     }
     shown[n - 1] = '\0';
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "it begins with the bytes %s, which is no JPEG, PNG, BMP or PPM picture",
+                    "it begins with the bytes %s, which is no JPEG, PNG, GIF, WebP, BMP or PPM "
+                    "picture",
                     shown);
 }
 
@@ -137,19 +168,28 @@ tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char 
                              struct tdmi_image_limits limits, tdmi_image *image, tdm_error *err)
 {
     enum tdmi_image_format format = tdmi_image_sniff(bytes, length_bytes);
-    const struct tdmi_codec *codec = codec_of(format);
+    const struct tdmi_codec *codec = tdmi_codec_of(format);
     if (format == TDMI_IMAGE_UNKNOWN)
-        return TDM_WRAP(err, refuse_unknown(bytes, length_bytes, err), "cannot read picture \"%s\"",
-                        name);
+        return TDM_WRAP(err, tdmi_codec_refuse_unknown(bytes, length_bytes, err),
+                        "cannot read picture \"%s\"", name);
     if (codec->decode == NULL)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "cannot read picture \"%s\": it is a %s file and this build has no decoder "
                         "for it; install %s and build again",
                         name, codec->name, brought_by[format]);
+    const int64_t max_bytes = limits.max_bytes > 0 ? limits.max_bytes : DEFAULT_MAX_BYTES;
+    if (length_bytes > (uint64_t)max_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "cannot read %s picture \"%s\": it has %zu bytes; at most %lld are decoded",
+                        codec->name, name, length_bytes, (long long)max_bytes);
+    const int64_t max_ns = limits.max_ns > 0 ? limits.max_ns : DEFAULT_MAX_NS;
+    const int64_t now_ns = tdmi_clock_ns();
     struct tdmi_codec_source source = {
         .bytes = bytes,
         .length_bytes = length_bytes,
         .max_pixels = limits.max_pixels > 0 ? limits.max_pixels : DEFAULT_MAX_PIXELS,
+        .deadline_ns = max_ns < INT64_MAX - now_ns ? now_ns + max_ns : INT64_MAX,
+        .max_ns = max_ns,
     };
     TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s picture \"%s\"", codec->name,
             name);
@@ -161,7 +201,7 @@ tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char 
 tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
                              tdmi_text *out, tdm_error *err)
 {
-    const struct tdmi_codec *codec = codec_of(format);
+    const struct tdmi_codec *codec = tdmi_codec_of(format);
     if (codec->encode == NULL)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "cannot write a %s picture: this build has no encoder for it; install %s "
@@ -180,7 +220,7 @@ tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format for
 
 int tdmi_exif_orientation(const void *bytes, size_t length_bytes)
 {
-    const struct tdmi_codec *codec = codec_of(tdmi_image_sniff(bytes, length_bytes));
+    const struct tdmi_codec *codec = tdmi_codec_of(tdmi_image_sniff(bytes, length_bytes));
     if (codec->find_exif == NULL)
         return 1;
     size_t exif_bytes = 0;

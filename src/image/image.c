@@ -3,6 +3,7 @@
  * object again and again allocates nothing once it has seen its largest picture.
  */
 #include "image/image.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "image/codec.h"
 #include <limits.h>
@@ -39,6 +40,14 @@ tdm_status tdmi_image_reshape(tdmi_image *image, int width, int height, tdm_erro
     image->width = width;
     image->height = height;
     return TDM_OK;
+}
+
+tdm_status tdmi_codec_check_time(const struct tdmi_codec_source *source, tdm_error *err)
+{
+    if (tdmi_clock_ns() < source->deadline_ns)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_INPUT, "decoding it takes longer than the %.3g s that are allowed",
+                    (double)source->max_ns / 1e9);
 }
 
 tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,

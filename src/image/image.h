@@ -44,11 +44,14 @@ bool tdmi_image_can_encode(enum tdmi_image_format format);
 
 struct tdmi_image_limits {
     int64_t max_pixels; /* 0: 178 million, as Pillow's bomb check */
+    int64_t max_bytes;  /* of the file; 0: 1 GiB */
+    int64_t max_ns;     /* for decoding; 0: a minute, which no honest picture below 178 million
+                           pixels needs */
 };
 
 /* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged, truncated or too
- * large one (the image's pixels are then undefined); TDM_E_ABSENT: a format this build cannot read.
- * Any thread. */
+ * large one, or one above a limit (the image's pixels are then undefined); TDM_E_ABSENT: a format
+ * this build cannot read. Any thread. */
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
                              struct tdmi_image_limits limits, tdmi_image *image,
                              tdm_error *err) TDM_MUST_USE;
@@ -73,7 +76,7 @@ tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int 
                              enum tdmi_filter filter, tdmi_image *target,
                              tdm_error *err) TDM_MUST_USE;
 
-/* EXIF orientation 1–8 of a JPEG's or PNG's bytes; 1 when there is none. */
+/* EXIF orientation 1–8 of a JPEG's, PNG's or WebP's bytes; 1 when there is none. */
 int tdmi_exif_orientation(const void *bytes, size_t length_bytes);
 /* In place; 5–8 exchange width and height and grow the memory to twice the picture. */
 tdm_status tdmi_image_orient(tdmi_image *image, int orientation, tdm_error *err) TDM_MUST_USE;

@@ -101,15 +101,20 @@ struct reader {
     struct trap trap;
     const struct tdmi_codec_source *source;
     tdmi_image *image;
+    bool is_late; /* stopped for the time limit */
 };
 
+/* libjpeg calls this between rows of blocks, in every pass. */
 static void watch_scans(j_common_ptr codec)
 {
-    if (((j_decompress_ptr)codec)->input_scan_number <= MAX_SCANS)
+    struct reader *reader = codec->client_data;
+    if (((j_decompress_ptr)codec)->input_scan_number > MAX_SCANS)
+        snprintf(reader->trap.text, sizeof reader->trap.text, "more than %d scans", MAX_SCANS);
+    else if (tdmi_codec_check_time(reader->source, NULL) != TDM_OK)
+        reader->is_late = true;
+    else
         return;
-    struct trap *trap = trap_of(codec);
-    snprintf(trap->text, sizeof trap->text, "more than %d scans", MAX_SCANS);
-    longjmp(trap->escape, 1);
+    longjmp(reader->trap.escape, 1);
 }
 
 static void read_header(void *self)
@@ -118,6 +123,7 @@ static void read_header(void *self)
     jpeg_create_decompress(&reader->decoder);
     reader->progress.progress_monitor = watch_scans;
     reader->decoder.progress = &reader->progress;
+    reader->decoder.client_data = reader;
     jpeg_mem_src(&reader->decoder, reader->source->bytes,
                  (unsigned long)reader->source->length_bytes);
     (void)jpeg_read_header(&reader->decoder, TRUE);
@@ -176,6 +182,8 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
 {
     const struct trap *trap = &reader->trap;
     j_decompress_ptr decoder = (j_decompress_ptr)&reader->decoder;
+    if (reader->is_late)
+        return tdmi_codec_check_time(reader->source, err);
     if (trap->code == JERR_OUT_OF_MEMORY)
         return TDM_FAIL(err, TDM_E_MEMORY, "%s", trap->text);
     bool is_short = trap->code == JWRN_JPEG_EOF || trap->code == JWRN_HIT_MARKER;

@@ -54,11 +54,11 @@ static tdm_status refuse(int code, tdm_error *err)
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
-/* One sample over white, as a byte; one is the value of full intensity, 255 or 65535. */
-static uint8_t over_white(uint32_t colour, uint32_t alpha, uint32_t one)
+/* One 16-bit sample over white, as a byte. */
+static uint8_t over_white_16(uint32_t colour, uint32_t alpha)
 {
-    uint64_t mixed = (uint64_t)colour * alpha + (uint64_t)one * (one - alpha); /* times one² */
-    uint64_t whole = (uint64_t)one * one;
+    const uint64_t one = 65535, whole = one * one;
+    uint64_t mixed = (uint64_t)colour * alpha + one * (one - alpha); /* times one² */
     return (uint8_t)((mixed * 255 + whole / 2) / whole);
 }
 
@@ -66,47 +66,73 @@ static void flatten_8(const uint8_t *rgba, size_t n, uint8_t *pixels)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < 3; c++)
-            pixels[3 * i + c] = over_white(rgba[4 * i + c], rgba[4 * i + 3], 255);
+            pixels[3 * i + c] = tdmi_codec_over_white(rgba[4 * i + c], rgba[4 * i + 3]);
 }
 
 static void flatten_16(const uint16_t *rgba, size_t n, uint8_t *pixels)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < 3; c++)
-            pixels[3 * i + c] = over_white(rgba[4 * i + c], rgba[4 * i + 3], 65535);
+            pixels[3 * i + c] = over_white_16(rgba[4 * i + c], rgba[4 * i + 3]);
+}
+
+/* All rows of a picture in the order of the file, each to its place in n_rows rows of memory;
+ * interlaced rows come several times. done, if there is one, is called after each. */
+static tdm_status read_rows(spng_ctx *context, const struct tdmi_codec_source *source, int format,
+                            int flags, uint8_t *rows, size_t row_bytes, size_t n_rows,
+                            void (*done)(const void *row, size_t y, tdmi_image *image),
+                            tdmi_image *image, tdm_error *err)
+{
+    int code = spng_decode_image(context, NULL, 0, format, flags | SPNG_DECODE_PROGRESSIVE);
+    while (code == 0) {
+        struct spng_row_info info;
+        code = spng_get_row_info(context, &info);
+        if (code != 0)
+            break;
+        uint8_t *row = rows + row_bytes * (info.row_num % n_rows);
+        code = spng_decode_row(context, row, row_bytes);
+        if (done != NULL && (code == 0 || code == SPNG_EOI))
+            done(row, info.row_num, image);
+        tdm_status status = tdmi_codec_check_time(source, err);
+        if (status != TDM_OK)
+            return status;
+    }
+    return code == SPNG_EOI ? TDM_OK : refuse(code, err); /* the last row comes with that news */
+}
+
+static void flatten_row_8(const void *row, size_t y, tdmi_image *image)
+{
+    const size_t width = (size_t)image->width;
+    flatten_8(row, width, image->pixels + 3 * width * y);
+}
+
+static void flatten_row_16(const void *row, size_t y, tdmi_image *image)
+{
+    const size_t width = (size_t)image->width;
+    flatten_16(row, width, image->pixels + 3 * width * y);
 }
 
 /* Pictures with transparency or 16-bit samples. */
-static tdm_status decode_flattened(spng_ctx *context, const struct spng_ihdr *header,
-                                   tdmi_image *image, tdm_error *err)
+static tdm_status decode_flattened(spng_ctx *context, const struct tdmi_codec_source *source,
+                                   const struct spng_ihdr *header, tdmi_image *image,
+                                   tdm_error *err)
 {
     const bool is_deep = header->bit_depth == 16, is_whole = header->interlace_method != 0;
-    const int format = is_deep ? SPNG_FMT_RGBA16 : SPNG_FMT_RGBA8;
     const size_t width = header->width, height = header->height;
     const size_t row_bytes = width * (is_deep ? 8 : 4), n_rows = is_whole ? height : 1;
-    void *rgba = tdmi_alloc(n_rows, row_bytes);
+    void (*done)(const void *row, size_t y, tdmi_image *image) =
+        is_deep ? flatten_row_16 : flatten_row_8;
+    uint8_t *rgba = tdmi_alloc(n_rows, row_bytes);
     if (rgba == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu rows of %zu bytes", n_rows,
                         row_bytes);
-    int code;
-    if (is_whole)
-        code = spng_decode_image(context, rgba, n_rows * row_bytes, format, SPNG_DECODE_TRNS);
-    else
-        code =
-            spng_decode_image(context, NULL, 0, format, SPNG_DECODE_TRNS | SPNG_DECODE_PROGRESSIVE);
-    for (size_t y = 0; y < height && code == 0; y += n_rows) {
-        if (!is_whole) {
-            code = spng_decode_row(context, rgba, row_bytes);
-            if (code == SPNG_EOI && y + 1 == height)
-                code = 0; /* the last row comes with the news that it is the last */
-        }
-        if (is_deep)
-            flatten_16(rgba, width * n_rows, image->pixels + 3 * width * y);
-        else
-            flatten_8(rgba, width * n_rows, image->pixels + 3 * width * y);
-    }
+    tdm_status status =
+        read_rows(context, source, is_deep ? SPNG_FMT_RGBA16 : SPNG_FMT_RGBA8, SPNG_DECODE_TRNS,
+                  rgba, row_bytes, n_rows, is_whole ? NULL : done, image, err);
+    for (size_t y = 0; is_whole && y < height && status == TDM_OK; y++)
+        done(rgba + row_bytes * y, y, image);
     tdmi_free(rgba);
-    return code == 0 ? TDM_OK : refuse(code, err);
+    return status;
 }
 
 static tdm_status decode_with(spng_ctx *context, const struct tdmi_codec_source *source,
@@ -133,11 +159,10 @@ static tdm_status decode_with(spng_ctx *context, const struct tdmi_codec_source 
     bool has_alpha = code == 0 || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
                      header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
     if (has_alpha || header.bit_depth == 16) {
-        status = decode_flattened(context, &header, image, err);
+        status = decode_flattened(context, source, &header, image, err);
     } else {
-        code = spng_decode_image(context, image->pixels, 3 * (size_t)header.width * header.height,
-                                 SPNG_FMT_RGB8, 0);
-        status = code == 0 ? TDM_OK : refuse(code, err);
+        status = read_rows(context, source, SPNG_FMT_RGB8, 0, image->pixels,
+                           3 * (size_t)header.width, header.height, NULL, image, err);
     }
     if (status != TDM_OK)
         return status;

@@ -4,6 +4,7 @@
  * last resort: every build reads and writes it.
  */
 #include "image/codec.h"
+#include "image/facts.h"
 
 struct reader {
     const uint8_t *at, *end;
@@ -47,11 +48,19 @@ static tdm_status refuse_sample(uint32_t sample, uint32_t maximum, tdm_error *er
                     maximum);
 }
 
+/* So many samples are read between two looks at the clock. */
+enum { SAMPLES_A_LOOK = 4096 };
+
 /* n samples to bytes; grey ones fill three. */
 static tdm_status read_text(struct reader *reader, size_t n, uint32_t maximum, size_t copies,
-                            uint8_t *pixels, tdm_error *err)
+                            const struct tdmi_codec_source *source, uint8_t *pixels, tdm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
+        if (i % SAMPLES_A_LOOK == 0) {
+            tdm_status status = tdmi_codec_check_time(source, err);
+            if (status != TDM_OK)
+                return status;
+        }
         uint32_t sample;
         if (!read_number(reader, &sample))
             return TDM_FAIL(err, TDM_E_INPUT, "it is %s: sample %zu of %zu is no number",
@@ -66,7 +75,8 @@ static tdm_status read_text(struct reader *reader, size_t n, uint32_t maximum, s
 }
 
 static tdm_status read_binary(struct reader *reader, size_t n, uint32_t maximum, size_t copies,
-                              uint8_t *pixels, tdm_error *err)
+                              const struct tdmi_codec_source *source, uint8_t *pixels,
+                              tdm_error *err)
 {
     const size_t sample_bytes = maximum > 255 ? 2 : 1;
     const size_t left = (size_t)(reader->end - reader->at);
@@ -75,6 +85,11 @@ static tdm_status read_binary(struct reader *reader, size_t n, uint32_t maximum,
                         "it is truncated: %zu samples of %zu bytes follow the header; it says %zu",
                         left / sample_bytes, sample_bytes, n);
     for (size_t i = 0; i < n; i++) {
+        if (i % SAMPLES_A_LOOK == 0) {
+            tdm_status status = tdmi_codec_check_time(source, err);
+            if (status != TDM_OK)
+                return status;
+        }
         uint32_t sample = *reader->at++;
         if (sample_bytes == 2)
             sample = sample << 8 | *reader->at++;
@@ -89,30 +104,83 @@ static tdm_status read_binary(struct reader *reader, size_t n, uint32_t maximum,
     return TDM_OK;
 }
 
+struct header {
+    uint8_t kind; /* the digit behind P */
+    bool is_text, is_grey;
+    uint32_t width, height, maximum;
+};
+
+/* Leaves the reader at the first sample. */
+static tdm_status read_header(const uint8_t *bytes, size_t length_bytes, struct header *header,
+                              struct reader *reader, tdm_error *err)
+{
+    header->kind = bytes[1];
+    header->is_text = header->kind == '2' || header->kind == '3';
+    header->is_grey = header->kind == '2' || header->kind == '5';
+    *reader = (struct reader){bytes + 2, bytes + length_bytes};
+    if (!read_number(reader, &header->width) || !read_number(reader, &header->height) ||
+        !read_number(reader, &header->maximum))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its header is %s: width, height and maximum must follow P%c",
+                        reader->at == reader->end ? "truncated" : "damaged", header->kind);
+    if (header->maximum < 1 || header->maximum > 65535)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "its header is damaged: the maximum is %u; 1 to 65535 are read",
+                        header->maximum);
+    if (!header->is_text && reader->at < reader->end)
+        reader->at++; /* exactly one blank stands before binary samples */
+    return TDM_OK;
+}
+
 tdm_status tdmi_ppm_decode(const struct tdmi_codec_source *source, tdmi_image *image,
                            tdm_error *err)
 {
-    const uint8_t kind = source->bytes[1];
-    const bool is_text = kind == '2' || kind == '3', is_grey = kind == '2' || kind == '5';
-    struct reader reader = {source->bytes + 2, source->bytes + source->length_bytes};
-    uint32_t width, height, maximum;
-    if (!read_number(&reader, &width) || !read_number(&reader, &height) ||
-        !read_number(&reader, &maximum))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "its header is %s: width, height and maximum must follow P%c",
-                        reader.at == reader.end ? "truncated" : "damaged", kind);
-    if (maximum < 1 || maximum > 65535)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "its header is damaged: the maximum is %u; 1 to 65535 are read", maximum);
-    tdm_status status = tdmi_codec_shape(source, width, height, image, err);
+    struct header header;
+    struct reader reader;
+    tdm_status status = read_header(source->bytes, source->length_bytes, &header, &reader, err);
     if (status != TDM_OK)
         return status;
-    size_t copies = is_grey ? 3 : 1, n = (size_t)width * height * (is_grey ? 1 : 3);
-    if (is_text)
-        return read_text(&reader, n, maximum, copies, image->pixels, err);
-    if (reader.at < reader.end)
-        reader.at++; /* exactly one blank stands before binary samples */
-    return read_binary(&reader, n, maximum, copies, image->pixels, err);
+    status = tdmi_codec_shape(source, header.width, header.height, image, err);
+    if (status != TDM_OK)
+        return status;
+    size_t copies = header.is_grey ? 3 : 1;
+    size_t n = (size_t)header.width * header.height * (header.is_grey ? 1 : 3);
+    if (header.is_text)
+        return read_text(&reader, n, header.maximum, copies, source, image->pixels, err);
+    return read_binary(&reader, n, header.maximum, copies, source, image->pixels, err);
+}
+
+/* Are fewer samples there than the header says, with nothing but numbers up to the end? */
+static bool is_cut(const struct header *header, struct reader *reader)
+{
+    const uint64_t n = (uint64_t)header->width * header->height * (header->is_grey ? 1 : 3);
+    if (!header->is_text)
+        return (size_t)(reader->end - reader->at) / (header->maximum > 255 ? 2 : 1) < n;
+    uint32_t sample;
+    uint64_t n_found = 0;
+    while (n_found < n && read_number(reader, &sample))
+        n_found++;
+    return n_found < n && reader->at == reader->end;
+}
+
+tdm_status tdmi_ppm_describe(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts, tdm_error *err)
+{
+    struct header header;
+    struct reader reader;
+    tdm_status status = read_header(bytes, length_bytes, &header, &reader, err);
+    facts->colours = header.is_grey ? TDMI_COLOURS_GREY : TDMI_COLOURS_RGB;
+    facts->n_frames = 1;
+    if (status != TDM_OK) {
+        facts->is_cut = reader.at == reader.end;
+        return status;
+    }
+    facts->width = header.width;
+    facts->height = header.height;
+    while (header.maximum >> facts->bits != 0)
+        facts->bits++;
+    facts->is_cut = is_cut(&header, &reader);
+    return TDM_OK;
 }
 
 tdm_status tdmi_ppm_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)

@@ -3,6 +3,7 @@
  * values by make_images.py), and whatever is not a whole picture is refused.
  */
 #include "pictures.h"
+#include "base/clock.h"
 
 static tdm_status decode(const void *bytes, size_t length, tdmi_image *image, tdm_error *err)
 {
@@ -57,7 +58,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
     draw_pattern(&drawn, 150, 110);
     for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++) {
         enum tdmi_image_format format = (enum tdmi_image_format)i;
-        if (!tdmi_image_can_decode(format))
+        if (!tdmi_image_can_decode(format) || !tdmi_image_can_encode(format))
             continue;
         tdmi_text file = {0};
         assert_int_equal(tdmi_image_encode(&drawn, format, 90, &file, NULL), TDM_OK);
@@ -89,6 +90,11 @@ static void stored_files_without_their_end_are_refused(void **state)
         {"rgb420.jpg", 0},
         {"cmyk.jpg", 0},
         {"restarts.jpg", 0},
+        {"plain.gif", 1}, /* the trailer */
+        {"placed-clear.gif", 1},
+        {"lossy.webp", 0},
+        {"lossy-alpha.webp", 0},
+        {"animated.webp", 0},
         {"rgba16-interlaced.png", 4},
         {"palette1.png", 4}, /* the empty last chunk's checksum */
         {"palette8.bmp", 3},
@@ -134,8 +140,9 @@ static void every_changed_byte_gives_a_picture_or_a_sentence(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "rgb16.bmp",  "rle4.bmp", "rgba32.bmp",      "low.pgm",          "text.ppm",
-        "core24.bmp", "grey.jpg", "progressive.jpg", "turned-right.jpg", "palette4.bmp"};
+        "rgb16.bmp",  "rle4.bmp",         "rgba32.bmp",      "low.pgm",      "text.ppm",
+        "core24.bmp", "grey.jpg",         "progressive.jpg", "animated.gif", "animated-placed.webp",
+        "lossy.webp", "turned-right.jpg", "palette4.bmp"};
     static const uint8_t flips[] = {0x01, 0x80, 0xff};
     tdmi_image image = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -167,7 +174,7 @@ static void refusals_say_what_was_found(void **state)
         const char *words;
     } cases[] = {
         {"", 0, "no bytes"},
-        {"GIF89a..", 8, "47 49 46 38 39 61"},
+        {"II*\0....", 8, "49 49 2a 00 2e 2e"},
         {"B", 1, "begins with the bytes 42"},
         {"P6 0 5 255\n", 11, "0 x 5 pixels"},
         {"P6 99999 99999 255\n", 19, "99999 x 99999 pixels"},
@@ -200,7 +207,7 @@ static void a_picture_above_the_limit_takes_no_memory(void **state)
     tdmi_image drawn = {0}, image = {0};
     draw_pattern(&drawn, 40, 25);
     for (int format = TDMI_IMAGE_UNKNOWN + 1; format < TDMI_IMAGE_FORMATS; format++) {
-        if (!tdmi_image_can_decode((enum tdmi_image_format)format))
+        if (!tdmi_image_can_encode((enum tdmi_image_format)format))
             continue;
         tdmi_text file = {0};
         assert_int_equal(tdmi_image_encode(&drawn, (enum tdmi_image_format)format, 90, &file, NULL),
@@ -220,6 +227,100 @@ static void a_picture_above_the_limit_takes_no_memory(void **state)
         tdmi_text_release(&file);
     }
     tdmi_image_release(&drawn);
+}
+
+/* Headers that claim 30,000 × 30,000 pixels are refused by the header alone. */
+static void a_giant_header_is_refused_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t at; /* of the size's bytes; 0: behind JPEG's first frame header */
+        size_t length;
+        const char *size;
+    } cases[] = {
+        {"rgb420.jpg", 0, 4, "\x75\x30\x75\x30"},
+        {"progressive.jpg", 0, 4, "\x75\x30\x75\x30"},
+        {"rgb24.bmp", 18, 8, "\x30\x75\0\0\x30\x75\0\0"},
+        {"rle8.bmp", 18, 8, "\x30\x75\0\0\x30\x75\0\0"},
+        {"plain.gif", 6, 4, "\x30\x75\x30\x75"},
+        {"animated.webp", 24, 6, "\x2f\x75\0\x2f\x75\0"},
+    };
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes file = read_corpus(cases[i].name);
+        uint8_t *bytes = file.bytes;
+        size_t at = cases[i].at;
+        for (size_t k = 0; at == 0 && k + 9 < file.length; k++)
+            if (bytes[k] == 0xff && (bytes[k + 1] == 0xc0 || bytes[k + 1] == 0xc2))
+                at = k + 5;
+        memcpy(bytes + at, cases[i].size, cases[i].length);
+        tdm_error err = {0};
+        int64_t before = tdmi_clock_ns();
+        if (tdmi_image_can_decode(tdmi_image_sniff(bytes, file.length))) {
+            assert_int_equal(decode(bytes, file.length, &image, &err), TDM_E_INPUT);
+            if (strstr(err.frames[0].text, "30000 x 30000 pixels; at most") == NULL)
+                fail_msg("%s: \"%s\"", cases[i].name, err.frames[0].text);
+        }
+        assert_true(tdmi_clock_seconds_since(before) < 1);
+        assert_null(image.pixels);
+        tdmi_free(bytes);
+    }
+    assert_int_equal(decode("P6 30000 30000 255\n", 19, &image, &(tdm_error){0}), TDM_E_INPUT);
+    assert_null(image.pixels);
+}
+
+static void a_name_decides_nothing(void **state)
+{
+    (void)state;
+    struct bytes gif = read_corpus("plain.gif"), bmp = read_corpus("rgb24.bmp");
+    tdmi_image image = {0};
+    tdm_status status = tdmi_image_decode(gif.bytes, gif.length, "photo.jpg",
+                                          (struct tdmi_image_limits){0}, &image, NULL);
+    assert_int_equal(status, tdmi_image_can_decode(TDMI_IMAGE_GIF) ? TDM_OK : TDM_E_ABSENT);
+    status = tdmi_image_decode(bmp.bytes, bmp.length, "photo.jpg", (struct tdmi_image_limits){0},
+                               &image, NULL);
+    assert_int_equal(status, TDM_OK);
+    assert_int_equal(image.width, 13);
+    tdmi_image_release(&image);
+    tdmi_free(gif.bytes);
+    tdmi_free(bmp.bytes);
+}
+
+static void every_format_keeps_to_its_bytes_and_its_time(void **state)
+{
+    (void)state;
+    struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
+    char *rest = table.bytes, *line;
+    tdmi_image image = {0};
+    while ((line = next_line(&rest)) != NULL) {
+        char name[100];
+        assert_int_equal(sscanf(line, "%99s", name), 1);
+        struct bytes file = read_corpus(name);
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
+            struct tdmi_image_limits limits = {.max_bytes = (int64_t)file.length};
+            tdm_error err = {0};
+            assert_int_equal(tdmi_image_decode(file.bytes, file.length, name, limits, &image, NULL),
+                             TDM_OK);
+            limits.max_bytes--;
+            assert_int_equal(tdmi_image_decode(file.bytes, file.length, name, limits, &image, &err),
+                             TDM_E_INPUT);
+            assert_non_null(strstr(err.frames[0].text, "bytes; at most"));
+            limits = (struct tdmi_image_limits){.max_ns = 1};
+            err = (tdm_error){0};
+            if (tdmi_image_decode(file.bytes, file.length, name, limits, &image, &err) !=
+                    TDM_E_INPUT ||
+                strstr(err.frames[0].text, "takes longer than the 1e-09 s") == NULL)
+                fail_msg("%s is decoded after its time: %s", name,
+                         err.n_frames > 0 ? err.frames[0].text : "without an error");
+            limits.max_ns = INT64_MAX;
+            assert_int_equal(tdmi_image_decode(file.bytes, file.length, name, limits, &image, NULL),
+                             TDM_OK);
+        }
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+    tdmi_free(table.bytes);
 }
 
 static void a_used_image_takes_no_new_memory(void **state)
@@ -244,9 +345,10 @@ static void a_used_image_takes_no_new_memory(void **state)
 static void each_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    static const char *const names[] = {"rgb8.png",        "rgba16-interlaced.png",
-                                        "turned-left.png", "rgb24.bmp",
-                                        "rgb.ppm",         "turned-right.jpg"};
+    static const char *const names[] = {
+        "rgb8.png",   "rgba16-interlaced.png", "turned-left.png", "rgb24.bmp",
+        "rgb.ppm",    "turned-right.jpg",      "placed.gif",      "animated-placed.webp",
+        "lossy.webp", "lossless-alpha.webp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct bytes file = read_corpus(names[i]);
         bool is_done = !tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length));
@@ -274,6 +376,11 @@ static void formats_are_told_by_content_and_names_by_ending(void **state)
     assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a\n", 8), TDMI_IMAGE_PNG);
     assert_int_equal(tdmi_image_sniff("\x89PNG\r\n\x1a", 7), TDMI_IMAGE_UNKNOWN);
     assert_int_equal(tdmi_image_sniff("BM", 2), TDMI_IMAGE_BMP);
+    assert_int_equal(tdmi_image_sniff("GIF87a", 6), TDMI_IMAGE_GIF);
+    assert_int_equal(tdmi_image_sniff("GIF89a", 6), TDMI_IMAGE_GIF);
+    assert_int_equal(tdmi_image_sniff("GIF88a", 6), TDMI_IMAGE_UNKNOWN);
+    assert_int_equal(tdmi_image_sniff("RIFF\1\2\3\4WEBP", 12), TDMI_IMAGE_WEBP);
+    assert_int_equal(tdmi_image_sniff("RIFF\1\2\3\4WAVE", 12), TDMI_IMAGE_UNKNOWN);
     assert_int_equal(tdmi_image_sniff("P5\n", 3), TDMI_IMAGE_PPM);
     assert_int_equal(tdmi_image_sniff("P7\n", 3), TDMI_IMAGE_UNKNOWN);
     assert_int_equal(tdmi_image_sniff("P5x", 3), TDMI_IMAGE_UNKNOWN);
@@ -283,7 +390,8 @@ static void formats_are_told_by_content_and_names_by_ending(void **state)
     assert_false(tdmi_image_can_decode(TDMI_IMAGE_UNKNOWN));
     assert_true(tdmi_image_can_decode(TDMI_IMAGE_PPM));
 
-    static const char *const yes[] = {"a.jpg", "a/b.JPEG", ".x/y.z.png", "a.JpE", "a.dib", "a.ppm"};
+    static const char *const yes[] = {"a.jpg",  "a/b.JPEG", ".x/y.z.png", "a.Gif",
+                                      "a.webp", "a.JpE",    "a.dib",      "a.ppm"};
     static const char *const no[] = {"a.txt", "jpg", ".jpg", "a.", "a.jp", "a.jpgx", "a.jpg/b", ""};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (!tdmi_image_has_extension(yes[i]))
@@ -303,6 +411,9 @@ int main(void)
         cmocka_unit_test(every_changed_byte_gives_a_picture_or_a_sentence),
         cmocka_unit_test(refusals_say_what_was_found),
         cmocka_unit_test(a_picture_above_the_limit_takes_no_memory),
+        cmocka_unit_test(a_giant_header_is_refused_at_once),
+        cmocka_unit_test(a_name_decides_nothing),
+        cmocka_unit_test(every_format_keeps_to_its_bytes_and_its_time),
         cmocka_unit_test(a_used_image_takes_no_new_memory),
         cmocka_unit_test(each_failed_allocation_is_reported),
         cmocka_unit_test(formats_are_told_by_content_and_names_by_ending),

@@ -3,6 +3,7 @@
  * components, many passes, other precisions.
  */
 #include "pictures.h"
+#include "base/clock.h"
 #include "tandem_features.h"
 
 #if TDM_HAVE_JPEG
@@ -107,6 +108,35 @@ static void a_thousand_passes_are_refused(void **state)
     tdmi_free(file.bytes);
 }
 
+/* Passes over a large picture cost time, however few bytes they have. */
+static void many_passes_over_a_large_picture_run_out_of_time(void **state)
+{
+    (void)state;
+    tdmi_image image = {0};
+    assert_int_equal(tdmi_image_reshape(&image, 2000, 2000, NULL), TDM_OK);
+    memset(image.pixels, 90, (size_t)3 * 2000 * 2000);
+    struct made made = make_jpeg(&image, 3, false, true);
+    size_t scan = made.length - 2;
+    while (!(made.bytes[scan] == 0xff && made.bytes[scan + 1] == 0xda))
+        scan--;
+    tdmi_text many = {0};
+    tdmi_text_add(&many, made.bytes, scan);
+    for (int i = 0; i < 450; i++)
+        tdmi_text_add(&many, made.bytes + scan, made.length - 2 - scan);
+    tdmi_text_add(&many, made.bytes + made.length - 2, 2);
+    tdm_error err = {0};
+    int64_t start = tdmi_clock_ns();
+    const struct tdmi_image_limits limits = {.max_ns = 20 * 1000 * 1000};
+    assert_int_equal(tdmi_image_decode(many.bytes, many.length_bytes, "test", limits, &image, &err),
+                     TDM_E_INPUT);
+    assert_true(tdmi_clock_seconds_since(start) < 2);
+    if (strstr(err.frames[0].text, "longer than the 0.02 s") == NULL)
+        fail_msg("%s", err.frames[0].text);
+    tdmi_text_release(&many);
+    free(made.bytes);
+    tdmi_image_release(&image);
+}
+
 static void other_precisions_and_processes_are_refused_by_name(void **state)
 {
     (void)state;
@@ -129,6 +159,7 @@ int main(void)
         cmocka_unit_test(arithmetic_coding_gives_the_pixels_of_huffman_coding),
         cmocka_unit_test(two_components_are_refused),
         cmocka_unit_test(a_thousand_passes_are_refused),
+        cmocka_unit_test(many_passes_over_a_large_picture_run_out_of_time),
         cmocka_unit_test(other_precisions_and_processes_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/*
+ * What a picture's file says of itself, read by walking its bytes without decoding: for every
+ * format and in every build. The way to a verdict: a file that decodes is sound; one that does not
+ * is truncated when is_cut, else damaged. ICC profiles are reported and ignored: pixels are taken
+ * as sRGB, as every reader of data sets does.
+ */
+#ifndef TANDEM_IMAGE_FACTS_H
+#define TANDEM_IMAGE_FACTS_H
+
+#include "image/image.h"
+
+enum tdmi_colours { /* as stored; YCbCr counts as RGB */
+                    TDMI_COLOURS_UNKNOWN,
+                    TDMI_COLOURS_GREY,
+                    TDMI_COLOURS_RGB,
+                    TDMI_COLOURS_PALETTE,
+                    TDMI_COLOURS_CMYK,
+                    TDMI_COLOURS_YCCK,
+};
+
+struct tdmi_image_facts {
+    enum tdmi_image_format format;
+    int64_t width, height; /* as stored: orientations 5 to 8 exchange them when decoding */
+    int orientation;       /* 1 to 8 */
+    enum tdmi_colours colours;
+    int bits;         /* of a channel (the widest), or of an index into the palette */
+    int64_t n_frames; /* more than one: animated, and only the first is decoded */
+    bool has_alpha;   /* a channel, or a transparent colour */
+    bool has_icc;
+    bool is_layered; /* progressive or interlaced */
+    bool is_cut;     /* the bytes end before the picture does, or its end mark is missing */
+};
+
+/* TDM_E_INPUT: no picture, or a header that does not say how large it is; format, is_cut and what
+ * else was found are set then too. Takes no memory. name is what messages call the bytes. Any
+ * thread. */
+tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const char *name,
+                               struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+
+const char *tdmi_colours_name(enum tdmi_colours colours); /* "grey" */
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * What a WebP file consists of, found by walking its chunks and nothing else: always built, for
+ * facts.h and, where libwebp is there, for the decoder.
+ */
+#ifndef TANDEM_IMAGE_WEBP_LAYOUT_H
+#define TANDEM_IMAGE_WEBP_LAYOUT_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One picture as libwebp takes it: the whole file, or the chunks of an animation's frame. */
+struct tdmi_webp_frame {
+    const uint8_t *bytes;
+    size_t length_bytes;
+    int left, top, width, height; /* on the canvas; the frame lies inside it */
+};
+
+struct tdmi_webp_layout {
+    int width, height; /* of the canvas */
+    int n_frames;
+    bool has_alpha, has_icc;
+    bool is_cut;            /* the file is shorter than its header says */
+    uint64_t claimed_bytes; /* the header's length of the file */
+    const uint8_t *exif;    /* the TIFF block or NULL */
+    size_t exif_bytes;
+    struct tdmi_webp_frame first;
+};
+
+/* TDM_E_INPUT when no first frame with its size can be found; what was found until then stays. */
+tdm_status tdmi_webp_walk(const uint8_t *bytes, size_t length_bytes,
+                          struct tdmi_webp_layout *layout, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * What files say of themselves, without decoding: the expected facts are in
+ * tests/fixtures/image/facts.txt (make_zoo.py, by Pillow); and a file cut short is told from a
+ * damaged one, at every hundredth of every stored picture. All of it in every build.
+ */
+#include "pictures.h"
+#include "image/facts.h"
+
+static tdm_status describe(const void *bytes, size_t length, struct tdmi_image_facts *facts,
+                           tdm_error *err)
+{
+    /* A copy of the exact length: a read past the end then meets the sanitizer. */
+    void *copy = malloc(length > 0 ? length : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, length);
+    tdm_status status = tdmi_image_describe(copy, length, "test", facts, err);
+    free(copy);
+    return status;
+}
+
+static void write_facts(const struct tdmi_image_facts *facts, char *text, size_t text_bytes)
+{
+    char flags[40] = "";
+    if (facts->has_alpha)
+        snprintf(flags, sizeof flags, ",alpha");
+    if (facts->has_icc)
+        snprintf(flags + strlen(flags), sizeof flags - strlen(flags), ",icc");
+    if (facts->is_layered)
+        snprintf(flags + strlen(flags), sizeof flags - strlen(flags), ",layered");
+    snprintf(text, text_bytes, "%s %lldx%lld %d %s %d %lld %s",
+             tdmi_image_format_name(facts->format), (long long)facts->width,
+             (long long)facts->height, facts->orientation, tdmi_colours_name(facts->colours),
+             facts->bits, (long long)facts->n_frames, flags[0] != '\0' ? flags + 1 : "-");
+}
+
+/* A file of the table: stored here, or of the test data; false when that is not there. */
+static bool find_file(const char *name, struct bytes *file)
+{
+    char path[1000];
+    if (strncmp(name, "corpus/", 7) == 0) {
+        *file = read_corpus(name + 7);
+        return true;
+    }
+    const char *data = getenv("TANDEM_TEST_DATA");
+    if (data == NULL)
+        return false;
+    snprintf(path, sizeof path, "%s/images/%s", data, name);
+    *file = read_path(path);
+    return true;
+}
+
+static void every_file_says_what_pillow_finds(void **state)
+{
+    (void)state;
+    struct bytes table = read_checkout("tests/fixtures/image/facts.txt");
+    char *rest = table.bytes, *line;
+    int n = 0, n_wrong = 0;
+    while ((line = next_line(&rest)) != NULL) {
+        char name[200], found[200];
+        int used = 0;
+        assert_int_equal(sscanf(line, "%199s %n", name, &used), 1);
+        struct bytes file = {0};
+        if (!find_file(name, &file))
+            continue;
+        struct tdmi_image_facts facts;
+        tdm_error err = {0};
+        tdm_status status = describe(file.bytes, file.length, &facts, &err);
+        write_facts(&facts, found, sizeof found);
+        if (status != TDM_OK || strcmp(found, line + used) != 0) {
+            print_error("%s: \"%s\", not \"%s\" %s\n", name, found, line + used,
+                        status != TDM_OK ? err.frames[0].text : "");
+            n_wrong++;
+        }
+        tdmi_free(file.bytes);
+        n++;
+    }
+    assert_int_equal(n_wrong, 0);
+    assert_in_range(n, 100, 1000);
+    tdmi_free(table.bytes);
+}
+
+/* ---- cut or damaged -------------------------------------------------------------------------- */
+
+static bool same_pixels(const tdmi_image *a, const tdmi_image *b)
+{
+    return a->width == b->width && a->height == b->height &&
+           memcmp(a->pixels, b->pixels, 3 * (size_t)a->width * (size_t)a->height) == 0;
+}
+
+/* Every hundredth: where the picture still decodes nothing of it may be missing; else it looks cut.
+ * Returns how often it was refused. */
+static int cut_everywhere(const char *name, const struct bytes *file, const tdmi_image *whole)
+{
+    int n_refused = 0;
+    tdmi_image image = {0};
+    for (size_t percent = 0; percent < 100; percent++) {
+        const size_t length = file->length * percent / 100;
+        struct tdmi_image_facts facts;
+        tdm_status described = describe(file->bytes, length, &facts, NULL);
+        tdm_status decoded = tdmi_image_decode(file->bytes, length, name,
+                                               (struct tdmi_image_limits){0}, &image, NULL);
+        if (decoded == TDM_OK && !same_pixels(whole, &image))
+            fail_msg("%s cut at %zu %% is another picture", name, percent);
+        if (decoded == TDM_OK)
+            continue;
+        n_refused++;
+        if (facts.format != TDMI_IMAGE_UNKNOWN && !facts.is_cut)
+            fail_msg("%s cut at %zu %% does not look cut", name, percent);
+        if (facts.format == TDMI_IMAGE_UNKNOWN && (described != TDM_E_INPUT || length > 12))
+            fail_msg("%s cut at %zu %% is no picture", name, percent);
+    }
+    tdmi_image_release(&image);
+    return n_refused;
+}
+
+static void a_file_cut_at_any_hundredth_looks_cut(void **state)
+{
+    (void)state;
+    struct bytes table = read_checkout("tests/fixtures/image/pictures.txt");
+    char *rest = table.bytes, *line;
+    tdmi_image whole = {0};
+    int n = 0;
+    while ((line = next_line(&rest)) != NULL) {
+        char name[100];
+        assert_int_equal(sscanf(line, "%99s", name), 1);
+        struct bytes file = read_corpus(name);
+        struct tdmi_image_facts facts;
+        assert_int_equal(describe(file.bytes, file.length, &facts, NULL), TDM_OK);
+        if (facts.is_cut)
+            fail_msg("%s looks cut", name);
+        if (tdmi_image_can_decode(facts.format)) {
+            assert_int_equal(tdmi_image_decode(file.bytes, file.length, name,
+                                               (struct tdmi_image_limits){0}, &whole, NULL),
+                             TDM_OK);
+            /* An animation's later frames are nothing of its first. */
+            int least = facts.n_frames > 1 && facts.format == TDMI_IMAGE_GIF ? 60 : 95;
+            int n_refused = cut_everywhere(name, &file, &whole);
+            if (n_refused < least)
+                fail_msg("%s: only %d of 100 cuts are refused", name, n_refused);
+        }
+        tdmi_free(file.bytes);
+        n++;
+    }
+    assert_in_range(n, 100, 1000);
+    tdmi_image_release(&whole);
+    tdmi_free(table.bytes);
+}
+
+static void a_damaged_file_does_not_look_cut(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rgb420.jpg", "rgb8.png", "plain.gif", "lossy.webp"};
+    tdmi_image image = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        uint8_t *bytes = file.bytes;
+        int n_refused = 0;
+        /* The coded pixels, in the middle and behind; no length stands there. */
+        for (size_t at = file.length * 7 / 8; at < file.length * 15 / 16; at++) {
+            bytes[at] ^= 0x55;
+            struct tdmi_image_facts facts;
+            assert_int_equal(describe(bytes, file.length, &facts, NULL), TDM_OK);
+            tdm_status status = tdmi_image_decode(bytes, file.length, names[i],
+                                                  (struct tdmi_image_limits){0}, &image, NULL);
+            n_refused += status == TDM_E_INPUT;
+            if (facts.is_cut)
+                fail_msg("%s with byte %zu changed looks cut", names[i], at);
+            bytes[at] ^= 0x55;
+        }
+        if (strcmp(names[i], "rgb8.png") == 0 && tdmi_image_can_decode(TDMI_IMAGE_PNG))
+            assert_int_not_equal(n_refused, 0);
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&image);
+}
+
+/* The broken ones of the test data that are refused: cut, damaged, or nothing at all. */
+static void refused_files_are_told_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool is_cut;
+    } cases[] = {
+        {"jpeg-broken/missing-sof.jpg", true},
+        {"jpeg-broken/invalid-dimensions.jpg", true},
+        {"jpeg-broken/null_height.jpg", false},
+        {"jpeg-broken/subtract-with-overflow.jpg", false},
+        {"other-formats/Bad_shortfile.bmp", true},
+        {"other-formats/Bad_clrsUsed.bmp", false},
+        {"other-formats/Bad_badbitcount.bmp", false},
+        {"other-formats/badpalettesize.bmp", false},
+        {"other-formats/pal4rlecut.bmp", false},
+        {"other-formats/rle_overflow.bmp", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bytes file = {0};
+        struct tdmi_image_facts facts;
+        if (!find_file(cases[i].name, &file))
+            skip();
+        (void)describe(file.bytes, file.length, &facts, &(tdm_error){0});
+        if (facts.is_cut != cases[i].is_cut)
+            fail_msg("%s looks %s", cases[i].name, facts.is_cut ? "cut" : "whole");
+        tdmi_free(file.bytes);
+    }
+}
+
+static void what_is_no_picture_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+        bool is_cut;
+        const char *words;
+    } cases[] = {
+        {"", 0, false, "no bytes"},
+        {"hello", 5, false, "begins with the bytes 68 65 6c 6c 6f"},
+        {"\xff\xd8\xff", 3, true, "truncated: no frame header"},
+        {"\xff\xd8\xff\xd9", 4, false, "damaged: no frame header"},
+        {"\xff\xd8\xff\xe0\0\1", 6, true, "truncated: no frame header"},
+        {"\xff\xd8\xff\xc0\0\x0b\x08\0\0\0\x05\1\1\x11\0\xff\xd9", 17, false, "5 x 0 pixels"},
+        {"\x89PNG\r\n\x1a\n", 8, true, "truncated: no IHDR"},
+        {"\x89PNG\r\n\x1a\n\0\0\0\0IENDabcd", 20, false, "damaged: no IHDR"},
+        {"GIF89a\1\0\1\0", 10, true, "truncated"},
+        {"GIF89a\1\0\1\0\0\0\0;", 14, false, "damaged: no frame"},
+        {"RIFF\x04\0\0\0WEBP", 12, false, "damaged"},
+        {"RIFF\x40\0\0\0WEBPVP8 ", 16, true, "truncated"},
+        {"BM", 2, true, "truncated"},
+        {"P6 3", 4, true, "truncated"},
+        {"P6 3 x", 6, false, "damaged"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tdmi_image_facts facts;
+        tdm_error err = {0};
+        assert_int_equal(describe(cases[i].bytes, cases[i].length, &facts, &err), TDM_E_INPUT);
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("case %zu: \"%s\" does not say \"%s\"", i, err.frames[0].text, cases[i].words);
+        if (facts.is_cut != cases[i].is_cut)
+            fail_msg("case %zu: is_cut is %d", i, facts.is_cut);
+    }
+}
+
+/* Describing allocates nothing and survives every changed byte. */
+static void every_changed_byte_gives_facts_or_a_sentence(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "profile.jpg",    "progressive.jpg",      "palette2-clear.png",
+        "animated.gif",   "animated-placed.webp", "rgba32.bmp",
+        "rle8-moves.bmp", "profile-exif.webp",    "text.pgm"};
+    static const uint8_t flips[] = {0x01, 0x80, 0xff};
+    int64_t before = tdmi_memory_calls();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        uint8_t *bytes = file.bytes;
+        before = tdmi_memory_calls();
+        for (size_t at = 0; at < 3 * file.length; at++) {
+            struct tdmi_image_facts facts;
+            tdm_error err = {0};
+            bytes[at / 3] ^= flips[at % 3];
+            if (describe(bytes, file.length, &facts, &err) != TDM_OK)
+                assert_true(err.n_frames > 0 && err.frames[0].text[0] != '\0');
+            bytes[at / 3] ^= flips[at % 3];
+        }
+        assert_int_equal(tdmi_memory_calls(), before);
+        tdmi_free(file.bytes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_file_says_what_pillow_finds),
+        cmocka_unit_test(a_file_cut_at_any_hundredth_looks_cut),
+        cmocka_unit_test(a_damaged_file_does_not_look_cut),
+        cmocka_unit_test(refused_files_are_told_apart),
+        cmocka_unit_test(what_is_no_picture_is_said),
+        cmocka_unit_test(every_changed_byte_gives_facts_or_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
