@@ -4,8 +4,8 @@
 For each number of classes and each seed it makes a data set, keeps every fifth picture of a class
 for validation, and measures there
 
-  net         a small convolution network from scratch (3x3: 32 pool 32 64 pool 64 128 pool 128,
-              batch norm after each, global average pooling, dense) at 64 x 64 pixels,
+  net         a small convolution network from scratch (5x5 with stride 2: 32; 3x3: 32 pool 64 64
+              pool 128 128; batch norm after each, global average pooling, dense) at 64 x 64 pixels,
   histogram   a logistic classifier on the 8x8x8 colour histogram,
   channels    the same on three histograms of 32 bins, one for each channel,
   shortcuts   the same on width, height, file size, and mean and spread of each channel.
@@ -93,24 +93,27 @@ def logistic(features, labels, held_out, classes):
 
 def network(classes):
     layers, inputs = [], 3
-    for width in (32, "pool", 32, 64, "pool", 64, 128, "pool", 128):
+    # With the stride a step costs half as much, so there can be twice as many; textures survive it.
+    for width in (32, 32, "pool", 64, 64, "pool", 128, 128):
         if width == "pool":
             layers.append(nn.MaxPool2d(2))
             continue
-        layers += [nn.Conv2d(inputs, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+        kernel, stride = (5, 2) if inputs == 3 else (3, 1)
+        layers += [nn.Conv2d(inputs, width, kernel, stride, padding=kernel // 2, bias=False),
+                   nn.BatchNorm2d(width), nn.ReLU()]
         inputs = width
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)]
     return nn.Sequential(*layers)
 
 
 def train(data, labels, held_out, classes, options):
-    """Validation count, seconds, CPU seconds; SGD with one cycle of the rate, half of the pictures mirrored."""
+    """Validation count, seconds, CPU seconds; AdamW with one cycle of the rate, half of the pictures mirrored."""
     torch.manual_seed(0)
     model = network(classes).to(memory_format=torch.channels_last)
     inputs, targets = data[~held_out], labels[~held_out]
     n, batch = len(inputs), 32
-    solver = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(solver, 0.1, total_steps=options.steps, pct_start=0.25)
+    solver = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(solver, 3e-3, total_steps=options.steps, pct_start=0.25)
     begin, cpu_begin = time.monotonic(), time.process_time()
     order = torch.empty(0, dtype=torch.int64)
     for _ in range(options.steps):
@@ -151,7 +154,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--per-class", type=int, default=200)
     parser.add_argument("--size", type=int, default=160)
-    parser.add_argument("--steps", type=int, default=500, help="of 32 pictures each")
+    parser.add_argument("--steps", type=int, default=1000, help="of 32 pictures each")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--floor", type=float, default=0.95, help="what the network must reach")
     parser.add_argument("-o", "--output", help="write the rows as JSON, with the machine's facts")
