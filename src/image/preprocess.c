@@ -97,27 +97,57 @@ static void to_luma(const uint8_t *pixels, size_t n, uint8_t *out)
                            16);
 }
 
-/* The picture in the middle of (height, width, channels), white around it. */
-static void place(const struct tdmi_preprocess *preprocess, const tdmi_image *image, uint8_t *out)
+/* Where a picture lies in the input: in the middle. */
+struct frame {
+    int left, top, width, height;
+};
+
+static struct frame frame_of(const struct tdmi_preprocess *preprocess, int width, int height)
+{
+    return (struct frame){(preprocess->width - width) / 2, (preprocess->height - height) / 2, width,
+                          height};
+}
+
+/* White around the frame of (height, width, channels); the frame itself is left as it is. */
+static void surround(const struct tdmi_preprocess *preprocess, const struct frame *frame,
+                     uint8_t *out)
 {
     const size_t channels = (size_t)preprocess->channels;
     const size_t row_bytes = channels * (size_t)preprocess->width;
-    const size_t left = channels * (size_t)((preprocess->width - image->width) / 2);
-    const size_t inner_bytes = channels * (size_t)image->width;
-    const int top = (preprocess->height - image->height) / 2;
-    for (int y = 0; y < preprocess->height; y++, out += row_bytes) {
-        const int from = y - top;
-        if (from < 0 || from >= image->height) {
-            memset(out, WHITE, row_bytes);
-            continue;
-        }
-        const uint8_t *row = image->pixels + 3 * (size_t)image->width * (size_t)from;
-        memset(out, WHITE, left);
-        if (channels == 3)
-            memcpy(out + left, row, inner_bytes);
+    const size_t left = channels * (size_t)frame->left;
+    const size_t right = row_bytes - left - channels * (size_t)frame->width;
+    const size_t above = (size_t)frame->top, rows = (size_t)frame->height;
+    memset(out, WHITE, above * row_bytes);
+    out += above * row_bytes;
+    for (size_t y = 0; y < rows && left + right > 0; y++) {
+        memset(out + y * row_bytes, WHITE, left);
+        memset(out + (y + 1) * row_bytes - right, WHITE, right);
+    }
+    memset(out + rows * row_bytes, WHITE, ((size_t)preprocess->height - above - rows) * row_bytes);
+}
+
+/* The frame's rows in (height, width, channels). */
+static struct tdmi_rows inside(const struct tdmi_preprocess *preprocess, const struct frame *frame,
+                               uint8_t *out)
+{
+    const size_t channels = (size_t)preprocess->channels;
+    const size_t row_bytes = channels * (size_t)preprocess->width;
+    return (struct tdmi_rows){out + row_bytes * (size_t)frame->top + channels * (size_t)frame->left,
+                              row_bytes};
+}
+
+static void place(const struct tdmi_preprocess *preprocess, const tdmi_image *image, uint8_t *out)
+{
+    const struct frame frame = frame_of(preprocess, image->width, image->height);
+    const struct tdmi_rows rows = inside(preprocess, &frame, out);
+    const size_t width = (size_t)image->width;
+    surround(preprocess, &frame, out);
+    for (size_t y = 0; y < (size_t)image->height; y++) {
+        const uint8_t *from = image->pixels + 3 * width * y;
+        if (preprocess->channels == 3)
+            memcpy(rows.pixels + rows.stride_bytes * y, from, 3 * width);
         else
-            to_luma(row, (size_t)image->width, out + left);
-        memset(out + left + inner_bytes, WHITE, row_bytes - left - inner_bytes);
+            to_luma(from, width, rows.pixels + rows.stride_bytes * y);
     }
 }
 
@@ -148,11 +178,19 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
         place(preprocess, image, out);
         return TDM_OK;
     }
-    TDM_TRY(tdmi_image_resize_part(image, &how, &scratch->resized, err), err,
-            "cannot fit a picture of %d x %d pixels into %d x %d", image->width, image->height,
-            preprocess->width, preprocess->height);
-    place(preprocess, &scratch->resized, out);
-    return TDM_OK;
+    tdm_status status;
+    if (preprocess->channels == 3) { /* the last pass writes where the pixels belong */
+        const struct frame frame = frame_of(preprocess, how.part_width, how.part_height);
+        surround(preprocess, &frame, out);
+        status = tdmi_image_resize_into(image, &how, inside(preprocess, &frame, out),
+                                        &scratch->resized, err);
+    } else {
+        status = tdmi_image_resize_part(image, &how, &scratch->resized, err);
+        if (status == TDM_OK)
+            place(preprocess, &scratch->resized, out);
+    }
+    return TDM_WRAP(err, status, "cannot fit a picture of %d x %d pixels into %d x %d",
+                    image->width, image->height, preprocess->width, preprocess->height);
 }
 
 tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,

@@ -3,224 +3,63 @@
  *
  * One dimension after the other: every output pixel is a weighted sum of the input pixels under a
  * filter that is centred on it and, when shrinking, widened by the scale, so that nothing is
- * skipped (antialiasing). Weights are computed in double, normalised to sum to 1 and rounded to
- * 22 fractional bits; sums are 32-bit integers, rounded and clipped to a byte after each of the two
- * passes. The horizontal pass runs first and only over the rows that the vertical one will read;
- * where the height shrinks much more than the width it is the other way round, with columns.
+ * skipped (antialiasing). resize_weights.c has the weights, integers of 22 fractional bits; sums
+ * are 32-bit integers, rounded and clipped to a byte after each of the two passes. The horizontal
+ * pass runs first and only over the rows that the vertical one will read; where the height shrinks
+ * much more than the width it is the other way round, with columns.
  *
- *     source ──horizontal──► rows first..last, already as wide as the target ──vertical──► target
+ *     source ──horizontal──► quads, already as wide as the target ──vertical──► target
  *
  * The order matters by at most 1 of 255 and follows Pillow 13 (earlier ones always began with the
- * horizontal pass).
+ * horizontal pass). resize_kernels.h says what a quad is and who multiplies; this file plans,
+ * sets memory aside and hands out rows. Kernels may read a little behind a row; where that would be
+ * behind the picture, the rows are copied to a place with room.
  *
- * Workspace (the weights and the intermediate picture) lives behind the target's own pixels, in the
- * same memory: a target that is used again allocates nothing.
+ * Workspace lives behind the target's own pixels, in the same memory, or in the caller's room: one
+ * that is used again allocates nothing.
  */
-#include "image/codec.h"
 #include "image/resize.h"
+#include "image/codec.h"
 #include <math.h>
 #include <string.h>
 
-enum { FRACTION_BITS = 32 - 8 - 2 }; /* 8 bits of value, 2 of head room for overshoot and sign */
-
-/* ---- filters --------------------------------------------------------------------------------- */
-
-struct filter {
-    double (*weight)(double x);
-    double support; /* the weight is 0 beyond it */
+enum {
+    QUAD = 4,                             /* rows */
+    STRIP = QUAD * TDMI_RESIZE_MAX_QUADS, /* rows that one call of a kernel takes */
+    ALIGNMENT = 64, /* of what is set aside: a cache line, the widest vector */
+    STRETCH = 256   /* bytes of a row that are woven at once where no horizontal pass does it */
 };
 
-static double sinc(double x)
-{
-    if (x == 0.0)
-        return 1.0;
-    x *= M_PI;
-    return sin(x) / x;
-}
-
-static double lanczos(double x)
-{
-    return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
-}
-
-/* Keys' cubic with a = -0.5. */
-static double bicubic(double x)
-{
-    const double a = -0.5;
-    x = fabs(x);
-    if (x < 1.0)
-        return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
-    if (x < 2.0)
-        return (((x - 5) * x + 8) * x - 4) * a;
-    return 0.0;
-}
-
-static double bilinear(double x)
-{
-    x = fabs(x);
-    return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-static const struct filter filters[] = {
-    [TDMI_FILTER_LANCZOS] = {lanczos, 3.0},
-    [TDMI_FILTER_BICUBIC] = {bicubic, 2.0},
-    [TDMI_FILTER_BILINEAR] = {bilinear, 1.0},
-};
-
-/* ---- weights of one dimension ---------------------------------------------------------------- */
-
-struct span { /* the input pixels under one output pixel */
-    int first, n;
-};
-
-struct weights {
-    int n_outputs, n_taps; /* taps: the most input pixels under any output pixel */
-    struct span *spans;    /* (n_outputs) */
-    int32_t *taps;         /* (n_outputs, n_taps) */
-    double *real;          /* (n_taps), scratch */
-};
-
-struct axis {
-    int n_inputs, n_outputs;       /* of the whole target */
-    int first_output, part_output; /* the outputs that are wanted */
-    float low, high;               /* of the box; float, because Pillow's box is */
-};
-
-static double scale_of(const struct axis *axis)
-{
-    return (double)(axis->high - axis->low) / axis->n_outputs;
-}
-
-static int taps_of(const struct axis *axis, const struct filter *filter)
-{
-    double widened = filter->support * fmax(scale_of(axis), 1.0);
-    double taps = ceil(widened) * 2 + 1;
-    return taps < axis->n_inputs ? (int)taps : axis->n_inputs;
-}
-
-static void weigh(const struct axis *axis, const struct filter *filter, struct weights *weights)
-{
-    const double scale = scale_of(axis), stretch = fmax(scale, 1.0);
-    const double support = filter->support * stretch, per_stretch = 1.0 / stretch;
-    for (int i = 0; i < weights->n_outputs; i++) {
-        double centre = axis->low + (axis->first_output + i + 0.5) * scale;
-        int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
-        if (first < 0)
-            first = 0;
-        if (end > axis->n_inputs)
-            end = axis->n_inputs;
-        const int n = end - first;
-        double sum = 0.0;
-        for (int k = 0; k < n; k++) {
-            weights->real[k] = filter->weight((k + first - centre + 0.5) * per_stretch);
-            sum += weights->real[k];
-        }
-        int32_t *taps = weights->taps + (ptrdiff_t)i * weights->n_taps;
-        for (int k = 0; k < n; k++) {
-            double real = sum != 0.0 ? weights->real[k] / sum : weights->real[k];
-            taps[k] = (int32_t)(real * (1 << FRACTION_BITS) + (real < 0 ? -0.5 : 0.5));
-        }
-        weights->spans[i] = (struct span){first, n};
-    }
-}
-
-/* ---- the two passes -------------------------------------------------------------------------- */
-
-static uint8_t to_byte(int32_t sum)
-{
-    sum >>= FRACTION_BITS;
-    return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-}
-
-/* Input and output of a pass: rows of RGB, from a first row or column of the source on. */
-
-/* n_rows rows, stride_bytes apart, that begin at column first_column -> (n_rows, n_outputs, 3). */
-static void pass_horizontal(const uint8_t *rows, size_t stride_bytes, int first_column, int n_rows,
-                            const struct weights *weights, uint8_t *out)
-{
-    for (int y = 0; y < n_rows; y++, rows += stride_bytes) {
-        for (int x = 0; x < weights->n_outputs; x++, out += 3) {
-            const uint8_t *from = rows + 3 * (ptrdiff_t)(weights->spans[x].first - first_column);
-            const int32_t *taps = weights->taps + (ptrdiff_t)x * weights->n_taps;
-            int32_t red = 1 << (FRACTION_BITS - 1), green = red, blue = red;
-            for (int k = 0; k < weights->spans[x].n; k++, from += 3) {
-                red += from[0] * taps[k];
-                green += from[1] * taps[k];
-                blue += from[2] * taps[k];
-            }
-            out[0] = to_byte(red);
-            out[1] = to_byte(green);
-            out[2] = to_byte(blue);
-        }
-    }
-}
-
-/* Columns do not meet here, so a row is just bytes: sums of a stretch of them stay in registers and
- * the first-level cache, and the compiler turns the inner loops into vector code. rows, of
- * row_bytes and stride_bytes apart, begin at row first_row -> (n_outputs, row_bytes). */
-static void pass_vertical(const uint8_t *rows, size_t stride_bytes, int first_row, size_t row_bytes,
-                          const struct weights *weights, uint8_t *out)
-{
-    enum { STRETCH = 256 };
-    int32_t sums[STRETCH];
-    for (int y = 0; y < weights->n_outputs; y++, out += row_bytes) {
-        const struct span span = weights->spans[y];
-        const int32_t *taps = weights->taps + (ptrdiff_t)y * weights->n_taps;
-        const uint8_t *from = rows + stride_bytes * (size_t)(span.first - first_row);
-        for (size_t start = 0; start < row_bytes; start += STRETCH) {
-            const size_t n = row_bytes - start < STRETCH ? row_bytes - start : STRETCH;
-            for (size_t i = 0; i < n; i++)
-                sums[i] = 1 << (FRACTION_BITS - 1);
-            for (int k = 0; k < span.n; k++) {
-                const uint8_t *row = from + stride_bytes * (size_t)k + start;
-                const int32_t tap = taps[k];
-                for (size_t i = 0; i < n; i++)
-                    sums[i] += row[i] * tap;
-            }
-            for (size_t i = 0; i < n; i++)
-                out[start + i] = to_byte(sums[i]);
-        }
-    }
-}
-
-/* ---- the call -------------------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 /* Set *at aside in a workspace of which *used bytes are taken; only counts when base is NULL. */
 static void *carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes)
 {
-    size_t start = (*used + 15) & ~(size_t)15;
+    size_t start = (*used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *used = start + count * item_bytes;
     return base == NULL ? NULL : base + start;
 }
 
-static void carve_weights(uint8_t *base, size_t *used, struct weights *weights)
-{
-    size_t n_outputs = (size_t)weights->n_outputs, n_taps = (size_t)weights->n_taps;
-    weights->real = carve(base, used, n_taps, sizeof *weights->real);
-    weights->spans = carve(base, used, n_outputs, sizeof *weights->spans);
-    weights->taps = carve(base, used, n_outputs * n_taps, sizeof *weights->taps);
-}
-
-static bool is_moved(const struct axis *axis)
+static bool is_moved(const struct tdmi_axis *axis)
 {
     return axis->n_inputs != axis->n_outputs || axis->low != 0 ||
            axis->high != (float)axis->n_outputs;
 }
 
-static tdm_status check(const tdmi_image *source, const struct tdmi_resize *how, tdm_error *err)
+static tdm_status check(int width, int height, const struct tdmi_resize *how, tdm_error *err)
 {
     const struct tdmi_box *box = &how->box;
-    if (source->pixels == NULL || how->width < 1 || how->height < 1)
+    if (width < 1 || height < 1 || how->width < 1 || how->height < 1)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "cannot resize a picture of %d x %d pixels to %d x %d: both sizes must be "
                         "1 or more",
-                        source->width, source->height, how->width, how->height);
+                        width, height, how->width, how->height);
     if (!(box->x >= 0 && box->y >= 0 && box->width > 0 && box->height > 0 &&
-          box->x + box->width <= source->width && box->y + box->height <= source->height))
+          box->x + box->width <= width && box->y + box->height <= height))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "cannot resize the box of %g x %g pixels at (%g, %g): it is not inside the "
                         "picture of %d x %d",
-                        box->width, box->height, box->x, box->y, source->width, source->height);
+                        box->width, box->height, box->x, box->y, width, height);
     if (how->part_x < 0 || how->part_y < 0 || how->part_width < 1 || how->part_height < 1 ||
         how->part_width > how->width - how->part_x || how->part_height > how->height - how->part_y)
         return TDM_FAIL(
@@ -229,113 +68,309 @@ static tdm_status check(const tdmi_image *source, const struct tdmi_resize *how,
     return TDM_OK;
 }
 
-static tdm_status copy_part(const tdmi_image *source, const struct tdmi_resize *how,
-                            tdmi_image *target, tdm_error *err)
+static void plan_axes(const struct tdmi_resampler *resampler, const struct tdmi_resize *how,
+                      struct tdmi_axis *across, struct tdmi_axis *down)
 {
-    tdm_status status = tdmi_image_reshape(target, how->part_width, how->part_height, err);
+    const struct tdmi_box *box = &how->box;
+    *across =
+        (struct tdmi_axis){resampler->source_width, how->width,    how->part_x,
+                           how->part_width,         (float)box->x, (float)(box->x + box->width)};
+    *down =
+        (struct tdmi_axis){resampler->source_height, how->height,   how->part_y,
+                           how->part_height,         (float)box->y, (float)(box->y + box->height)};
+}
+
+static void carve_weights(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
+                          enum tdmi_filter filter, struct tdmi_weights *weights)
+{
+    const size_t n = (size_t)axis->part_output;
+    const int groups = tdmi_weights_max_groups(axis, filter);
+    weights->spans = carve(base, used, n, sizeof *weights->spans);
+    weights->taps = carve(base, used, n * (size_t)groups * TDMI_RESIZE_GROUP, sizeof(int32_t));
+    weights->real = carve(base, used, tdmi_weights_real(groups), sizeof(double));
+}
+
+static size_t quad_bytes_of(size_t columns)
+{
+    size_t bytes = QUAD * columns + TDMI_RESIZE_QUAD_SLACK + ALIGNMENT - 1;
+    return bytes / ALIGNMENT * ALIGNMENT;
+}
+
+/* Everything that is set aside, in one order for counting and for taking. */
+static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how,
+                      const struct tdmi_axis *across, const struct tdmi_axis *down,
+                      struct tdmi_resampler *r)
+{
+    const size_t source_bytes = 3 * (size_t)r->source_width;
+    const size_t row_bytes = 3 * (size_t)how->part_width;
+    const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
+    if (r->has_across) {
+        carve_weights(base, used, across, how->filter, &r->across);
+        if (r->kernels->arranged_bytes != NULL)
+            r->across.arranged =
+                carve(base, used, 1,
+                      r->kernels->arranged_bytes(across->part_output,
+                                                 tdmi_weights_max_groups(across, how->filter)));
+    }
+    if (r->has_down)
+        carve_weights(base, used, down, how->filter, &r->down);
+    if (r->has_down) {
+        r->quad_bytes = quad_bytes_of(tdmi_resampler_takes_rows(r) ? row_bytes : STRETCH);
+        r->quads = carve(base, used, all_quads, r->quad_bytes);
+    }
+    if (r->has_across) {
+        r->strip_bytes = quad_bytes_of(row_bytes);
+        r->strip = carve(base, used, TDMI_RESIZE_MAX_QUADS, r->strip_bytes);
+        r->spare = carve(base, used, STRIP, source_bytes + TDMI_RESIZE_SLACK);
+    }
+    if (r->has_across && r->has_down && r->is_turned)
+        r->between = carve(base, used, (size_t)how->part_height, source_bytes);
+}
+
+bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
+{
+    return resampler->has_across && resampler->has_down && !resampler->is_turned;
+}
+
+/* kept_bytes of room stay the caller's. */
+static tdm_status plan(struct tdmi_resampler *r, int width, int height,
+                       const struct tdmi_resize *how, size_t kept_bytes, tdmi_image *room,
+                       tdm_error *err)
+{
+    struct tdmi_axis across, down;
+    *r = (struct tdmi_resampler){.source_width = width, .source_height = height};
+    r->kernels = how->kernels != NULL ? how->kernels : tdmi_resize_kernels_best();
+    plan_axes(r, how, &across, &down);
+    /* An axis that keeps its scale and is wanted whole needs no pass. */
+    if (is_moved(&across) || is_moved(&down)) {
+        r->has_across = is_moved(&across) || how->part_width != how->width;
+        r->has_down = is_moved(&down) || how->part_height != how->height;
+    }
+    r->is_turned =
+        how->height < height && (int64_t)height - how->height > 2 * ((int64_t)width - how->width);
+
+    size_t used = 0; /* first only count, then set aside */
+    carve_all(NULL, &used, how, &across, &down, r);
+    tdm_status status = tdmi_image_reserve(room, kept_bytes + ALIGNMENT + used, err);
     if (status != TDM_OK)
         return status;
-    const size_t row_bytes = 3 * (size_t)target->width;
-    for (size_t y = 0; y < (size_t)target->height; y++)
-        memcpy(target->pixels + row_bytes * y,
-               source->pixels +
-                   3 * ((size_t)source->width * ((size_t)how->part_y + y) + (size_t)how->part_x),
-               row_bytes);
+    uint8_t *base = room->pixels + kept_bytes;
+    base += -(uintptr_t)base % ALIGNMENT;
+    used = 0;
+    carve_all(base, &used, how, &across, &down, r);
+    if (r->has_across) {
+        tdmi_weights_fill(&across, how->filter, TDMI_GROUPS_ANYWHERE, &r->across);
+        r->kernels->pack(r->across.taps, (size_t)r->across.n_outputs * (size_t)r->across.n_groups);
+        if (r->kernels->arrange != NULL)
+            r->kernels->arrange(&r->across);
+        r->columns = tdmi_weights_inputs(&across, &r->across);
+    }
+    if (r->has_down) {
+        tdmi_weights_fill(&down, how->filter, TDMI_GROUPS_AT_FOURS, &r->down);
+        r->kernels->pack(r->down.taps, (size_t)r->down.n_outputs * (size_t)r->down.n_groups);
+        r->rows = tdmi_weights_inputs(&down, &r->down);
+    }
     return TDM_OK;
 }
 
-/* The inputs that a pass reads, from the first to the last. */
-static struct span inputs_of(const struct weights *weights)
+tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
+                                const struct tdmi_resize *how, tdmi_image *room, tdm_error *err)
 {
-    struct span first = weights->spans[0], last = weights->spans[weights->n_outputs - 1];
-    return (struct span){first.first, last.first + last.n - first.first};
+    tdm_status status = check(width, height, how, err);
+    if (status != TDM_OK)
+        return status;
+    return plan(resampler, width, height, how, 0, room, err);
 }
 
-/* An upper bound of their number, known before the weights are. */
-static size_t inputs_bound(const struct axis *axis, const struct weights *weights)
-{
-    double inputs = ceil(axis->part_output * scale_of(axis)) + weights->n_taps + 1;
-    return inputs < axis->n_inputs ? (size_t)inputs : (size_t)axis->n_inputs;
-}
+/* ---- across: rows become quads --------------------------------------------------------------- */
 
-static bool is_vertical_first(const tdmi_image *source, const struct tdmi_resize *how)
+/* n rows -> their quads. The last row stands in for what its four lack; rows behind which a kernel
+ * would read too far are copied. */
+static void make_quads(const struct tdmi_resampler *r, const uint8_t *rows, size_t stride_bytes,
+                       const uint8_t *end, int n, uint8_t *quads, size_t quad_bytes)
 {
-    return how->height < source->height &&
-           (int64_t)source->height - how->height > 2 * ((int64_t)source->width - how->width);
-}
-
-/* Both passes; between is room for what the first one makes. */
-static void resample(const tdmi_image *source, bool is_turned, const struct weights *horizontal,
-                     const struct weights *vertical, uint8_t *between, tdmi_image *target)
-{
-    const size_t source_bytes = 3 * (size_t)source->width, row_bytes = 3 * (size_t)target->width;
-    if (is_turned) {
-        const struct span columns = inputs_of(horizontal);
-        const size_t between_bytes = 3 * (size_t)columns.n;
-        pass_vertical(source->pixels + 3 * (ptrdiff_t)columns.first, source_bytes, 0, between_bytes,
-                      vertical, between);
-        pass_horizontal(between, between_bytes, columns.first, target->height, horizontal,
-                        target->pixels);
-    } else {
-        const struct span rows = inputs_of(vertical);
-        pass_horizontal(source->pixels + source_bytes * (size_t)rows.first, source_bytes, 0, rows.n,
-                        horizontal, between);
-        pass_vertical(between, row_bytes, rows.first, row_bytes, vertical, target->pixels);
+    const size_t row_bytes = 3 * (size_t)r->source_width;
+    const size_t readable_bytes = row_bytes + TDMI_RESIZE_SLACK;
+    for (int y = 0; y < n; y += STRIP) {
+        const uint8_t *strip[STRIP];
+        const int n_quads = n - y < STRIP ? (n - y + QUAD - 1) / QUAD : TDMI_RESIZE_MAX_QUADS;
+        for (int i = 0; i < QUAD * n_quads; i++) {
+            strip[i] = rows + stride_bytes * (size_t)(y + i < n ? y + i : n - 1);
+            if ((size_t)(end - strip[i]) >= readable_bytes)
+                continue;
+            uint8_t *copy = r->spare + readable_bytes * (size_t)i;
+            memcpy(copy, strip[i], row_bytes);
+            strip[i] = copy;
+        }
+        r->kernels->horizontal(strip, n_quads, &r->across, quads, quad_bytes);
+        quads += quad_bytes * (size_t)n_quads;
     }
+}
+
+static void unweave(const uint8_t *quad, size_t row_bytes, int n_rows, struct tdmi_rows target)
+{
+    for (int y = 0; y < n_rows; y++) {
+        uint8_t *row = target.pixels + target.stride_bytes * (size_t)y;
+        for (size_t i = 0; i < row_bytes; i++)
+            row[i] = quad[QUAD * i + (size_t)y];
+    }
+}
+
+/* n rows -> n rows of the target's width. */
+static void pass_across(const struct tdmi_resampler *r, const uint8_t *rows, size_t stride_bytes,
+                        const uint8_t *end, int n, struct tdmi_rows target)
+{
+    const size_t row_bytes = 3 * (size_t)r->across.n_outputs;
+    for (int y = 0; y < n; y += STRIP) {
+        const int n_now = n - y < STRIP ? n - y : STRIP;
+        make_quads(r, rows + stride_bytes * (size_t)y, stride_bytes, end, n_now, r->strip,
+                   r->strip_bytes);
+        for (int i = 0; i < n_now; i += QUAD) {
+            struct tdmi_rows into = {target.pixels + target.stride_bytes * (size_t)(y + i),
+                                     target.stride_bytes};
+            unweave(r->strip + r->strip_bytes * (size_t)(i / QUAD), row_bytes,
+                    n_now - i < QUAD ? n_now - i : QUAD, into);
+        }
+    }
+}
+
+/* ---- down: quads become rows ----------------------------------------------------------------- */
+
+/* quads are those from source row 4 * first_quad on. */
+static void add_up(const struct tdmi_resampler *r, int first_quad, size_t n_bytes,
+                   struct tdmi_rows target)
+{
+    const struct tdmi_weights *down = &r->down;
+    for (int y = 0; y < down->n_outputs; y++) {
+        const int quad = down->spans[y].first / QUAD - first_quad;
+        const int32_t *taps = down->taps + (ptrdiff_t)y * down->n_groups * TDMI_RESIZE_GROUP;
+        r->kernels->vertical(r->quads + r->quad_bytes * (size_t)quad, r->quad_bytes, taps,
+                             down->spans[y].n, n_bytes,
+                             target.pixels + target.stride_bytes * (size_t)y);
+    }
+}
+
+/* n_bytes bytes of n_rows rows, the last one again where a quad lacks some. */
+static void weave(const uint8_t *rows, size_t stride_bytes, size_t n_bytes, int n_rows,
+                  uint8_t *quads, size_t quad_bytes)
+{
+    for (int y = 0; y < n_rows; y++) {
+        const uint8_t *row = rows + stride_bytes * (size_t)y;
+        uint8_t *quad = quads + quad_bytes * (size_t)(y / QUAD) + y % QUAD;
+        for (size_t i = 0; i < n_bytes; i++)
+            quad[QUAD * i] = row[i];
+    }
+}
+
+/* Columns first … first + n of the source -> the target's rows, as wide. */
+static void pass_down(const struct tdmi_resampler *r, const tdmi_image *source, size_t first_byte,
+                      size_t n_bytes, struct tdmi_rows target)
+{
+    const size_t stride_bytes = 3 * (size_t)source->width;
+    const int first_quad = r->rows.first / QUAD;
+    const uint8_t *rows = source->pixels + stride_bytes * (size_t)(QUAD * first_quad) + first_byte;
+    for (size_t at = 0; at < n_bytes; at += STRETCH) {
+        const size_t n = n_bytes - at < STRETCH ? n_bytes - at : STRETCH;
+        weave(rows + at, stride_bytes, n, r->rows.first + r->rows.n - QUAD * first_quad, r->quads,
+              r->quad_bytes);
+        struct tdmi_rows into = {target.pixels + at, target.stride_bytes};
+        add_up(r, first_quad, n, into);
+    }
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+void tdmi_resampler_feed(const struct tdmi_resampler *r, const uint8_t *rows, size_t stride_bytes,
+                         const uint8_t *end, int first, int n)
+{
+    const int begin = r->rows.first / QUAD * QUAD, stop = r->rows.first + r->rows.n;
+    if (first < begin) { /* both are multiples of four */
+        const int skipped = begin - first;
+        if (skipped >= n)
+            return;
+        rows += stride_bytes * (size_t)skipped;
+        first += skipped;
+        n -= skipped;
+    }
+    if (first >= stop)
+        return;
+    n = n < stop - first ? n : stop - first;
+    make_quads(r, rows, stride_bytes, end, n,
+               r->quads + r->quad_bytes * (size_t)((first - begin) / QUAD), r->quad_bytes);
+}
+
+void tdmi_resampler_finish(const struct tdmi_resampler *r, struct tdmi_rows target)
+{
+    add_up(r, r->rows.first / QUAD, 3 * (size_t)r->across.n_outputs, target);
+}
+
+static void copy_part(const tdmi_image *source, const struct tdmi_resize *how,
+                      struct tdmi_rows target)
+{
+    for (size_t y = 0; y < (size_t)how->part_height; y++)
+        memcpy(target.pixels + target.stride_bytes * y,
+               source->pixels +
+                   3 * ((size_t)source->width * ((size_t)how->part_y + y) + (size_t)how->part_x),
+               3 * (size_t)how->part_width);
+}
+
+/* Both passes, down before across. Only the columns that the second one looks at are made. */
+static void pass_turned(struct tdmi_resampler *r, const tdmi_image *source, struct tdmi_rows target)
+{
+    const size_t between_bytes = 3 * (size_t)r->columns.n;
+    struct tdmi_rows between = {r->between, between_bytes};
+    pass_down(r, source, 3 * (size_t)r->columns.first, between_bytes, between);
+    for (int x = 0; x < r->across.n_outputs; x++)
+        r->across.spans[x].first -= r->columns.first;
+    pass_across(r, r->between, between_bytes,
+                r->between + between_bytes * (size_t)r->down.n_outputs, r->down.n_outputs, target);
+}
+
+static void resample(struct tdmi_resampler *r, const tdmi_image *source,
+                     const struct tdmi_resize *how, struct tdmi_rows target)
+{
+    const size_t source_bytes = 3 * (size_t)source->width;
+    const uint8_t *end = source->pixels + source_bytes * (size_t)source->height;
+    if (tdmi_resampler_takes_rows(r)) {
+        tdmi_resampler_feed(r, source->pixels, source_bytes, end, 0, source->height);
+        tdmi_resampler_finish(r, target);
+    } else if (r->has_across && r->has_down) {
+        pass_turned(r, source, target);
+    } else if (r->has_across) {
+        pass_across(r, source->pixels, source_bytes, end, source->height, target);
+    } else if (r->has_down) {
+        pass_down(r, source, 0, source_bytes, target);
+    } else {
+        copy_part(source, how, target);
+    }
+}
+
+tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_resize *how,
+                                  struct tdmi_rows target, tdmi_image *room, tdm_error *err)
+{
+    struct tdmi_resampler resampler;
+    tdm_status status = check(source->width, source->height, how, err);
+    if (status == TDM_OK)
+        status = plan(&resampler, source->width, source->height, how, 0, room, err);
+    if (status == TDM_OK)
+        resample(&resampler, source, how, target);
+    return status;
 }
 
 tdm_status tdmi_image_resize_part(const tdmi_image *source, const struct tdmi_resize *how,
                                   tdmi_image *target, tdm_error *err)
 {
-    tdm_status status = check(source, how, err);
-    if (status != TDM_OK)
-        return status;
-    const struct axis across = {source->width,     how->width,
-                                how->part_x,       how->part_width,
-                                (float)how->box.x, (float)(how->box.x + how->box.width)};
-    const struct axis down = {source->height,    how->height,
-                              how->part_y,       how->part_height,
-                              (float)how->box.y, (float)(how->box.y + how->box.height)};
-    if (!is_moved(&across) && !is_moved(&down))
-        return copy_part(source, how, target, err);
-
-    /* An axis that keeps its scale and is wanted whole needs no pass. */
-    const bool has_across = is_moved(&across) || how->part_width != how->width;
-    const bool has_down = is_moved(&down) || how->part_height != how->height;
-    const struct filter *filter = &filters[how->filter];
-    struct weights horizontal = {.n_outputs = how->part_width, .n_taps = taps_of(&across, filter)};
-    struct weights vertical = {.n_outputs = how->part_height, .n_taps = taps_of(&down, filter)};
-    const bool is_turned = is_vertical_first(source, how);
-    const size_t source_bytes = 3 * (size_t)source->width, row_bytes = 3 * (size_t)how->part_width;
-    const size_t target_bytes = row_bytes * (size_t)how->part_height;
-    const size_t between_bytes = is_turned ? 3 * inputs_bound(&across, &horizontal) : row_bytes;
-    const size_t between_rows =
-        is_turned ? (size_t)how->part_height : inputs_bound(&down, &vertical);
-
-    size_t used = target_bytes; /* first only count, then set aside */
-    carve_weights(NULL, &used, &horizontal);
-    carve_weights(NULL, &used, &vertical);
-    (void)carve(NULL, &used, between_rows, between_bytes);
-    status = tdmi_image_reserve(target, used, err);
+    struct tdmi_resampler resampler;
+    const size_t row_bytes = 3 * (size_t)how->part_width;
+    tdm_status status = check(source->width, source->height, how, err);
+    if (status == TDM_OK)
+        status = plan(&resampler, source->width, source->height, how,
+                      row_bytes * (size_t)how->part_height, target, err);
     if (status == TDM_OK)
         status = tdmi_image_reshape(target, how->part_width, how->part_height, err);
-    if (status != TDM_OK)
-        return status;
-    used = target_bytes;
-    carve_weights(target->pixels, &used, &horizontal);
-    carve_weights(target->pixels, &used, &vertical);
-    uint8_t *between = carve(target->pixels, &used, between_rows, between_bytes);
-
-    weigh(&across, filter, &horizontal);
-    weigh(&down, filter, &vertical);
-    if (has_across && has_down)
-        resample(source, is_turned, &horizontal, &vertical, between, target);
-    else if (has_across)
-        pass_horizontal(source->pixels, source_bytes, 0, source->height, &horizontal,
-                        target->pixels);
-    else
-        pass_vertical(source->pixels, source_bytes, 0, row_bytes, &vertical, target->pixels);
-    return TDM_OK;
+    if (status == TDM_OK)
+        resample(&resampler, source, how, (struct tdmi_rows){target->pixels, row_bytes});
+    return status;
 }
 
 tdm_status tdmi_image_resize(const tdmi_image *source, struct tdmi_box box, int width, int height,

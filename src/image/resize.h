@@ -1,21 +1,62 @@
 /*
  * Resampling with all its choices, for callers that want a part of the result: a centre crop costs
- * only the pixels it keeps and equals the same crop of the whole result bit by bit.
+ * only the pixels it keeps and equals the same crop of the whole result bit by bit. And resampling
+ * of rows as they come, for a decoder whose picture need never be whole in memory.
  */
 #ifndef TANDEM_IMAGE_RESIZE_H
 #define TANDEM_IMAGE_RESIZE_H
 
 #include "image/image.h"
+#include "image/resize_kernels.h"
 
 struct tdmi_resize {
     struct tdmi_box box; /* of the source, in source pixels */
     int width, height;   /* what the box becomes */
     enum tdmi_filter filter;
     int part_x, part_y, part_width, part_height; /* of that, what is wanted */
+    const struct tdmi_resize_kernels *kernels;   /* NULL: the best of this machine */
+};
+
+struct tdmi_rows { /* rows of RGB in somebody's memory */
+    uint8_t *pixels;
+    size_t stride_bytes;
 };
 
 /* target takes the part's size and must be another object than source. */
 tdm_status tdmi_image_resize_part(const tdmi_image *source, const struct tdmi_resize *how,
                                   tdmi_image *target, tdm_error *err) TDM_MUST_USE;
+/* The same into part_height rows elsewhere; only memory of room is used, its picture is lost. */
+tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_resize *how,
+                                  struct tdmi_rows target, tdmi_image *room,
+                                  tdm_error *err) TDM_MUST_USE;
+
+/* ---- rows as they come ----------------------------------------------------------------------- */
+
+struct tdmi_resampler {
+    const struct tdmi_resize_kernels *kernels;
+    bool has_across, has_down; /* what changes at all */
+    bool is_turned;            /* down before across, as Pillow does it where that is cheaper */
+    int source_width, source_height;
+    struct tdmi_weights across, down;
+    struct tdmi_span columns, rows; /* of the source, that are needed: first and how many */
+    uint8_t *quads;                 /* those rows, woven; as wide as the target, or a stretch */
+    uint8_t *strip;                 /* a few quads on their way to rows */
+    uint8_t *spare;                 /* a few source rows with slack */
+    uint8_t *between;               /* when turned: what down makes */
+    size_t quad_bytes, strip_bytes; /* from one quad to the next */
+};
+
+/* Plans for a source of this size; memory is room's, which must stay as it is until the end. */
+tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
+                                const struct tdmi_resize *how, tdmi_image *room,
+                                tdm_error *err) TDM_MUST_USE;
+/* Can it be fed? Otherwise the whole picture is needed at once. */
+bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler);
+/* n source rows from first on, a multiple of 4; n is one too, but for the last rows. The bytes at
+ * rows and behind, up to end, can be read. */
+void tdmi_resampler_feed(const struct tdmi_resampler *resampler, const uint8_t *rows,
+                         size_t stride_bytes, const uint8_t *end, int first, int n);
+/* After all rows. */
+void tdmi_resampler_finish(const struct tdmi_resampler *resampler, struct tdmi_rows target);
 
 #endif

@@ -157,6 +157,137 @@ static void impossible_wishes_are_refused(void **state)
     tdmi_image_release(&target);
 }
 
+/* ---- one source of coefficients, many instruction sets ----------------------------------------
+ */
+
+static uint64_t next_random(uint64_t *seed) /* Knuth's constants */
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
+static int between(uint64_t *seed, int low, int high)
+{
+    return low + (int)(next_random(seed) % (uint64_t)(high - low + 1));
+}
+
+/* Noise of all bytes, or of black and white only, where sums overshoot most. */
+static void draw_noise(tdmi_image *image, int width, int height, uint64_t *seed)
+{
+    tdmi_image_release(image); /* its exact length, for the sanitizer */
+    assert_int_equal(tdmi_image_reshape(image, width, height, NULL), TDM_OK);
+    const bool is_harsh = next_random(seed) % 2;
+    for (size_t i = 0; i < 3 * (size_t)width * (size_t)height; i++) {
+        uint8_t byte = (uint8_t)next_random(seed);
+        image->pixels[i] = is_harsh ? (byte & 1 ? 255 : 0) : byte;
+    }
+}
+
+/* Sides from needles to ten times the target's, boxes and parts of all kinds. */
+static struct tdmi_resize random_wish(tdmi_image *source, uint64_t *seed)
+{
+    static const int most[] = {6, 40, 150, 700};
+    const int side = most[next_random(seed) % 4], target = most[next_random(seed) % 3];
+    draw_noise(source, between(seed, 1, side), between(seed, 1, side), seed);
+    struct tdmi_resize how = {.box = {0, 0, source->width, source->height},
+                              .width = between(seed, 1, target),
+                              .height = between(seed, 1, target),
+                              .filter = (enum tdmi_filter)between(seed, 0, 2)};
+    switch (next_random(seed) % 4) {
+    case 0:
+        how.width = source->width;
+        break;
+    case 1:
+        how.height = source->height;
+        break;
+    case 2:
+        how.box.x = source->width * 0.01 * between(seed, 0, 50);
+        how.box.y = source->height * 0.01 * between(seed, 0, 50);
+        how.box.width = (source->width - how.box.x) * 0.01 * between(seed, 1, 99);
+        how.box.height = (source->height - how.box.y) * 0.01 * between(seed, 1, 99);
+        break;
+    default:
+        break;
+    }
+    how.part_width = how.width;
+    how.part_height = how.height;
+    if (next_random(seed) % 3 == 0) {
+        how.part_width = between(seed, 1, how.width);
+        how.part_height = between(seed, 1, how.height);
+        how.part_x = between(seed, 0, how.width - how.part_width);
+        how.part_y = between(seed, 0, how.height - how.part_height);
+    }
+    return how;
+}
+
+static void every_instruction_set_gives_the_bytes_of_the_specification(void **state)
+{
+    (void)state;
+    enum { WISHES = 600 };
+    uint64_t seed = 4;
+    tdmi_image source = {0}, wanted = {0}, found = {0};
+    assert_string_equal(tdmi_resize_kernels_at(0)->name, "scalar");
+    for (int i = 0; i < WISHES; i++) {
+        struct tdmi_resize how = random_wish(&source, &seed);
+        how.kernels = tdmi_resize_kernels_at(0);
+        assert_int_equal(tdmi_image_resize_part(&source, &how, &wanted, NULL), TDM_OK);
+        for (int k = 1; (how.kernels = tdmi_resize_kernels_at(k)) != NULL; k++) {
+            assert_int_equal(tdmi_image_resize_part(&source, &how, &found, NULL), TDM_OK);
+            for (int at = 0; at < 3 * how.part_width * how.part_height; at++)
+                if (found.pixels[at] != wanted.pixels[at])
+                    fail_msg("wish %d, %s: %d x %d to %d x %d: byte %d is %d, not %d", i,
+                             how.kernels->name, source.width, source.height, how.width, how.height,
+                             at, found.pixels[at], wanted.pixels[at]);
+        }
+    }
+    tdmi_image_release(&source);
+    tdmi_image_release(&wanted);
+    tdmi_image_release(&found);
+}
+
+static void rows_as_they_come_give_the_bytes_of_the_whole(void **state)
+{
+    (void)state;
+    enum { WISHES = 300 };
+    uint64_t seed = 5;
+    int n_fed = 0;
+    tdmi_image source = {0}, wanted = {0}, room = {0};
+    for (int i = 0; i < WISHES; i++) {
+        struct tdmi_resize how = random_wish(&source, &seed);
+        struct tdmi_resampler resampler;
+        const size_t stride = 3 * (size_t)source.width;
+        const size_t wide = 3 * (size_t)how.part_width + 5; /* target rows in a larger picture */
+        assert_int_equal(tdmi_image_resize_part(&source, &how, &wanted, NULL), TDM_OK);
+        assert_int_equal(
+            tdmi_resampler_begin(&resampler, source.width, source.height, &how, &room, NULL),
+            TDM_OK);
+        if (!tdmi_resampler_takes_rows(&resampler))
+            continue;
+        n_fed++;
+        for (int y = 0, n; y < source.height; y += n) {
+            uint8_t strip[40 * 3 * 700];
+            n = 4 * between(&seed, 1, 10);
+            n = n < source.height - y ? n : source.height - y;
+            memcpy(strip, source.pixels + stride * (size_t)y, stride * (size_t)n);
+            tdmi_resampler_feed(&resampler, strip, stride, strip + stride * (size_t)n, y, n);
+        }
+        uint8_t *target = malloc(wide * (size_t)how.part_height);
+        assert_non_null(target);
+        memset(target, 77, wide * (size_t)how.part_height);
+        tdmi_resampler_finish(&resampler, (struct tdmi_rows){target, wide});
+        for (size_t y = 0; y < (size_t)how.part_height; y++) {
+            assert_memory_equal(target + wide * y, wanted.pixels + (wide - 5) * y, wide - 5);
+            for (size_t x = wide - 5; x < wide; x++)
+                assert_int_equal(target[wide * y + x], 77);
+        }
+        free(target);
+    }
+    assert_in_range(n_fed, WISHES / 4, WISHES);
+    tdmi_image_release(&source);
+    tdmi_image_release(&wanted);
+    tdmi_image_release(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +296,8 @@ int main(void)
         cmocka_unit_test(one_colour_stays_that_colour),
         cmocka_unit_test(a_used_target_takes_no_new_memory),
         cmocka_unit_test(impossible_wishes_are_refused),
+        cmocka_unit_test(every_instruction_set_gives_the_bytes_of_the_specification),
+        cmocka_unit_test(rows_as_they_come_give_the_bytes_of_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
