@@ -8,7 +8,7 @@
 #include "data/source.h"
 #include "tandem/audit.h"
 
-enum { TDMI_REASON_BYTES = 300 };
+enum { TDMI_REASON_BYTES = TDM_ERROR_TEXT_BYTES };
 
 struct tdmi_finding {
     uint32_t remarks;  /* bit v: verdict v applies; of the file alone, copies are not known here */

@@ -128,19 +128,24 @@ bool tdmi_image_can_encode(enum tdmi_image_format format)
     return tdmi_codec_of(format)->encode != NULL;
 }
 
-bool tdmi_image_has_extension(const char *path)
+enum tdmi_image_format tdmi_image_format_of_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
     if (dot == NULL || dot == name || dot[1] == '\0')
-        return false;
+        return TDMI_IMAGE_UNKNOWN;
     size_t length = strlen(dot);
     for (int i = TDMI_IMAGE_UNKNOWN + 1; i < TDMI_IMAGE_FORMATS; i++)
         for (const char *at = strchr(extensions[i], '.'); at != NULL; at = strchr(at + 1, '.'))
             if (strncasecmp(at, dot, length) == 0 && (at[length] == '.' || at[length] == '\0'))
-                return true;
-    return false;
+                return (enum tdmi_image_format)i;
+    return TDMI_IMAGE_UNKNOWN;
+}
+
+bool tdmi_image_has_extension(const char *path)
+{
+    return tdmi_image_format_of_name(path) != TDMI_IMAGE_UNKNOWN;
 }
 
 /* ---- decode, encode -------------------------------------------------------------------------- */

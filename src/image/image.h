@@ -35,6 +35,8 @@ enum tdmi_image_format {
 
 enum tdmi_image_format tdmi_image_sniff(const void *bytes, size_t length_bytes);
 const char *tdmi_image_format_name(enum tdmi_image_format format); /* "JPEG" */
+/* The format that a file name's ending promises, whatever the content is. */
+enum tdmi_image_format tdmi_image_format_of_name(const char *path);
 /* Does the file name end like a picture's? */
 bool tdmi_image_has_extension(const char *path);
 bool tdmi_image_can_decode(enum tdmi_image_format format);

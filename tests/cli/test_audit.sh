@@ -1,0 +1,48 @@
+# audit as a user meets it.
+. "$SOURCE/tests/cli/lib.sh"
+
+"$TANDEM" synth pictures --classes 3 --per-class 4 --size 48 --format ppm --quiet >/dev/null
+first=$(ls pictures | head -1)
+second=$(ls pictures | sed -n 2p)
+cp "pictures/$first/000000.ppm" "pictures/$second/copy.ppm"
+head -c 500 "pictures/$first/000001.ppm" >"pictures/$first/cut.ppm"
+echo "no picture" >"pictures/$first/words.jpg"
+echo "a note" >"pictures/$first/notes.txt"
+find pictures -type f -exec cksum {} + | sort >before
+
+expect_exit 0 "$TANDEM" audit pictures --json
+expect_json images classes ok bad verdicts
+expect_same 15 "$(json_value images)" "every picture is counted"
+expect_same 3 "$(json_value classes)" "classes"
+expect_same 2 "$(json_value bad)" "what holds no complete picture is bad"
+expect_same 2 "$(json_value 'counts.duplicate across classes')" "copies in two classes"
+expect_same 1 "$(json_value others)" "other files are counted, not judged"
+expect_same 15 "$(tr '{' '\n' <"$out" | grep -c '"verdict"')" "a verdict per file"
+find pictures -type f -exec cksum {} + | sort >after
+expect_true "nothing was changed" cmp before after
+
+expect_exit 0 "$TANDEM" audit pictures
+expect_stdout_matches '^15 pictures of 3 classes \(folder\)'
+expect_stdout_matches '^  truncated  .*cut\.ppm'
+expect_stdout_matches '^  same  .*000000\.ppm  =  .*copy\.ppm$'
+expect_exit 3 "$TANDEM" audit pictures --strict --json
+expect_json images classes ok bad verdicts
+
+# The list that audit keeps is honoured by training.
+expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl --quiet
+expect_same 2 "$(wc -l <lists/bad.jsonl)" "the bad files are listed"
+expect_exit 0 "$TANDEM" train pictures --quarantine lists/bad.jsonl --model lenet5 --epochs 1 \
+    --split 0.5,0.5 -o run --json
+expect_same 0 "$(json_value skipped)" "nothing is left to skip"
+expect_exit 2 "$TANDEM" train pictures --model lenet5 --epochs 1 --split 0.5,0.5 -o run --resume
+expect_stderr_matches "begun with 'lists/bad.jsonl'"
+expect_exit 3 "$TANDEM" train pictures --quarantine nowhere.jsonl -o run2
+expect_true "no run is left behind" test ! -e run2/run.json
+
+mkdir flat && cp "pictures/$first/000000.ppm" flat/
+expect_exit 0 "$TANDEM" audit flat --strict --json
+expect_same 0 "$(json_value classes)" "a flat folder is fine"
+expect_exit 3 "$TANDEM" audit nowhere
+expect_exit 2 "$TANDEM" audit
+expect_exit 3 "$TANDEM" audit lists
+finish
