@@ -77,6 +77,8 @@ tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *
 
 tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
                               struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+/* How many passes over the picture the file announces; it walks the whole file. */
+int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes);
 tdm_status tdmi_png_describe(const uint8_t *bytes, size_t length_bytes,
                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_gif_describe(const uint8_t *bytes, size_t length_bytes,

@@ -42,6 +42,7 @@ static bool has_no_length(uint8_t marker)
 /* What a walk over the segments has seen. */
 struct jpeg {
     int n_components, adobe_transform; /* -1: no Adobe segment */
+    int64_t n_scans;
 };
 
 /* One segment, behind its marker and length. */
@@ -95,8 +96,8 @@ static enum tdmi_colours colours_of(const struct jpeg *jpeg)
     }
 }
 
-tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
-                              struct tdmi_image_facts *facts, tdm_error *err)
+static struct jpeg walk_jpeg(const uint8_t *bytes, size_t length_bytes,
+                             struct tdmi_image_facts *facts)
 {
     struct jpeg jpeg = {.adobe_transform = -1};
     size_t at = 2;
@@ -126,9 +127,24 @@ tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
             break;
         take_segment(marker, bytes + at + 2, segment_bytes - 2, &jpeg, facts);
         at += segment_bytes;
-        if (marker == SOS)
+        if (marker == SOS) {
+            jpeg.n_scans++;
             at = skip_coded(bytes, length_bytes, at);
+        }
     }
+    return jpeg;
+}
+
+int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes)
+{
+    struct tdmi_image_facts facts = {0};
+    return walk_jpeg(bytes, length_bytes, &facts).n_scans;
+}
+
+tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
+                              struct tdmi_image_facts *facts, tdm_error *err)
+{
+    const struct jpeg jpeg = walk_jpeg(bytes, length_bytes, facts);
     facts->colours = colours_of(&jpeg);
     facts->n_frames = 1;
     if (jpeg.n_components == 0)

@@ -92,8 +92,10 @@ static bool trap_run(struct trap *trap, void (*work)(void *self), void *self)
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
-/* A progressive file may announce any number of passes over a picture; real ones use about ten. */
+/* A file may announce any number of passes over a picture, of a few bytes each; real ones use about
+ * ten. A pass takes a nanosecond or two a pixel, however little it brings. */
 #define MAX_SCANS 500
+#define MAX_SCANNED_PIXELS ((int64_t)1 << 32)
 
 struct reader {
     struct jpeg_decompress_struct decoder;
@@ -195,6 +197,23 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
                     decoder->output_height, trap->text);
 }
 
+/* Told from the markers before the first pass; the count while decoding is for what they hide. */
+static tdm_status check_scans(struct reader *reader, tdm_error *err)
+{
+    const int64_t pixels = (int64_t)reader->decoder.image_width * reader->decoder.image_height;
+    if (!jpeg_has_multiple_scans(&reader->decoder) || pixels > reader->source->max_pixels)
+        return TDM_OK; /* too many pixels are refused next, by their own sentence */
+    const int64_t n = tdmi_jpeg_count_scans(reader->source->bytes, reader->source->length_bytes);
+    const int64_t affordable = MAX_SCANNED_PIXELS / pixels;
+    const int64_t allowed = affordable < MAX_SCANS ? affordable : MAX_SCANS;
+    if (n > allowed)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it passes over its %u x %u pixels in %lld scans; at most %lld are decoded",
+                        reader->decoder.image_width, reader->decoder.image_height, (long long)n,
+                        (long long)allowed);
+    return TDM_OK;
+}
+
 tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
                             tdm_error *err)
 {
@@ -214,6 +233,9 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
                           n_components);
         goto out;
     }
+    status = check_scans(&reader, err);
+    if (status != TDM_OK)
+        goto out;
     status = tdmi_codec_shape(source, reader.decoder.image_width, reader.decoder.image_height,
                               image, err);
     if (status == TDM_OK && !trap_run(&reader.trap, read_pixels, &reader))
