@@ -137,8 +137,8 @@ tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *colum
     return never_opened(err);
 }
 
-tdm_status tdmi_arrow_decompress(enum tdmi_arrow_codec codec, const void *bytes, size_t n_bytes,
-                                 void *target, size_t target_bytes, tdm_error *err)
+tdm_status tdmi_arrow_decompress(int codec, const void *bytes, size_t n_bytes, void *target,
+                                 size_t target_bytes, tdm_error *err)
 {
     (void)codec, (void)bytes, (void)n_bytes, (void)target, (void)target_bytes;
     return never_opened(err);

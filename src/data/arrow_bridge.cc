@@ -227,29 +227,22 @@ static arrow::Result<int> leaf_named(const tdmi_arrow_file *file, const char *co
     return Status::Invalid("it has no column '", column, "' of plain values");
 }
 
-static enum tdmi_arrow_codec codec_of(parquet::Compression::type codec)
+static bool is_simple(const parquet::ColumnChunkMetaData &chunk)
 {
-    switch (codec) {
-    case parquet::Compression::UNCOMPRESSED:
-        return TDMI_ARROW_NONE;
-    case parquet::Compression::SNAPPY:
-        return TDMI_ARROW_SNAPPY;
-    case parquet::Compression::ZSTD:
-        return TDMI_ARROW_ZSTD;
-    default:
-        return TDMI_ARROW_OTHER;
-    }
-}
-
-static bool is_plain(const parquet::ColumnChunkMetaData &chunk)
-{
-    if (chunk.has_dictionary_page())
-        return false;
     for (parquet::Encoding::type encoding : chunk.encodings()) // of levels too
         if (encoding != parquet::Encoding::PLAIN && encoding != parquet::Encoding::RLE &&
-            encoding != parquet::Encoding::BIT_PACKED)
+            encoding != parquet::Encoding::BIT_PACKED &&
+            encoding != parquet::Encoding::PLAIN_DICTIONARY &&
+            encoding != parquet::Encoding::RLE_DICTIONARY)
             return false;
     return true;
+}
+
+static int fixed_bytes_of(const parquet::ColumnDescriptor &column)
+{
+    return column.physical_type() == parquet::Type::BYTE_ARRAY             ? 0
+           : column.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY ? column.type_length()
+                                                                           : -1;
 }
 
 tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *column, int group,
@@ -260,14 +253,20 @@ tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *colum
         const parquet::ColumnDescriptor *descriptor = file->metadata->schema()->Column(leaf);
         auto rows = file->metadata->RowGroup(group);
         auto chunk = rows->ColumnChunk(leaf);
-        *facts = {rows->num_rows(),
-                  chunk->total_uncompressed_size(),
-                  codec_of(chunk->compression()),
-                  is_plain(*chunk),
-                  descriptor->max_definition_level() == 0 &&
-                      descriptor->max_repetition_level() == 0,
-                  descriptor->physical_type() == parquet::Type::BYTE_ARRAY,
-                  chunk->GetOffsetIndexLocation().has_value()};
+        *facts = {};
+        facts->n_rows = rows->num_rows();
+        facts->n_values = chunk->num_values();
+        facts->first_byte = chunk->data_page_offset();
+        if (chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0 &&
+            chunk->dictionary_page_offset() < facts->first_byte)
+            facts->first_byte = chunk->dictionary_page_offset();
+        facts->n_bytes = chunk->total_compressed_size();
+        facts->codec = static_cast<int>(chunk->compression());
+        facts->max_definition = descriptor->max_definition_level();
+        facts->max_repetition = descriptor->max_repetition_level();
+        facts->fixed_bytes = fixed_bytes_of(*descriptor);
+        facts->is_simple = is_simple(*chunk);
+        facts->has_offset_index = chunk->GetOffsetIndexLocation().has_value();
         return Status::OK();
     });
     return status.ok() ? TDM_OK : fail(err, status, "cannot read", file->path.c_str());
@@ -300,16 +299,14 @@ tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *colum
     return status.ok() ? TDM_OK : fail(err, status, "cannot find the pages of", file->path.c_str());
 }
 
-tdm_status tdmi_arrow_decompress(enum tdmi_arrow_codec codec, const void *bytes, size_t n_bytes,
-                                 void *target, size_t target_bytes, tdm_error *err)
+tdm_status tdmi_arrow_decompress(int codec, const void *bytes, size_t n_bytes, void *target,
+                                 size_t target_bytes, tdm_error *err)
 {
     Status status = guarded([&] {
-        if (codec != TDMI_ARROW_SNAPPY && codec != TDMI_ARROW_ZSTD)
-            return Status::Invalid("a codec that is not read page by page");
-        ARROW_ASSIGN_OR_RAISE(auto opened,
-                              arrow::util::Codec::Create(codec == TDMI_ARROW_ZSTD
-                                                             ? arrow::Compression::ZSTD
-                                                             : arrow::Compression::SNAPPY));
+        ARROW_ASSIGN_OR_RAISE(
+            auto opened, arrow::util::Codec::Create(static_cast<arrow::Compression::type>(codec)));
+        if (opened == nullptr)
+            return Status::Invalid("codec ", codec, " is not known here");
         ARROW_ASSIGN_OR_RAISE(int64_t n, opened->Decompress(static_cast<int64_t>(n_bytes),
                                                             static_cast<const uint8_t *>(bytes),
                                                             static_cast<int64_t>(target_bytes),

@@ -54,17 +54,15 @@ tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *p
 
 /* ---- where one column lies ------------------------------------------------------------------- */
 
-enum tdmi_arrow_codec { TDMI_ARROW_NONE, TDMI_ARROW_SNAPPY, TDMI_ARROW_ZSTD, TDMI_ARROW_OTHER };
-
-/* One column of one row group. */
+/* One column of one row group. Places are as the file says: check them. */
 struct tdmi_arrow_chunk {
-    int64_t n_rows;
-    int64_t bytes_uncompressed;
-    enum tdmi_arrow_codec codec;
-    bool is_plain;         /* every data page is plain: no dictionary */
-    bool is_required;      /* no nulls, not repeated: pages hold no levels */
-    bool is_binary;        /* lengths before values, not of one fixed size */
-    bool has_offset_index; /* so that tdmi_arrow_chunk_pages() has an answer */
+    int64_t n_rows, n_values;           /* values: nulls included */
+    int64_t first_byte, n_bytes;        /* its pages, a dictionary page first where there is one */
+    int codec;                          /* for tdmi_arrow_decompress(); 0: none */
+    int max_definition, max_repetition; /* 0, 0: one value a row, never null */
+    int fixed_bytes;                    /* of every value; 0: binary; -1: a number */
+    bool is_simple;                     /* pages are plain or by dictionary, and nothing else */
+    bool has_offset_index;              /* so that tdmi_arrow_chunk_pages() has an answer */
 };
 
 struct tdmi_arrow_page {
@@ -81,8 +79,8 @@ tdm_status tdmi_arrow_chunk_pages(const tdmi_arrow_file *file, const char *colum
                                   tdm_error *err) TDM_MUST_USE;
 
 /* The body of a page, exactly target_bytes when it comes out. */
-tdm_status tdmi_arrow_decompress(enum tdmi_arrow_codec codec, const void *bytes, size_t n_bytes,
-                                 void *target, size_t target_bytes, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_arrow_decompress(int codec, const void *bytes, size_t n_bytes, void *target,
+                                 size_t target_bytes, tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }

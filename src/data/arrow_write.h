@@ -11,6 +11,8 @@
 extern "C" {
 #endif
 
+enum tdmi_arrow_codec { TDMI_ARROW_NONE, TDMI_ARROW_SNAPPY, TDMI_ARROW_ZSTD };
+
 /* Where the bytes of a file go, in order. */
 struct tdmi_byte_sink {
     void *self;

@@ -33,9 +33,10 @@ static void every_picture_is_a_page(void **state)
     for (int g = 0; g < tdmi_arrow_file_groups(file); g++) {
         struct tdmi_arrow_chunk chunk;
         assert_int_equal(tdmi_arrow_chunk_facts(file, "image", g, &chunk, &err), TDM_OK);
-        assert_true(chunk.is_plain && chunk.is_required && chunk.is_binary);
+        assert_true(chunk.is_simple && chunk.fixed_bytes == 0);
+        assert_int_equal(chunk.max_definition + chunk.max_repetition, 0);
         assert_true(chunk.has_offset_index);
-        assert_int_equal(chunk.codec, TDMI_ARROW_NONE);
+        assert_int_equal(chunk.codec, 0);
         struct tdmi_arrow_page *pages = NULL;
         int64_t n_pages = 0;
         assert_int_equal(tdmi_arrow_chunk_pages(file, "image", g, &pages, &n_pages, &err), TDM_OK);

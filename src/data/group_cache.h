@@ -1,0 +1,36 @@
+/*
+ * Groups of decoded things, shared by threads and kept while there is room: whoever asks first for
+ * a group loads it, the others wait for it, and the one not used for longest goes first.
+ */
+#ifndef TANDEM_DATA_GROUP_CACHE_H
+#define TANDEM_DATA_GROUP_CACHE_H
+
+#include "tandem/error.h"
+#include <stdint.h>
+
+typedef struct tdmi_group_cache tdmi_group_cache;
+
+struct tdmi_group_loader {
+    void *self;
+    /* *n_bytes is what the group counts for. Called by one thread for one group, by several for
+     * several. */
+    tdm_status (*load)(void *self, int64_t group, void **value, int64_t *n_bytes, tdm_error *err);
+    void (*drop)(void *self, void *value);
+};
+
+/* A group larger than limit_bytes is loaded all the same, and dropped when nobody uses it. */
+tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loader *loader,
+                                tdmi_group_cache **cache, tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL; nobody may hold a group. */
+void tdmi_group_cache_free(tdmi_group_cache *cache);
+
+/* *value stays until it is given back, as often as it was taken. Any thread. A load that failed is
+ * tried again by the next one who asks. */
+tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
+                                 tdm_error *err) TDM_MUST_USE;
+void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group);
+
+/* Of all groups held now. */
+int64_t tdmi_group_cache_bytes(tdmi_group_cache *cache);
+
+#endif
