@@ -1,0 +1,162 @@
+/*
+ * From a description to draws to pixels. Every augmentation has a stream of its own in the counter
+ * generator, so adding one to a run changes nothing about the draws of the others.
+ */
+#include "image/augment_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint32_t streams[] = {
+#define X(name, text, stream, ...) [TDMI_AUGMENT_##name] = (stream),
+#include "image/augments.def"
+#undef X
+};
+
+/* Counter word 0 numbers blocks of four draws: 2^24 of them for each stream. */
+tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind kind)
+{
+    tdmi_rng rng = tdmi_rng_at(key.seed, TDMI_RNG_AUGMENT, key.epoch,
+                               (uint64_t)key.sample | (uint64_t)key.repeat << 40);
+    rng.counter[0] = streams[kind] << 24;
+    return rng;
+}
+
+/* ---- resized-crop -------------------------------------------------------------------------- */
+
+static double uniform(tdmi_rng *rng, double low, double high)
+{
+    return low + (high - low) * (double)tdmi_rng_unit(rng);
+}
+
+/* The largest centred box whose aspect is as near to the picture's as the range allows. */
+static struct tdmi_box middle(int width, int height, double aspect)
+{
+    double w = width, h = height;
+    if (w / h < 1 / aspect)
+        h = floor(w * aspect + 0.5);
+    else if (w / h > aspect)
+        w = floor(h * aspect + 0.5);
+    return (struct tdmi_box){floor((width - w) / 2), floor((height - h) / 2), w, h};
+}
+
+bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
+                      int height, struct tdmi_box *box)
+{
+    enum { ATTEMPTS = 10 };
+    if (!augment->is_on[TDMI_AUGMENT_RESIZED_CROP])
+        return false;
+    const double *arguments = augment->arguments[TDMI_AUGMENT_RESIZED_CROP];
+    const double area = (double)width * height, log_aspect = log(arguments[2]);
+    tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RESIZED_CROP);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        double share = area * uniform(&rng, arguments[0], arguments[1]);
+        double aspect = exp(uniform(&rng, -log_aspect, log_aspect));
+        double w = floor(sqrt(share * aspect) + 0.5), h = floor(sqrt(share / aspect) + 0.5);
+        if (w < 1 || h < 1 || w > width || h > height)
+            continue;
+        double y = tdmi_rng_below(&rng, (uint32_t)(height - (int)h + 1));
+        double x = tdmi_rng_below(&rng, (uint32_t)(width - (int)w + 1));
+        *box = (struct tdmi_box){x, y, w, h};
+        return true;
+    }
+    *box = middle(width, height, arguments[2]);
+    return true;
+}
+
+/* ---- one picture --------------------------------------------------------------------------- */
+
+static void crop(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    const int pixels = (int)arguments[0];
+    const uint32_t range = 2 * (uint32_t)pixels + 1;
+    int dy = (int)tdmi_rng_below(rng, range) - pixels;
+    int dx = (int)tdmi_rng_below(rng, range) - pixels;
+    tdmi_warp_shift(canvas, dx, dy, (uint8_t)arguments[1]);
+}
+
+static void flip(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    if ((double)tdmi_rng_unit(rng) < arguments[0])
+        tdmi_warp_flip(canvas);
+}
+
+static void rotate(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    tdmi_warp_rotate(canvas, uniform(rng, -arguments[0], arguments[0]), (uint8_t)arguments[1]);
+}
+
+static void randaugment(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    tdmi_randaugment(canvas, (int)arguments[0], (int)arguments[1], rng);
+}
+
+/* All draws are made, needed or not: each keeps its place. */
+static void jitter(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    static void (*const colours[])(struct tdmi_canvas *, double) = {
+        tdmi_colour_brightness, tdmi_colour_contrast, tdmi_colour_saturation, tdmi_colour_hue};
+    int order[] = {0, 1, 2, 3};
+    double amounts[4];
+    for (int i = 3; i > 0; i--) {
+        int j = (int)tdmi_rng_below(rng, (uint32_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    for (int i = 0; i < 4; i++)
+        amounts[i] = (i < 3 ? 1 : 0) + uniform(rng, -arguments[i], arguments[i]);
+    for (int i = 0; i < 4; i++)
+        if (arguments[order[i]] > 0)
+            colours[order[i]](canvas, amounts[order[i]]);
+}
+
+static int between(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static void cutout(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng)
+{
+    const struct tdmi_augment_shape shape = canvas->shape;
+    const int side = (int)arguments[0];
+    int top = (int)tdmi_rng_below(rng, (uint32_t)shape.height) - side / 2;
+    int left = (int)tdmi_rng_below(rng, (uint32_t)shape.width) - side / 2;
+    int bottom = between(top + side, 0, shape.height), right = between(left + side, 0, shape.width);
+    top = between(top, 0, shape.height);
+    left = between(left, 0, shape.width);
+    const size_t channels = (size_t)shape.channels, row_bytes = (size_t)shape.width * channels;
+    for (int y = top; y < bottom; y++)
+        memset(canvas->pixels + row_bytes * (size_t)y + channels * (size_t)left, (int)arguments[1],
+               channels * (size_t)(right - left));
+}
+
+/* What changes pixels; the other kinds have no entry. */
+static void (*const changes[TDMI_AUGMENTS])(struct tdmi_canvas *canvas, const double *arguments,
+                                            tdmi_rng *rng) = {
+    [TDMI_AUGMENT_CROP] = crop,     [TDMI_AUGMENT_FLIP] = flip,
+    [TDMI_AUGMENT_ROTATE] = rotate, [TDMI_AUGMENT_RANDAUGMENT] = randaugment,
+    [TDMI_AUGMENT_JITTER] = jitter, [TDMI_AUGMENT_CUTOUT] = cutout,
+};
+
+bool tdmi_augment_has_pixels(const struct tdmi_augment *augment)
+{
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+        if (augment->is_on[kind] && changes[kind] != NULL)
+            return true;
+    return false;
+}
+
+void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augment_key key,
+                          struct tdmi_augment_shape shape, uint8_t *pixels, uint8_t *spare)
+{
+    struct tdmi_canvas canvas = {shape, pixels, spare};
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
+        if (!augment->is_on[kind] || changes[kind] == NULL)
+            continue;
+        tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
+        changes[kind](&canvas, augment->arguments[kind], &rng);
+    }
+    if (canvas.pixels != pixels)
+        memcpy(pixels, canvas.pixels,
+               (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels);
+}

@@ -1,0 +1,106 @@
+/*
+ * Augmentation: how pictures are changed while training. Every change is a pure function of (seed,
+ * epoch, sample, repeat), drawn from the counter generator: threads, ranks, restarts and the order
+ * of calls cannot change it. Three stages, each optional:
+ *
+ *     decoded picture ──box──► resized to (height, width, channels) ──picture──► ──mix──► shard
+ *
+ * The list, with arguments and ranges, is augments.def; docs/image.md fixes every number.
+ */
+#ifndef TANDEM_IMAGE_AUGMENT_H
+#define TANDEM_IMAGE_AUGMENT_H
+
+#include "base/text.h"
+#include "image/image.h"
+#include "tandem/json.h"
+
+enum { TDMI_AUGMENT_ARGUMENTS = 4 };
+
+enum tdmi_augment_kind {
+#define X(name, ...) TDMI_AUGMENT_##name,
+#include "image/augments.def"
+#undef X
+    TDMI_AUGMENTS
+};
+
+/* What is done; zeroed: nothing. */
+struct tdmi_augment {
+    bool is_on[TDMI_AUGMENTS];
+    double arguments[TDMI_AUGMENTS][TDMI_AUGMENT_ARGUMENTS]; /* as in augments.def; 0 where off */
+};
+
+/* Whose draws. */
+struct tdmi_augment_key {
+    uint64_t seed;
+    uint32_t epoch;
+    int64_t sample; /* below 2^40 */
+    int64_t repeat; /* tdmi_order_repeat: tells draws of the same sample apart; below 2^24 */
+};
+
+struct tdmi_augment_shape {
+    int height, width;
+    int channels; /* 1 (grey) or 3 (RGB) */
+};
+
+/* ---- description --------------------------------------------------------------------------- */
+
+/* "flip,crop:4,jitter:0.4:0.4:0.2": names of augments.def with the values of their arguments in
+ * order; what is left out has its default. "" and "none" are nothing. TDM_E_USAGE in one sentence.
+ */
+tdm_status tdmi_augment_read(const char *spec, struct tdmi_augment *augment,
+                             tdm_error *err) TDM_MUST_USE;
+/* The spec with every value written out, names in the order of the list; appended to text. Reads
+ * back to the same. */
+void tdmi_augment_write(const struct tdmi_augment *augment, tdmi_text *text);
+/* {"crop": {"pixels": 4, "fill": 0}, …} under key. */
+void tdmi_augment_to_json(const struct tdmi_augment *augment, tdm_json_writer *writer,
+                          const char *key);
+/* Left out arguments have their defaults; unknown members are refused. */
+tdm_status tdmi_augment_from_json(const tdm_json_value *object, const char *name,
+                                  struct tdmi_augment *augment, tdm_error *err) TDM_MUST_USE;
+
+/* "flip" and what it does; for lists and help. */
+const char *tdmi_augment_name(enum tdmi_augment_kind kind);
+const char *tdmi_augment_summary(enum tdmi_augment_kind kind);
+/* Appends "crop[:pixels=4[:fill=0]]". */
+void tdmi_augment_usage(enum tdmi_augment_kind kind, tdmi_text *text);
+
+/* ---- before scaling ------------------------------------------------------------------------ */
+
+/* With resized-crop: the box of a decoded picture that is to become the whole input, and true. */
+bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
+                      int height, struct tdmi_box *box);
+
+/* ---- one picture ----------------------------------------------------------------------------- */
+
+/* Is there anything between box and mix? */
+bool tdmi_augment_has_pixels(const struct tdmi_augment *augment);
+/* Changes (height, width, channels) bytes in place; spare is as large and its content is lost.
+ * Allocates nothing, never fails, any thread. */
+void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augment_key key,
+                          struct tdmi_augment_shape shape, uint8_t *pixels, uint8_t *spare);
+
+/* ---- a shard ------------------------------------------------------------------------------- */
+
+/* What becomes of one picture: own · weight + partner · (1 - weight), labels likewise. */
+struct tdmi_mix {
+    int partner;  /* place in the shard; its own when it stays as it is */
+    float weight; /* of its own label; 1: stays as it is */
+    int blend;    /* mixup: its own part in 256ths; 256: none, a cut */
+    int left, top, right,
+        bottom; /* cutmix: pixels [left, right) × [top, bottom) are the partner's */
+};
+
+bool tdmi_augment_has_mix(const struct tdmi_augment *augment);
+/* Pairs each picture of a shard with the next one (the last with the first), passing over those
+ * with a negative label, which stay as they are. keys, labels and mixes have n entries. A shard is
+ * what one step adds up on its own, so the pairing is the same for every world and thread. */
+void tdmi_augment_pair(const struct tdmi_augment *augment, const struct tdmi_augment_key *keys,
+                       const int32_t *labels, int n, struct tdmi_augment_shape shape,
+                       struct tdmi_mix *mixes);
+/* Carries it out on (n, height, width, channels) bytes in place: blended bytes are
+ * (own · blend + partner · (256 - blend) + 128) >> 8. spare holds one picture. */
+void tdmi_augment_mix(const struct tdmi_mix *mixes, int n, struct tdmi_augment_shape shape,
+                      uint8_t *pixels, uint8_t *spare);
+
+#endif
