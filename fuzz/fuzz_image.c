@@ -1,12 +1,13 @@
 /*
  * Any bytes as a picture: described, then decoded under small limits, turned, fingerprinted and
- * preprocessed in a way that the bytes' own length chooses. What comes out must be a picture or a
- * sentence, and a picture must be as large as its description said.
+ * preprocessed in a way that the bytes' own length chooses, whole and row by row. What comes out
+ * must be a picture or a sentence, and a picture must be as large as its description said.
  */
 #include "image/facts.h"
 #include "image/fingerprint.h"
 #include "image/preprocess.h"
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
@@ -48,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     uint64_t fingerprint;
     if (tdmi_image_fingerprint(&scratch.decoded, &scratch.resized, &fingerprint, &err) != TDM_OK)
         abort();
-    uint8_t out[3 * 24 * 17];
+    uint8_t out[3 * 24 * 17], by_rows[sizeof out];
     const struct tdmi_preprocess preprocess = {
         .width = 24,
         .height = 17,
@@ -58,6 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
         .filter = (enum tdmi_filter)(length_bytes / 3 % 3),
     };
     if (tdmi_preprocess_image(&preprocess, &scratch.decoded, &scratch, out, &err) != TDM_OK)
+        abort();
+    if (tdmi_preprocess_file(&preprocess, bytes, length_bytes, "input", &scratch, by_rows, &err) !=
+            TDM_OK ||
+        memcmp(out, by_rows, (size_t)(24 * 17 * preprocess.channels)) != 0)
         abort();
 out:
     tdmi_preprocess_scratch_release(&scratch);

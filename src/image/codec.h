@@ -11,12 +11,24 @@
 
 struct tdmi_image_facts;
 
+/* Who would take rows as they are decoded, instead of a whole picture afterwards. */
+struct tdmi_row_sink {
+    void *self;
+    /* The header is read. With *is_wanted false the whole picture is decoded as usual. */
+    tdm_status (*begin)(void *self, int width, int height, bool *is_wanted, tdm_error *err);
+    /* n rows of RGB from row first on, in order. n and first are multiples of 4, n but for the last
+     * ones. Bytes from rows to end can be read. */
+    void (*feed)(void *self, const uint8_t *rows, size_t stride_bytes, const uint8_t *end,
+                 int first, int n);
+};
+
 struct tdmi_codec_source {
     const uint8_t *bytes;
     size_t length_bytes;
-    int64_t max_pixels;  /* above it a picture is refused before memory is taken */
-    int64_t deadline_ns; /* of tdmi_clock_ns(): later it is refused */
-    int64_t max_ns;      /* the time it was given, for messages */
+    int64_t max_pixels;               /* above it a picture is refused before memory is taken */
+    int64_t deadline_ns;              /* of tdmi_clock_ns(): later it is refused */
+    int64_t max_ns;                   /* the time it was given, for messages */
+    const struct tdmi_row_sink *sink; /* NULL, or an offer that a decoder may leave alone */
 };
 
 struct tdmi_codec {
@@ -37,7 +49,10 @@ const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
 tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes,
                                      tdm_error *err) TDM_MUST_USE;
 
-/* Check a header's size against the limit, then make the image that large. */
+/* Check a header's size against the limit … */
+tdm_status tdmi_codec_check_shape(const struct tdmi_codec_source *source, int64_t width,
+                                  int64_t height, tdm_error *err) TDM_MUST_USE;
+/* … then make the image that large. */
 tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
                             tdmi_image *image, tdm_error *err) TDM_MUST_USE;
 
@@ -50,6 +65,12 @@ static inline uint8_t tdmi_codec_over_white(unsigned colour, unsigned alpha)
 {
     return (uint8_t)((colour * alpha + 255 * (255 - alpha) + 127) / 255);
 }
+
+/* As tdmi_image_decode, but upright pictures of a decoder that can hand out rows go to the sink
+ * when it wants them; image is then only working memory. */
+tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const char *name,
+                                  struct tdmi_image_limits limits, const struct tdmi_row_sink *sink,
+                                  tdmi_image *image, tdm_error *err) TDM_MUST_USE;
 
 /* At least this much memory behind image->pixels, whatever its size (room for a workspace). */
 tdm_status tdmi_image_reserve(tdmi_image *image, size_t bytes, tdm_error *err) TDM_MUST_USE;

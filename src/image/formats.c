@@ -172,6 +172,13 @@ tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, 
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
                              struct tdmi_image_limits limits, tdmi_image *image, tdm_error *err)
 {
+    return tdmi_image_decode_rows(bytes, length_bytes, name, limits, NULL, image, err);
+}
+
+tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const char *name,
+                                  struct tdmi_image_limits limits, const struct tdmi_row_sink *sink,
+                                  tdmi_image *image, tdm_error *err)
+{
     enum tdmi_image_format format = tdmi_image_sniff(bytes, length_bytes);
     const struct tdmi_codec *codec = tdmi_codec_of(format);
     if (format == TDMI_IMAGE_UNKNOWN)
@@ -196,10 +203,13 @@ tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char 
         .deadline_ns = max_ns < INT64_MAX - now_ns ? now_ns + max_ns : INT64_MAX,
         .max_ns = max_ns,
     };
+    const int orientation = tdmi_exif_orientation(bytes, length_bytes);
+    if (orientation == 1)
+        source.sink = sink;
     TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s picture \"%s\"", codec->name,
             name);
-    TDM_TRY(tdmi_image_orient(image, tdmi_exif_orientation(bytes, length_bytes), err), err,
-            "cannot turn %s picture \"%s\"", codec->name, name);
+    TDM_TRY(tdmi_image_orient(image, orientation, err), err, "cannot turn %s picture \"%s\"",
+            codec->name, name);
     return TDM_OK;
 }
 

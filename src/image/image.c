@@ -50,8 +50,8 @@ tdm_status tdmi_codec_check_time(const struct tdmi_codec_source *source, tdm_err
                     (double)source->max_ns / 1e9);
 }
 
-tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
-                            tdmi_image *image, tdm_error *err)
+tdm_status tdmi_codec_check_shape(const struct tdmi_codec_source *source, int64_t width,
+                                  int64_t height, tdm_error *err)
 {
     if (width < 1 || height < 1)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -61,5 +61,14 @@ tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t widt
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the header says %lld x %lld pixels; at most %lld pixels are decoded",
                         (long long)width, (long long)height, (long long)source->max_pixels);
+    return TDM_OK;
+}
+
+tdm_status tdmi_codec_shape(const struct tdmi_codec_source *source, int64_t width, int64_t height,
+                            tdmi_image *image, tdm_error *err)
+{
+    tdm_status status = tdmi_codec_check_shape(source, width, height, err);
+    if (status != TDM_OK)
+        return status;
     return tdmi_image_reshape(image, (int)width, (int)height, err);
 }

@@ -97,22 +97,30 @@ static bool trap_run(struct trap *trap, void (*work)(void *self), void *self)
 #define MAX_SCANS 500
 #define MAX_SCANNED_PIXELS ((int64_t)1 << 32)
 
+enum {
+    STRIP_ROWS = 16, /* what most files decode at once */
+    SLACK = 64
+};
+
 struct reader {
     struct jpeg_decompress_struct decoder;
     struct jpeg_progress_mgr progress;
     struct trap trap;
     const struct tdmi_codec_source *source;
     tdmi_image *image;
-    bool is_late; /* stopped for the time limit */
+    unsigned n_watched;
+    bool is_late;    /* stopped for the time limit */
+    bool is_handing; /* rows go to the sink, the image is a strip of them */
 };
 
-/* libjpeg calls this between rows of blocks, in every pass. */
+/* libjpeg calls this between rows of blocks, in every pass; the clock is only asked now and then.
+ */
 static void watch_scans(j_common_ptr codec)
 {
     struct reader *reader = codec->client_data;
     if (((j_decompress_ptr)codec)->input_scan_number > MAX_SCANS)
         snprintf(reader->trap.text, sizeof reader->trap.text, "more than %d scans", MAX_SCANS);
-    else if (tdmi_codec_check_time(reader->source, NULL) != TDM_OK)
+    else if (reader->n_watched++ % 16 == 0 && tdmi_codec_check_time(reader->source, NULL) != TDM_OK)
         reader->is_late = true;
     else
         return;
@@ -156,28 +164,52 @@ static void read_pixels(void *self)
     decoder->dct_method = JDCT_ISLOW;
     (void)jpeg_start_decompress(decoder);
 
-    const size_t row_bytes = 3 * (size_t)reader->image->width;
+    const JDIMENSION width = decoder->output_width, height = decoder->output_height;
+    const JDIMENSION strip_rows = reader->is_handing ? STRIP_ROWS : height;
+    const size_t row_bytes = 3 * (size_t)width;
+    uint8_t *pixels = reader->image->pixels;
     JSAMPARRAY inks = NULL;
     if (has_inks)
-        inks = decoder->mem->alloc_sarray((j_common_ptr)decoder, JPOOL_IMAGE,
-                                          decoder->output_width * 4, 1);
-    while (decoder->output_scanline < decoder->output_height) {
-        uint8_t *row = reader->image->pixels + row_bytes * decoder->output_scanline;
-        if (has_inks) {
-            (void)jpeg_read_scanlines(decoder, inks, 1);
-            cmyk_to_rgb(inks[0], reader->image->width, row);
-            continue;
+        inks = decoder->mem->alloc_sarray((j_common_ptr)decoder, JPOOL_IMAGE, width * 4, 1);
+    for (JDIMENSION first = 0; first < height; first += strip_rows) {
+        const JDIMENSION end = strip_rows < height - first ? first + strip_rows : height;
+        while (decoder->output_scanline < end) {
+            uint8_t *row = pixels + row_bytes * (decoder->output_scanline - first);
+            JDIMENSION n = end - decoder->output_scanline;
+            JSAMPROW rows[STRIP_ROWS];
+            if (has_inks) {
+                (void)jpeg_read_scanlines(decoder, inks, 1);
+                cmyk_to_rgb(inks[0], (int)width, row);
+                continue;
+            }
+            n = n < STRIP_ROWS ? n : STRIP_ROWS;
+            for (JDIMENSION i = 0; i < n; i++)
+                rows[i] = row + row_bytes * i;
+            (void)jpeg_read_scanlines(decoder, rows, n);
         }
-        enum { ROWS = 16 };
-        JSAMPROW rows[ROWS];
-        JDIMENSION n = decoder->output_height - decoder->output_scanline;
-        if (n > ROWS)
-            n = ROWS;
-        for (JDIMENSION i = 0; i < n; i++)
-            rows[i] = row + row_bytes * i;
-        (void)jpeg_read_scanlines(decoder, rows, n);
+        if (reader->is_handing) {
+            const struct tdmi_row_sink *sink = reader->source->sink;
+            sink->feed(sink->self, pixels, row_bytes, pixels + reader->image->capacity_bytes,
+                       (int)first, (int)(end - first));
+        }
     }
     (void)jpeg_finish_decompress(decoder);
+}
+
+/* Memory for the picture, or for a strip when somebody takes its rows. */
+static tdm_status make_room(struct reader *reader, tdm_error *err)
+{
+    const int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
+    const struct tdmi_row_sink *sink = reader->source->sink;
+    tdm_status status = tdmi_codec_check_shape(reader->source, width, height, err);
+    if (status == TDM_OK && sink != NULL)
+        status = sink->begin(sink->self, (int)width, (int)height, &reader->is_handing, err);
+    if (status != TDM_OK)
+        return status;
+    if (!reader->is_handing)
+        return tdmi_image_reshape(reader->image, (int)width, (int)height, err);
+    /* Behind the last row of a strip there is room for readers that take more than they need. */
+    return tdmi_image_reserve(reader->image, 3 * (size_t)width * (STRIP_ROWS + 1) + SLACK, err);
 }
 
 static tdm_status refuse(const struct reader *reader, tdm_error *err)
@@ -236,8 +268,7 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
     status = check_scans(&reader, err);
     if (status != TDM_OK)
         goto out;
-    status = tdmi_codec_shape(source, reader.decoder.image_width, reader.decoder.image_height,
-                              image, err);
+    status = make_room(&reader, err);
     if (status == TDM_OK && !trap_run(&reader.trap, read_pixels, &reader))
         status = refuse(&reader, err);
 out:

@@ -4,6 +4,7 @@
  * thumbnail() (pad) and torchvision's Resize (crop) do, since published accuracies come from there.
  */
 #include "image/preprocess.h"
+#include "image/codec.h"
 #include "image/resize.h"
 #include <math.h>
 #include <string.h>
@@ -41,15 +42,15 @@ static double error_of_height(double height, double width, double aspect)
 }
 
 /* The largest size with the picture's aspect inside the target; the picture's own when it fits. */
-static void size_inside(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
+static void size_inside(const struct tdmi_preprocess *preprocess, int width, int height,
                         struct tdmi_resize *how)
 {
     how->width = preprocess->width;
     how->height = preprocess->height;
-    double aspect = (double)image->width / image->height;
-    if (how->width >= image->width && how->height >= image->height) {
-        how->width = image->width;
-        how->height = image->height;
+    double aspect = (double)width / height;
+    if (how->width >= width && how->height >= height) {
+        how->width = width;
+        how->height = height;
     } else if ((double)how->width / how->height >= aspect) {
         how->width = round_side(how->height * aspect, error_of_width, how->height, aspect);
     } else {
@@ -58,27 +59,27 @@ static void size_inside(const struct tdmi_preprocess *preprocess, const tdmi_ima
 }
 
 /* The smallest size with the picture's aspect that covers the target / crop_fraction. */
-static void size_around(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
+static void size_around(const struct tdmi_preprocess *preprocess, int width, int height,
                         struct tdmi_resize *how)
 {
     how->width = (int)lround(preprocess->width / preprocess->crop_fraction);
     how->height = (int)lround(preprocess->height / preprocess->crop_fraction);
-    if ((int64_t)image->width * how->height >= (int64_t)image->height * how->width)
-        how->width = (int)((int64_t)how->height * image->width / image->height);
+    if ((int64_t)width * how->height >= (int64_t)height * how->width)
+        how->width = (int)((int64_t)how->height * width / height);
     else
-        how->height = (int)((int64_t)how->width * image->height / image->width);
+        how->height = (int)((int64_t)how->width * height / width);
 }
 
-static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, const tdmi_image *image)
+static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, int width, int height)
 {
-    struct tdmi_resize how = {.box = {0, 0, image->width, image->height},
+    struct tdmi_resize how = {.box = {0, 0, width, height},
                               .width = preprocess->width,
                               .height = preprocess->height,
                               .filter = preprocess->filter};
     if (preprocess->fit == TDMI_FIT_PAD)
-        size_inside(preprocess, image, &how);
+        size_inside(preprocess, width, height, &how);
     else if (preprocess->fit == TDMI_FIT_CROP)
-        size_around(preprocess, image, &how);
+        size_around(preprocess, width, height, &how);
     how.part_width = how.width < preprocess->width ? how.width : preprocess->width;
     how.part_height = how.height < preprocess->height ? how.height : preprocess->height;
     how.part_x = (how.width - how.part_width) / 2;
@@ -172,7 +173,7 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
                                  tdm_error *err)
 {
     TDM_TRY(check(preprocess, err), err, "cannot preprocess a picture");
-    struct tdmi_resize how = plan(preprocess, image);
+    struct tdmi_resize how = plan(preprocess, image->width, image->height);
     if (how.width == image->width && how.height == image->height && how.part_width == how.width &&
         how.part_height == how.height) {
         place(preprocess, image, out);
@@ -193,14 +194,57 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
                     image->width, image->height, preprocess->width, preprocess->height);
 }
 
+/* ---- rows as they are decoded ---------------------------------------------------------------- */
+
+struct stream {
+    const struct tdmi_preprocess *preprocess;
+    struct tdmi_preprocess_scratch *scratch;
+    struct tdmi_resize how;
+    struct tdmi_resampler resampler;
+    uint8_t *out;
+    bool is_used;
+};
+
+static tdm_status stream_begin(void *self, int width, int height, bool *is_wanted, tdm_error *err)
+{
+    struct stream *stream = self;
+    stream->how = plan(stream->preprocess, width, height);
+    TDM_TRY(tdmi_resampler_begin(&stream->resampler, width, height, &stream->how,
+                                 &stream->scratch->resized, err),
+            err, "cannot fit a picture of %d x %d pixels into %d x %d", width, height,
+            stream->preprocess->width, stream->preprocess->height);
+    stream->is_used = tdmi_resampler_takes_rows(&stream->resampler);
+    *is_wanted = stream->is_used;
+    if (!stream->is_used)
+        return TDM_OK;
+    const struct frame frame =
+        frame_of(stream->preprocess, stream->how.part_width, stream->how.part_height);
+    surround(stream->preprocess, &frame, stream->out);
+    stream->resampler.target = inside(stream->preprocess, &frame, stream->out);
+    return TDM_OK;
+}
+
+static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, const uint8_t *end,
+                        int first, int n)
+{
+    struct stream *stream = self;
+    tdmi_resampler_feed(&stream->resampler, rows, stride_bytes, end, first, n);
+}
+
+/* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes
+ * are the same, read while they are in the nearest cache. Grey wants all three colours first. */
 tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                 tdm_error *err)
 {
-    tdm_status status = tdmi_image_decode(bytes, length_bytes, name, (struct tdmi_image_limits){0},
-                                          &scratch->decoded, err);
-    if (status != TDM_OK)
+    TDM_TRY(check(preprocess, err), err, "cannot preprocess \"%s\"", name);
+    struct stream stream = {.preprocess = preprocess, .scratch = scratch, .out = out};
+    const struct tdmi_row_sink sink = {&stream, stream_begin, stream_feed};
+    tdm_status status =
+        tdmi_image_decode_rows(bytes, length_bytes, name, (struct tdmi_image_limits){0},
+                               preprocess->channels == 3 ? &sink : NULL, &scratch->decoded, err);
+    if (status != TDM_OK || stream.is_used)
         return status;
     return TDM_WRAP(err, tdmi_preprocess_image(preprocess, &scratch->decoded, scratch, out, err),
                     "cannot preprocess \"%s\"", name);

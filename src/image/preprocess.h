@@ -29,7 +29,7 @@ struct tdmi_preprocess_scratch {
 };
 void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch);
 
-/* Encoded file -> (height, width, channels) bytes at out. */
+/* Encoded file -> (height, width, channels) bytes at out, undefined when it fails. */
 tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,

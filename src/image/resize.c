@@ -236,18 +236,24 @@ static void pass_across(const struct tdmi_resampler *r, const uint8_t *rows, siz
 
 /* ---- down: quads become rows ----------------------------------------------------------------- */
 
-/* quads are those from source row 4 * first_quad on. */
-static void add_up(const struct tdmi_resampler *r, int first_quad, size_t n_bytes,
-                   struct tdmi_rows target)
+/* Rows of the target from begin on whose quads are there: those of source rows below n_rows.
+ * Returns where it stopped. */
+static int add_up(const struct tdmi_resampler *r, int begin, int n_rows, size_t n_bytes,
+                  struct tdmi_rows target)
 {
     const struct tdmi_weights *down = &r->down;
-    for (int y = 0; y < down->n_outputs; y++) {
-        const int quad = down->spans[y].first / QUAD - first_quad;
+    const int first_quad = r->rows.first / QUAD;
+    int y = begin;
+    for (; y < down->n_outputs; y++) {
+        const struct tdmi_span span = down->spans[y];
+        if (span.first + QUAD * (span.n - 1) >= n_rows)
+            break;
         const int32_t *taps = down->taps + (ptrdiff_t)y * down->n_groups * TDMI_RESIZE_GROUP;
-        r->kernels->vertical(r->quads + r->quad_bytes * (size_t)quad, r->quad_bytes, taps,
-                             down->spans[y].n, n_bytes,
+        r->kernels->vertical(r->quads + r->quad_bytes * (size_t)(span.first / QUAD - first_quad),
+                             r->quad_bytes, taps, span.n, n_bytes,
                              target.pixels + target.stride_bytes * (size_t)y);
     }
+    return y;
 }
 
 /* n_bytes bytes of n_rows rows, the last one again where a quad lacks some. */
@@ -274,13 +280,13 @@ static void pass_down(const struct tdmi_resampler *r, const tdmi_image *source, 
         weave(rows + at, stride_bytes, n, r->rows.first + r->rows.n - QUAD * first_quad, r->quads,
               r->quad_bytes);
         struct tdmi_rows into = {target.pixels + at, target.stride_bytes};
-        add_up(r, first_quad, n, into);
+        (void)add_up(r, 0, r->source_height, n, into);
     }
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-void tdmi_resampler_feed(const struct tdmi_resampler *r, const uint8_t *rows, size_t stride_bytes,
+void tdmi_resampler_feed(struct tdmi_resampler *r, const uint8_t *rows, size_t stride_bytes,
                          const uint8_t *end, int first, int n)
 {
     const int begin = r->rows.first / QUAD * QUAD, stop = r->rows.first + r->rows.n;
@@ -295,13 +301,14 @@ void tdmi_resampler_feed(const struct tdmi_resampler *r, const uint8_t *rows, si
     if (first >= stop)
         return;
     n = n < stop - first ? n : stop - first;
-    make_quads(r, rows, stride_bytes, end, n,
-               r->quads + r->quad_bytes * (size_t)((first - begin) / QUAD), r->quad_bytes);
-}
-
-void tdmi_resampler_finish(const struct tdmi_resampler *r, struct tdmi_rows target)
-{
-    add_up(r, r->rows.first / QUAD, 3 * (size_t)r->across.n_outputs, target);
+    /* In strips, so that the second pass finds in the nearest cache what the first one made. */
+    for (int n_now; n > 0; n -= n_now, first += n_now) {
+        n_now = n < STRIP ? n : STRIP;
+        make_quads(r, rows, stride_bytes, end, n_now,
+                   r->quads + r->quad_bytes * (size_t)((first - begin) / QUAD), r->quad_bytes);
+        r->n_done = add_up(r, r->n_done, first + n_now, 3 * (size_t)r->across.n_outputs, r->target);
+        rows += stride_bytes * (size_t)n_now;
+    }
 }
 
 static void copy_part(const tdmi_image *source, const struct tdmi_resize *how,
@@ -332,8 +339,8 @@ static void resample(struct tdmi_resampler *r, const tdmi_image *source,
     const size_t source_bytes = 3 * (size_t)source->width;
     const uint8_t *end = source->pixels + source_bytes * (size_t)source->height;
     if (tdmi_resampler_takes_rows(r)) {
+        r->target = target;
         tdmi_resampler_feed(r, source->pixels, source_bytes, end, 0, source->height);
-        tdmi_resampler_finish(r, target);
     } else if (r->has_across && r->has_down) {
         pass_turned(r, source, target);
     } else if (r->has_across) {

@@ -44,19 +44,20 @@ struct tdmi_resampler {
     uint8_t *spare;                 /* a few source rows with slack */
     uint8_t *between;               /* when turned: what down makes */
     size_t quad_bytes, strip_bytes; /* from one quad to the next */
+    struct tdmi_rows target;        /* of rows that are fed … */
+    int n_done;                     /* … and how many of the target's are made */
 };
 
 /* Plans for a source of this size; memory is room's, which must stay as it is until the end. */
 tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
                                 const struct tdmi_resize *how, tdmi_image *room,
                                 tdm_error *err) TDM_MUST_USE;
-/* Can it be fed? Otherwise the whole picture is needed at once. */
+/* Can it be fed? Otherwise the whole picture is needed at once. Set its target before. */
 bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler);
 /* n source rows from first on, a multiple of 4; n is one too, but for the last rows. The bytes at
- * rows and behind, up to end, can be read. */
-void tdmi_resampler_feed(const struct tdmi_resampler *resampler, const uint8_t *rows,
-                         size_t stride_bytes, const uint8_t *end, int first, int n);
-/* After all rows. */
-void tdmi_resampler_finish(const struct tdmi_resampler *resampler, struct tdmi_rows target);
+ * rows and behind, up to end, can be read. Rows of the target are written as soon as they can be;
+ * after the last source row all are. */
+void tdmi_resampler_feed(struct tdmi_resampler *resampler, const uint8_t *rows, size_t stride_bytes,
+                         const uint8_t *end, int first, int n);
 
 #endif

@@ -290,13 +290,20 @@ INLINE void row_run(const uint8_t *quads, size_t stride_bytes, const int32_t *ta
     for (int g = 0; g < n_groups; g++)
         for (int digit = 0; digit < 3; digit++)
             weights[(2 - digit) * n_groups + g] = _mm512_set1_epi32(taps[GROUP * g + digit]);
-    for (size_t i = 0; i < n; i += 64, quads += 4 * 64) {
+    size_t i = 0;
+    for (; i + 16 < n; i += 64, quads += 4 * 64) {
         for (int part = 0; part < 4; part++) {
             for (int g = 0; g < n_groups; g++)
                 pixels[g] = _mm512_loadu_si512(quads + stride_bytes * (size_t)g + 64 * part);
             sums[part] = multiply(pixels, weights, n_groups);
         }
         store(out + i, n - i, bytes_of(sums[0], sums[1], sums[2], sums[3]));
+    }
+    if (i < n) { /* a few bytes more */
+        for (int g = 0; g < n_groups; g++)
+            pixels[g] = _mm512_loadu_si512(quads + stride_bytes * (size_t)g);
+        sums[0] = multiply(pixels, weights, n_groups);
+        store(out + i, n - i, bytes_of(sums[0], sums[0], sums[0], sums[0]));
     }
 }
 

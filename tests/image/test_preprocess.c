@@ -90,6 +90,49 @@ static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
     tdmi_free(file.bytes);
 }
 
+/* Rows are resampled while they are decoded; here the picture is made first. Cut files too. */
+static void decoding_by_rows_gives_the_bytes_of_the_whole_picture(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    static const char *const names[] = {"rgb420.jpg", "grey.jpg", "cmyk.jpg", "progressive.jpg",
+                                        "turned-right.jpg"};
+    static const struct tdmi_preprocess wishes[] = {
+        {.width = 9, .height = 9, .channels = 3, .fit = TDMI_FIT_PAD},
+        {.width = 9, .height = 9, .channels = 1, .fit = TDMI_FIT_PAD},
+        {.width = 40, .height = 6, .channels = 3, .fit = TDMI_FIT_STRETCH},
+        {.width = 12, .height = 10, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 0.8},
+        {.width = 300, .height = 300, .channels = 3, .fit = TDMI_FIT_CROP, .crop_fraction = 1},
+    };
+    tdmi_image image = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    static uint8_t wanted[300 * 300 * 3], found[300 * 300 * 3];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        for (size_t cut = 0; cut < 3; cut++)
+            for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++) {
+                const size_t length = file.length - cut * file.length / 3;
+                tdm_status whole = tdmi_image_decode(file.bytes, length, names[i],
+                                                     (struct tdmi_image_limits){0}, &image, NULL);
+                assert_int_equal(tdmi_preprocess_file(&wishes[k], file.bytes, length, names[i],
+                                                      &scratch, found, NULL),
+                                 whole);
+                assert_int_equal(whole, cut == 0 ? TDM_OK : TDM_E_INPUT);
+                if (whole != TDM_OK)
+                    continue;
+                assert_int_equal(tdmi_preprocess_image(&wishes[k], &image, &scratch, wanted, NULL),
+                                 TDM_OK);
+                assert_memory_equal(
+                    found, wanted,
+                    (size_t)(wishes[k].width * wishes[k].height * wishes[k].channels));
+            }
+        tdmi_free(file.bytes);
+    }
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&image);
+}
+
 static void a_picture_of_the_right_size_is_not_resampled(void **state)
 {
     (void)state;
@@ -165,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_fit_gives_the_expected_pixels),
         cmocka_unit_test(a_file_is_decoded_turned_and_fitted_without_new_memory),
+        cmocka_unit_test(decoding_by_rows_gives_the_bytes_of_the_whole_picture),
         cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
         cmocka_unit_test(scales_are_their_formulas),
         cmocka_unit_test(impossible_settings_are_refused),
