@@ -150,6 +150,35 @@ bool tdmi_image_has_extension(const char *path)
 
 /* ---- decode, encode -------------------------------------------------------------------------- */
 
+/* What folders of pictures hold besides the formats we read: a name for the refusal. */
+static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
+{
+    static const struct {
+        const char *name, *start;
+        uint8_t at, length;
+    } strangers[] = {
+        {"a TIFF picture", "II*\0", 0, 4},
+        {"a TIFF picture", "MM\0*", 0, 4},
+        {"a HEIC picture", "ftyphei", 4, 7},
+        {"a HEIC picture", "ftypmif1", 4, 8},
+        {"an AVIF picture", "ftypavi", 4, 7},
+        {"a JPEG XL picture", "\xff\x0a", 0, 2},
+        {"a JPEG XL picture", "\0\0\0\x0cJXL ", 0, 8},
+        {"a JPEG 2000 picture", "\0\0\0\x0cjP  ", 0, 8},
+        {"a Photoshop picture", "8BPS", 0, 4},
+        {"an icon", "\0\0\1\0", 0, 4},
+        {"a PDF document", "%PDF", 0, 4},
+        {"a zip archive", "PK\3\4", 0, 4},
+        {"text in a markup language, such as a web page,", "<", 0, 1},
+    };
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        const size_t at = strangers[i].at, length = strangers[i].length;
+        if (length_bytes >= at + length && memcmp(bytes + at, strangers[i].start, length) == 0)
+            return strangers[i].name;
+    }
+    return NULL;
+}
+
 tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_error *err)
 {
     if (length_bytes == 0)
@@ -163,10 +192,12 @@ tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, 
         shown[n++] = ' ';
     }
     shown[n - 1] = '\0';
+    const char *stranger = stranger_of(bytes, length_bytes);
     return TDM_FAIL(err, TDM_E_INPUT,
-                    "it begins with the bytes %s, which is no JPEG, PNG, GIF, WebP, BMP or PPM "
-                    "picture",
-                    shown);
+                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP and PPM pictures "
+                    "are read",
+                    shown, stranger != NULL ? ", as " : "", stranger != NULL ? stranger : "",
+                    stranger != NULL ? " does" : "");
 }
 
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,

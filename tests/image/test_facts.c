@@ -146,6 +146,36 @@ static void a_file_cut_at_any_hundredth_looks_cut(void **state)
     tdmi_free(table.bytes);
 }
 
+/* The same of larger pictures: in the middle of scans, restarts, rows and runs. */
+static void a_collected_picture_cut_at_any_hundredth_looks_cut(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "jpeg-corner/rgb.jpg",          "jpeg-corner/ycck.jpg",
+        "jpeg-corner/progressive3.jpg", "jpeg-corner/grayscale_large.jpg",
+        "jpeg-corner/restarts.jpg",     "jpeg-corner/rgb_250x167.png",
+        "other-formats/cat.jpg",        "other-formats/iptc.jpg",
+        "other-formats/Core_1_Bit.bmp", "other-formats/pal8rle.bmp",
+        "other-formats/rgba32.bmp",     "other-formats/basi0g16.png",
+    };
+    tdmi_image whole = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = {0};
+        if (!find_file(names[i], &file))
+            skip();
+        if (tdmi_image_can_decode(tdmi_image_sniff(file.bytes, file.length))) {
+            assert_int_equal(tdmi_image_decode(file.bytes, file.length, names[i],
+                                               (struct tdmi_image_limits){0}, &whole, NULL),
+                             TDM_OK);
+            int n_refused = cut_everywhere(names[i], &file, &whole);
+            if (n_refused < 99)
+                fail_msg("%s: only %d of 100 cuts are refused", names[i], n_refused);
+        }
+        tdmi_free(file.bytes);
+    }
+    tdmi_image_release(&whole);
+}
+
 static void a_damaged_file_does_not_look_cut(void **state)
 {
     (void)state;
@@ -273,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_file_says_what_pillow_finds),
         cmocka_unit_test(a_file_cut_at_any_hundredth_looks_cut),
+        cmocka_unit_test(a_collected_picture_cut_at_any_hundredth_looks_cut),
         cmocka_unit_test(a_damaged_file_does_not_look_cut),
         cmocka_unit_test(refused_files_are_told_apart),
         cmocka_unit_test(what_is_no_picture_is_said),
