@@ -1,7 +1,7 @@
 /*
  * The split works on units: all copies of one content that the source gave the same part (or none).
  *
- *     1. hash every file, in parallel
+ *     1. take the content hash of every picture (data/contents.h)
  *     2. sort the items by (hash, part): each run is a unit, at home in its lowest class
  *     3. free units that also occur in a given part follow it; stored ones follow the store
  *     4. per class and part, in the order of one keyed hash: keep what fraction and per_class allow
@@ -14,14 +14,11 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_A_TASK = 16 };
 enum purpose { PURPOSE_SELECT = 1, PURPOSE_SIDE = 2 };
 enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_NEITHER };
 
@@ -52,62 +49,6 @@ struct work {
     int64_t n_units;
     bool has_given_val;
 };
-
-/* ---- hashing ------------------------------------------------------------------------------- */
-
-struct hashing {
-    const tdmi_source *source;
-    uint64_t *hashes;
-    bool *is_readable;
-    tdmi_text *texts; /* one a worker */
-};
-
-static tdm_status hash_some(void *self, int index, int worker, tdm_error *err)
-{
-    struct hashing *hashing = self;
-    int64_t n_items = tdmi_source_items(hashing->source);
-    int64_t first = (int64_t)index * FILES_A_TASK, end = first + FILES_A_TASK;
-    tdmi_text *text = &hashing->texts[worker];
-    if (tdm_stop_is_requested())
-        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while hashing pictures");
-    for (int64_t i = first; i < end && i < n_items; i++) {
-        tdm_error problem = {0};
-        tdm_status status = tdmi_source_read(hashing->source, i, text, &problem);
-        if (status == TDM_E_MEMORY) {
-            if (err != NULL)
-                *err = problem;
-            return TDM_WRAP(err, status, "cannot hash '%s'",
-                            tdmi_source_item(hashing->source, i).path);
-        }
-        if (status != TDM_OK) {
-            tdm_log(TDM_LOG_WARNING, "left out: %s", problem.frames[0].text);
-            continue;
-        }
-        hashing->hashes[i] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
-        hashing->is_readable[i] = true;
-    }
-    return TDM_OK;
-}
-
-static tdm_status hash_all(const tdmi_source *source, tdmi_pool *pool, uint64_t *hashes,
-                           bool *is_readable, tdm_error *err)
-{
-    int64_t n_items = tdmi_source_items(source);
-    int64_t n_tasks = (n_items + FILES_A_TASK - 1) / FILES_A_TASK;
-    int n_workers = tdmi_pool_threads(pool);
-    if (n_tasks > INT_MAX)
-        return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures are more than one split can take",
-                        (long long)n_items);
-    struct hashing hashing = {.source = source, .hashes = hashes, .is_readable = is_readable};
-    hashing.texts = tdmi_alloc((size_t)n_workers, sizeof *hashing.texts);
-    if (hashing.texts == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to hash %lld pictures", (long long)n_items);
-    tdm_status status = tdmi_pool_run(pool, (int)n_tasks, hash_some, &hashing, err);
-    for (int i = 0; i < n_workers; i++)
-        tdmi_text_release(&hashing.texts[i]);
-    tdmi_free(hashing.texts);
-    return status;
-}
 
 /* ---- units --------------------------------------------------------------------------------- */
 
@@ -420,24 +361,26 @@ static tdm_status check_options(const struct tdmi_split_options *o, tdm_error *e
     return TDM_OK;
 }
 
-static void find_entries(struct work *work, const tdmi_split *split, const bool *is_readable)
+static void find_entries(struct work *work, const tdmi_contents *contents)
 {
-    for (int64_t i = 0; i < split->n_items; i++)
+    for (int64_t i = 0; i < contents->n_items; i++)
         work->has_given_val |= tdmi_source_item(work->source, i).part == TDMI_PART_VAL;
-    for (int64_t i = 0; i < split->n_items; i++) {
+    for (int64_t i = 0; i < contents->n_items; i++) {
         struct tdmi_item item = tdmi_source_item(work->source, i);
-        if (!is_readable[i] || item.label < 0)
+        if (contents->hashes[i] == 0 || item.label < 0)
             continue;
-        work->entries[work->n_entries++] = (struct entry){
-            .hash = split->hashes[i], .item = i, .part = part_of(work, item), .label = item.label};
+        work->entries[work->n_entries++] = (struct entry){.hash = contents->hashes[i],
+                                                          .item = i,
+                                                          .part = part_of(work, item),
+                                                          .label = item.label};
     }
     if (work->n_entries > 0)
         qsort(work->entries, (size_t)work->n_entries, sizeof *work->entries, compare_entries);
 }
 
-tdm_status tdmi_split_make(const tdmi_source *source, struct tdmi_split_options options,
-                           struct tdmi_split_stored stored, tdmi_pool *pool, tdmi_split *split,
-                           tdm_error *err)
+tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *contents,
+                           struct tdmi_split_options options, struct tdmi_split_stored stored,
+                           tdmi_split *split, tdm_error *err)
 {
     tdmi_split_release(split);
     TDM_TRY(check_options(&options, err), err, "cannot split '%s'", tdmi_source_path(source));
@@ -447,23 +390,14 @@ tdm_status tdmi_split_make(const tdmi_source *source, struct tdmi_split_options 
                         tdmi_source_path(source));
     struct work work = {.source = source, .options = options, .stored = stored};
     tdm_status status = TDM_OK;
-    split->n_items = tdmi_source_items(source);
-    size_t n = (size_t)split->n_items;
-    bool *is_readable = tdmi_alloc(n, sizeof *is_readable);
-    split->hashes = tdmi_alloc(n, sizeof *split->hashes);
+    size_t n = (size_t)contents->n_items;
     work.entries = tdmi_alloc(n, sizeof *work.entries);
     work.units = tdmi_alloc(n, sizeof *work.units);
-    if (is_readable == NULL || split->hashes == NULL || work.entries == NULL ||
-        work.units == NULL) {
+    if (work.entries == NULL || work.units == NULL) {
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %zu pictures", n);
         goto out;
     }
-    status = hash_all(source, pool, split->hashes, is_readable, err);
-    if (status != TDM_OK)
-        goto out;
-    for (size_t i = 0; i < n; i++)
-        split->n_unreadable += !is_readable[i];
-    find_entries(&work, split, is_readable);
+    find_entries(&work, contents);
     find_units(&work);
     choose(&work);
     warn_of_leaks(&work);
@@ -472,7 +406,6 @@ tdm_status tdmi_split_make(const tdmi_source *source, struct tdmi_split_options 
 out:
     tdmi_free(work.units);
     tdmi_free(work.entries);
-    tdmi_free(is_readable);
     if (status != TDM_OK)
         tdmi_split_release(split);
     return status;
@@ -482,6 +415,5 @@ void tdmi_split_release(tdmi_split *split)
 {
     tdmi_free(split->train);
     tdmi_free(split->val);
-    tdmi_free(split->hashes);
     *split = (tdmi_split){0};
 }

@@ -13,8 +13,7 @@
 #ifndef TANDEM_DATA_SPLIT_H
 #define TANDEM_DATA_SPLIT_H
 
-#include "base/thread.h"
-#include "data/source.h"
+#include "data/contents.h"
 
 struct tdmi_split_options {
     double train_fraction, val_fraction; /* what both leave over is used by neither */
@@ -29,9 +28,6 @@ struct tdmi_split_options {
 typedef struct tdmi_split { /* start from a zeroed object */
     int64_t *train, *val;   /* item indices, ascending */
     int64_t n_train, n_val;
-    uint64_t *hashes; /* content hash of every item of the source (XXH64, seed 0; 0: unreadable) */
-    int64_t n_items;
-    int64_t n_unreadable; /* left out; each was logged as a warning by path */
 } tdmi_split;
 
 /* Content hashes of an earlier split in ascending order; NULL with 0 when there is none. */
@@ -40,11 +36,11 @@ struct tdmi_split_stored {
     int64_t n_train, n_val;
 };
 
-/* Reads every file once (threads of pool) to hash it. TDM_E_USAGE: fractions that make no split.
- * TDM_E_INPUT: a class would have nothing to train on, or validation would be empty. */
-tdm_status tdmi_split_make(const tdmi_source *source, struct tdmi_split_options options,
-                           struct tdmi_split_stored stored, tdmi_pool *pool, tdmi_split *split,
-                           tdm_error *err) TDM_MUST_USE;
+/* Unreadable pictures are left out. TDM_E_USAGE: fractions that make no split. TDM_E_INPUT: a class
+ * would have nothing to train on, or validation would be empty. */
+tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *contents,
+                           struct tdmi_split_options options, struct tdmi_split_stored stored,
+                           tdmi_split *split, tdm_error *err) TDM_MUST_USE;
 void tdmi_split_release(tdmi_split *split);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "base/hash.h"
 #include "base/memory.h"
+#include "data/contents.h"
 #include "data/loader.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
@@ -12,32 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pictures hashed between two words of progress. */
-enum { hashed_at_once = 256 };
-
 struct evaluation {
     tdm_model *model;
     enum tdm_part part;
     tdmi_source *source;
-    int *label_map;       /* class of the source -> class of the model, -1: it lacks it */
-    uint64_t *hashes;     /* by item; 0 where the file cannot be read */
-    bool *is_readable;    /* by item */
-    int64_t first_hashed; /* of the hashing at hand */
-    int64_t *items;       /* of the part */
+    int *label_map; /* class of the source -> class of the model, -1: it lacks it */
+    tdmi_contents contents;
+    int64_t *items; /* of the part */
     int64_t n_items;
     struct tdmi_judgement *judgements;
-    tdmi_text *texts; /* one a thread, to read into */
 };
 
 static void release(struct evaluation *it)
 {
-    for (int i = 0; it->texts && i < tdmi_pool_threads(it->model->pool); i++)
-        tdmi_text_release(&it->texts[i]);
-    tdmi_free(it->texts);
     tdmi_free(it->judgements);
     tdmi_free(it->items);
-    tdmi_free(it->is_readable);
-    tdmi_free(it->hashes);
+    tdmi_contents_release(&it->contents);
     tdmi_free(it->label_map);
     tdmi_source_close(it->source);
 }
@@ -46,13 +37,9 @@ static tdm_status reserve(struct evaluation *it, int batch, tdm_error *err)
 {
     size_t n = (size_t)tdmi_source_items(it->source);
     it->label_map = tdmi_alloc((size_t)tdmi_source_classes(it->source), sizeof *it->label_map);
-    it->hashes = tdmi_alloc(n, sizeof *it->hashes);
-    it->is_readable = tdmi_alloc(n, sizeof *it->is_readable);
     it->items = tdmi_alloc(n, sizeof *it->items);
     it->judgements = tdmi_alloc((size_t)batch, sizeof *it->judgements);
-    it->texts = tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->texts);
-    if (!it->label_map || !it->hashes || !it->is_readable || !it->items || !it->judgements ||
-        !it->texts)
+    if (!it->label_map || !it->items || !it->judgements)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to judge %zu pictures: out of memory", n);
     return TDM_OK;
 }
@@ -79,32 +66,18 @@ static tdm_status map_labels(struct evaluation *it, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status hash_task(void *self, int index, int worker, tdm_error *err)
-{
-    struct evaluation *it = self;
-    tdmi_text *text = &it->texts[worker];
-    int64_t item = it->first_hashed + index;
-    if (tdm_stop_is_requested())
-        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while reading pictures");
-    if (tdmi_source_read(it->source, item, text, NULL) == TDM_OK) {
-        it->hashes[item] = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
-        it->is_readable[item] = true;
-    }
-    return TDM_OK;
-}
-
 static bool was_trained_on(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
-    return it->is_readable[item] &&
-           tdmi_hashes_have(file->train_hashes, file->n_train_hashes, it->hashes[item]);
+    return it->contents.hashes[item] != 0 &&
+           tdmi_hashes_have(file->train_hashes, file->n_train_hashes, it->contents.hashes[item]);
 }
 
 static bool was_judged_on(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
-    return it->is_readable[item] &&
-           tdmi_hashes_have(file->val_hashes, file->n_val_hashes, it->hashes[item]);
+    return it->contents.hashes[item] != 0 &&
+           tdmi_hashes_have(file->val_hashes, file->n_val_hashes, it->contents.hashes[item]);
 }
 
 static bool belongs(const struct evaluation *it, int64_t item)
@@ -125,22 +98,11 @@ static bool belongs(const struct evaluation *it, int64_t item)
 static tdm_status select_items(struct evaluation *it, tdm_sink sink, tdm_error *err)
 {
     static const char *const names[] = {"all", "train", "val", "test"};
-    int64_t n = tdmi_source_items(it->source);
-    if (n > INT32_MAX)
-        return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures; at most %d are accepted", (long long)n,
-                        INT32_MAX);
-    for (it->first_hashed = 0; it->first_hashed < n; it->first_hashed += hashed_at_once) {
-        int64_t rest = n - it->first_hashed;
-        TDM_TRY(tdmi_pool_run(it->model->pool, (int)(rest < hashed_at_once ? rest : hashed_at_once),
-                              hash_task, it, err),
-                err, "reading %s", tdmi_source_path(it->source));
-        if (sink.event)
-            sink.event(
-                sink.self,
-                &(tdm_event){.kind = TDM_EVENT_PROGRESS,
-                             .done = rest < hashed_at_once ? n : it->first_hashed + hashed_at_once,
-                             .total = n});
-    }
+    const int64_t n = tdmi_source_items(it->source);
+    TDM_TRY(tdmi_contents_read(it->source, it->model->pool,
+                               "reading every picture once to know its part", sink, &it->contents,
+                               err),
+            err, "finding the pictures of the part");
     for (int64_t i = 0; i < n; i++)
         if (belongs(it, i))
             it->items[it->n_items++] = i;
@@ -237,17 +199,11 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
                         options->source);
     TDM_TRY(reserve(it, batch, err), err, "evaluating");
     TDM_TRY(map_labels(it, err), err, "evaluating");
-    if (sink.event)
-        sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                           .total = tdmi_source_items(it->source),
-                                           .text = "reading every picture once to know its part"});
     TDM_TRY(select_items(it, sink, err), err, "evaluating");
-    if (sink.event) {
-        sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    if (sink.event)
         sink.event(
             sink.self,
             &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = it->n_items, .text = "judging"});
-    }
     tdm_status status = judge_all(it, batch, sink, out, err);
     if (sink.event)
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});

@@ -167,11 +167,11 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                              tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
-    tdmi_track_event(session->track,
-                     &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                  .total = tdmi_source_items(session->source),
-                                  .text = "reading every picture once to split by content"});
-    TDM_TRY(tdmi_split_make(session->source,
+    TDM_TRY(tdmi_contents_read(session->source, session->pool,
+                               "reading every picture once to split by content",
+                               tdmi_track_as_sink(session->track), &session->contents, err),
+            err, "splitting %s", options->source);
+    TDM_TRY(tdmi_split_make(session->source, &session->contents,
                             (struct tdmi_split_options){
                                 .train_fraction = options->train_fraction,
                                 .val_fraction = options->val_fraction,
@@ -179,19 +179,16 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                                 .per_class = options->per_class,
                                 .seed = options->seed,
                             },
-                            stored, session->pool, &session->split, err),
+                            stored, &session->split, err),
             err, "splitting %s", options->source);
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
-                                                  .done = tdmi_source_items(session->source),
-                                                  .total = tdmi_source_items(session->source)});
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     const tdmi_split *split = &session->split;
     session->train_hashes =
-        sorted_hashes(&session->arena, split->hashes, split->train, split->n_train);
-    session->val_hashes = sorted_hashes(&session->arena, split->hashes, split->val, split->n_val);
+        sorted_hashes(&session->arena, session->contents.hashes, split->train, split->n_train);
+    session->val_hashes =
+        sorted_hashes(&session->arena, session->contents.hashes, split->val, split->n_val);
     if (!session->train_hashes || !session->val_hashes)
         return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
-                        (long long)split->n_items);
+                        (long long)session->contents.n_items);
     session->steps_per_epoch = (split->n_train + options->batch - 1) / options->batch;
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
     session->batch = options->batch < most ? options->batch : (int)most;
@@ -199,9 +196,9 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
         tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge",
                           (long long)split->n_train, tdmi_source_classes(session->source),
                           (long long)split->n_val);
-    if (split->n_unreadable > 0)
+    if (session->contents.n_unreadable > 0)
         tdmi_session_note(session, "%lld pictures could not be read and are left out",
-                          (long long)split->n_unreadable);
+                          (long long)session->contents.n_unreadable);
     return TDM_OK;
 }
 
@@ -424,7 +421,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "classes", tdmi_source_classes(session->source));
     tdm_json_integer(writer, "train", session->split.n_train);
     tdm_json_integer(writer, "val", session->split.n_val);
-    tdm_json_integer(writer, "unreadable", session->split.n_unreadable);
+    tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_number(writer, "learning_rate", session->learning_rate);
@@ -514,6 +511,7 @@ void tdmi_session_release(struct tdmi_session *session)
         backend->memory.free(session->device, session->params);
     tdmi_graph_free(session->graph);
     tdmi_split_release(&session->split);
+    tdmi_contents_release(&session->contents);
     tdmi_source_close(session->source);
     tdmi_track_free(session->track);
     tdmi_run_close(session->run);

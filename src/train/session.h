@@ -35,6 +35,7 @@ struct tdmi_session {
     tdmi_track *track;
 
     tdmi_source *source;
+    tdmi_contents contents; /* of the source */
     tdmi_split split;
     uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
     tdmi_loader *train_loader, *val_loader;

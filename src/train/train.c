@@ -288,7 +288,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
                                  : 0.0,
         .train = progress->best_train,
         .val = progress->best_val,
-        .skipped = session->split.n_unreadable + progress->val_skipped +
+        .skipped = session->contents.n_unreadable + progress->val_skipped +
                    (progress->train_skipped > progress->epoch_skipped ? progress->train_skipped
                                                                       : progress->epoch_skipped),
         .world = session->transport->world(session->comm),

@@ -1,5 +1,6 @@
 /* The split: a pure function of content, fair to every class, and never with a copy on both sides.
  */
+#include "base/hash.h"
 #include "data/split.h"
 
 #include "base/hash.h"
@@ -12,6 +13,7 @@ struct fixture {
     tdmi_source *source;
     tdmi_pool *pool;
     tdmi_split split;
+    tdmi_contents contents;
 };
 
 static const struct tdmi_split_options nine_to_one = {
@@ -29,15 +31,28 @@ static void open_fixture(struct fixture *f, int n_threads)
 static void close_fixture(struct fixture *f)
 {
     tdmi_split_release(&f->split);
+    tdmi_contents_release(&f->contents);
     tdmi_source_close(f->source);
     tdmi_pool_free(f->pool);
     f->source = NULL;
     f->pool = NULL;
 }
 
+static tdm_status split_stored(struct fixture *f, struct tdmi_split_options options,
+                               struct tdmi_split_stored stored, tdm_error *err)
+{
+    tdm_status status =
+        tdmi_contents_read(f->source, f->pool, "reading", (tdm_sink){0}, &f->contents, err);
+    if (status != TDM_OK)
+        tdmi_split_release(&f->split);
+    return status == TDM_OK
+               ? tdmi_split_make(f->source, &f->contents, options, stored, &f->split, err)
+               : status;
+}
+
 static tdm_status split_with(struct fixture *f, struct tdmi_split_options options, tdm_error *err)
 {
-    return tdmi_split_make(f->source, options, nothing_stored, f->pool, &f->split, err);
+    return split_stored(f, options, nothing_stored, err);
 }
 
 static void split_or_fail(struct fixture *f, struct tdmi_split_options options)
@@ -167,7 +182,7 @@ static void threads_names_and_folder_order_change_nothing(void **state)
     for (int64_t i = 0; i < 20; i++) {
         int n_found = 0;
         for (int64_t j = 0; j < 20; j++)
-            n_found += a.split.hashes[a.split.val[i]] == b.split.hashes[b.split.val[j]];
+            n_found += a.contents.hashes[a.split.val[i]] == b.contents.hashes[b.split.val[j]];
         assert_int_equal(n_found, 1);
     }
     close_fixture(&a);
@@ -205,9 +220,9 @@ static void hashes_are_of_the_content(void **state)
     tree_text(&f.tree, "a/2.ppm", "two");
     open_fixture(&f, 1);
     split_or_fail(&f, nine_to_one);
-    assert_int_equal(f.split.n_items, 2);
-    assert_true(f.split.hashes[0] == tdmi_xxh64_of("one", 3, 0));
-    assert_true(f.split.hashes[1] == tdmi_xxh64_of("two", 3, 0));
+    assert_int_equal(f.contents.n_items, 2);
+    assert_true(f.contents.hashes[0] == tdmi_xxh64_of("one", 3, 0));
+    assert_true(f.contents.hashes[1] == tdmi_xxh64_of("two", 3, 0));
     close_fixture(&f);
     tree_free(&f.tree);
 }
@@ -233,7 +248,8 @@ static void copies_stay_together(void **state)
         assert_int_equal(n_val(&f, 0), 18); /* 6 contents of 20, three copies each */
         for (int64_t t = 0; t < f.split.n_train; t++)
             for (int64_t v = 0; v < f.split.n_val; v++)
-                assert_true(f.split.hashes[f.split.train[t]] != f.split.hashes[f.split.val[v]]);
+                assert_true(f.contents.hashes[f.split.train[t]] !=
+                            f.contents.hashes[f.split.val[v]]);
         close_fixture(&f);
         tree_free(&f.tree);
     }
@@ -256,7 +272,7 @@ static void given_parts_are_kept(void **state)
         assert_int_equal(tdmi_source_item(f.source, f.split.train[i]).part, TDMI_PART_TRAIN);
     for (int64_t i = 0; i < f.split.n_val; i++)
         assert_int_equal(tdmi_source_item(f.source, f.split.val[i]).part, TDMI_PART_VAL);
-    assert_true(f.split.hashes[0] != 0);
+    assert_true(f.contents.hashes[0] != 0);
     close_fixture(&f);
     tree_free(&f.tree);
 }
@@ -299,19 +315,13 @@ static void validation_comes_from_train_where_only_test_is_given(void **state)
     tree_free(&f.tree);
 }
 
-static int compare_hashes(const void *a_, const void *b_)
-{
-    uint64_t a = *(const uint64_t *)a_, b = *(const uint64_t *)b_;
-    return (a > b) - (a < b);
-}
-
-static uint64_t *sorted_hashes(const tdmi_split *split, const int64_t *items, int64_t n)
+static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *items, int64_t n)
 {
     uint64_t *hashes = malloc((size_t)n * sizeof *hashes);
     assert_non_null(hashes);
     for (int64_t i = 0; i < n; i++)
-        hashes[i] = split->hashes[items[i]];
-    qsort(hashes, (size_t)n, sizeof *hashes, compare_hashes);
+        hashes[i] = contents->hashes[items[i]];
+    tdmi_hashes_sort(hashes, n);
     return hashes;
 }
 
@@ -324,8 +334,8 @@ static void pictures_added_later_do_not_move_the_old_ones(void **state)
     open_fixture(&f, 1);
     split_or_fail(&f, nine_to_one);
     struct tdmi_split_stored stored = {.n_train = f.split.n_train, .n_val = f.split.n_val};
-    uint64_t *train = sorted_hashes(&f.split, f.split.train, f.split.n_train);
-    uint64_t *val = sorted_hashes(&f.split, f.split.val, f.split.n_val);
+    uint64_t *train = sorted_hashes(&f.contents, f.split.train, f.split.n_train);
+    uint64_t *val = sorted_hashes(&f.contents, f.split.val, f.split.n_val);
     stored.train = train;
     stored.val = val;
     close_fixture(&f);
@@ -334,21 +344,18 @@ static void pictures_added_later_do_not_move_the_old_ones(void **state)
     add_pictures(&f.tree, "c", 10, 2000);
     open_fixture(&f, 1);
     tdm_error err = {0};
-    assert_int_equal(tdmi_split_make(f.source, nine_to_one, stored, f.pool, &f.split, &err),
-                     TDM_OK);
+    assert_int_equal(split_stored(&f, nine_to_one, stored, &err), TDM_OK);
     assert_int_equal(n_val(&f, 0), 10);
     assert_int_equal(n_train(&f, 0), 90);
     assert_int_equal(n_val(&f, 1), 4);
     assert_int_equal(n_val(&f, 2), 1);
     int n_kept = 0;
     for (int64_t i = 0; i < f.split.n_val; i++)
-        n_kept += bsearch(&f.split.hashes[f.split.val[i]], val, (size_t)stored.n_val, sizeof *val,
-                          compare_hashes) != NULL;
+        n_kept += tdmi_hashes_have(val, stored.n_val, f.contents.hashes[f.split.val[i]]);
     assert_int_equal(n_kept, 8);
     n_kept = 0;
     for (int64_t i = 0; i < f.split.n_train; i++)
-        n_kept += bsearch(&f.split.hashes[f.split.train[i]], train, (size_t)stored.n_train,
-                          sizeof *train, compare_hashes) != NULL;
+        n_kept += tdmi_hashes_have(train, stored.n_train, f.contents.hashes[f.split.train[i]]);
     assert_int_equal(n_kept, 72);
     free(train);
     free(val);
@@ -367,15 +374,15 @@ static void a_stored_split_is_repeated_under_any_seed(void **state)
     options.fraction = 0.6;
     split_or_fail(&f, options);
     int64_t n_first = f.split.n_val;
-    uint64_t *train = sorted_hashes(&f.split, f.split.train, f.split.n_train);
-    uint64_t *val = sorted_hashes(&f.split, f.split.val, f.split.n_val);
+    uint64_t *train = sorted_hashes(&f.contents, f.split.train, f.split.n_train);
+    uint64_t *val = sorted_hashes(&f.contents, f.split.val, f.split.n_val);
     struct tdmi_split_stored stored = {train, val, f.split.n_train, f.split.n_val};
     options.seed = 4711;
     tdm_error err = {0};
-    assert_int_equal(tdmi_split_make(f.source, options, stored, f.pool, &f.split, &err), TDM_OK);
+    assert_int_equal(split_stored(&f, options, stored, &err), TDM_OK);
     assert_int_equal(f.split.n_val, n_first);
     assert_int_equal(f.split.n_train, stored.n_train);
-    uint64_t *again = sorted_hashes(&f.split, f.split.val, f.split.n_val);
+    uint64_t *again = sorted_hashes(&f.contents, f.split.val, f.split.n_val);
     assert_memory_equal(again, val, (size_t)n_first * sizeof *val);
     free(again);
     free(train);
@@ -419,10 +426,10 @@ static void unreadable_pictures_are_counted_and_left_out(void **state)
     tdm_log_set_level(TDM_LOG_SILENT);
     split_or_fail(&f, nine_to_one);
     tdm_log_set_level(TDM_LOG_WARNING);
-    assert_int_equal(f.split.n_unreadable, 1);
+    assert_int_equal(f.contents.n_unreadable, 1);
     assert_int_equal(f.split.n_train + f.split.n_val, 10);
     assert_int_equal(side_of(&f, "a/gone.ppm"), '-');
-    assert_true(f.split.hashes[10] == 0);
+    assert_true(f.contents.hashes[10] == 0);
     close_fixture(&f);
     tree_free(&f.tree);
 }
@@ -518,7 +525,7 @@ static void running_out_of_memory_is_an_error(void **state)
         tdmi_memory_fail_from(0);
         has_passed = status == TDM_OK;
         assert_true(has_passed || (status == TDM_E_MEMORY && err.n_frames > 0));
-        assert_true(has_passed || f.split.hashes == NULL);
+        assert_true(has_passed || f.split.train == NULL);
     }
     assert_true(has_passed);
     close_fixture(&f);
