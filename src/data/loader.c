@@ -5,69 +5,25 @@
  *                             consumed  │◄── depth slots of batch ──►│
  *
  * A thread claims the lowest position that nobody has, as long as its batch has a slot: batch b
- * lives in slot b mod depth, which is free once the caller has moved past batch b - depth. The slot
- * counts down what is still missing; at zero the caller may have it. So batches fill in order
- * though pictures finish in any, and nothing depends on which thread did what. (Claiming several
- * positions at once was tried and gained nothing even on pictures of 28 x 28.)
+ * lives in slot b mod n_slots, which is free once the caller has moved past batch b - depth; depth,
+ * at most n_slots, is how many are in use now. The slot counts down what is still missing; at zero
+ * the caller may have it. So batches fill in order though pictures finish in any, and nothing
+ * depends on which thread did what. (Claiming several positions at once was tried and gained
+ * nothing even on pictures of 28 x 28.)
  *
  * A seek forbids new claims, waits for the pictures in work (at most one a thread) and starts
  * again: no thread can then write into a slot that has come to mean something else.
  */
-#include "data/loader.h"
+#include "data/loader_internal.h"
 
-#include "base/memory.h"
-#include <assert.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdint.h>
+#include "base/clock.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { DEFAULT_DEPTH = 3, KEPT_SKIPS = 100, MAX_THREADS = 4096, LARGEST_SIDE = 65535 };
-
-struct slot {
-    uint8_t *pixels;
-    int32_t *labels;
-    int64_t *items;
-    int64_t *samples; /* index into the loader's subset */
-    char (*problems)[TDMI_PROBLEM_BYTES];
-    int n_missing; /* guarded by the lock, as everything the threads share below */
-};
-
-/* What one thread works with and nobody else touches. */
-struct worker {
-    tdmi_loader *loader;
-    pthread_t thread;
-    tdmi_text bytes;
-    struct tdmi_preprocess_scratch scratch;
-};
-
-struct tdmi_loader {
-    struct tdmi_loader_options options;
-    size_t picture_bytes;
-    tdmi_order order;
-    struct slot *slots;
-    struct worker *workers;
-    int n_workers; /* started */
-
-    pthread_mutex_t lock;
-    pthread_cond_t work;  /* there may be something to claim, or the end has come */
-    pthread_cond_t ready; /* a slot is full, or nobody is in work any more, or all failed */
-    bool has_lock, has_work, has_ready;
-
-    bool is_stopping, is_seeking, has_begun;
-    uint32_t epoch;
-    int64_t claimed; /* positions below it are handed to threads */
-    int64_t held;    /* first position the caller has not moved past: slots start here */
-    int64_t next;    /* first position of the batch that next() hands out */
-    int n_in_work;
-    tdm_error failure; /* code TDM_OK while all is well */
-
-    struct tdmi_batch batch; /* what next() shows */
-    uint8_t *is_skipped;     /* a bit per sample: already counted */
-    int64_t n_skipped;
-    char (*skips)[TDMI_PROBLEM_BYTES];
-};
+static const double ns_per_second = 1e9;
 
 /* ---- one picture --------------------------------------------------------------------------- */
 
@@ -82,28 +38,16 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
         memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
 }
 
-static tdm_status load(struct worker *worker, struct tdmi_item item, int64_t index, uint8_t *pixels,
-                       tdm_error *err)
-{
-    const struct tdmi_loader_options *options = &worker->loader->options;
-    TDM_TRY(tdmi_source_read(options->source, index, &worker->bytes, err), err, "cannot read it");
-    TDM_TRY(tdmi_preprocess_file(&options->preprocess, tdmi_text_string(&worker->bytes),
-                                 worker->bytes.length_bytes, item.path, &worker->scratch, pixels,
-                                 err),
-            err, "cannot use it as a picture");
-    return TDM_OK;
-}
-
 /* Fills position `at` of the slot. Only running out of memory is a failure. */
-static tdm_status fill(struct worker *worker, uint32_t epoch, int64_t position, struct slot *slot,
-                       int at, tdm_error *err)
+static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_t position,
+                       struct tdmi_slot *slot, int at, tdm_error *err)
 {
     const tdmi_loader *loader = worker->loader;
     const struct tdmi_loader_options *options = &loader->options;
-    int64_t sample = tdmi_order_at(&loader->order, epoch, position);
-    int64_t index = options->items[sample];
+    int64_t sample = tdmi_order_at(loader->order, epoch, position);
+    int64_t index = options->items != NULL ? options->items[sample] : sample;
     struct tdmi_item item = tdmi_source_item(options->source, index);
-    uint8_t *pixels = slot->pixels + (size_t)at * loader->picture_bytes;
+    char *values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
 
     slot->samples[at] = sample;
     slot->items[at] = index;
@@ -113,7 +57,11 @@ static tdm_status fill(struct worker *worker, uint32_t epoch, int64_t position, 
     slot->problems[at][0] = '\0';
 
     tdm_error problem = {0};
-    tdm_status status = load(worker, item, index, pixels, &problem);
+    tdm_status status =
+        tdmi_picture_load(&loader->way, &worker->scratch, sample, index, values, &problem);
+    if (loader->scratch_limit > 0 &&
+        tdmi_picture_scratch_bytes(&worker->scratch) > loader->scratch_limit)
+        tdmi_picture_scratch_shrink(&worker->scratch);
     if (status == TDM_E_MEMORY) {
         *err = problem;
         return TDM_WRAP(err, status, "cannot load '%s'", item.path);
@@ -121,36 +69,74 @@ static tdm_status fill(struct worker *worker, uint32_t epoch, int64_t position, 
     if (status != TDM_OK) {
         describe(slot->problems[at], item.path, &problem);
         slot->labels[at] = -1;
-        memset(pixels, 0, loader->picture_bytes);
+        memset(values, 0, loader->way.value_bytes);
     }
     return TDM_OK;
 }
 
 /* ---- the threads --------------------------------------------------------------------------- */
 
-static bool can_claim(const tdmi_loader *loader)
+static bool has_slot(const tdmi_loader *loader)
 {
-    const struct tdmi_loader_options *options = &loader->options;
-    return !loader->is_seeking && loader->failure.code == TDM_OK &&
-           loader->claimed < options->n_items &&
-           loader->claimed - loader->held < (int64_t)options->depth * options->batch;
+    return loader->claimed - loader->held < (int64_t)loader->tuning.depth * loader->options.batch;
 }
 
-static void *work(void *self)
+/* May this thread claim now? */
+static bool can_claim(const struct tdmi_loader_worker *worker)
 {
-    struct worker *worker = self;
+    const tdmi_loader *loader = worker->loader;
+    return worker->number < loader->tuning.threads && !loader->is_seeking &&
+           loader->failure.code == TDM_OK && loader->claimed < loader->n_positions &&
+           has_slot(loader);
+}
+
+/* Idle time is the number of idle threads added up over time. */
+static void count_idle(tdmi_loader *loader, int change)
+{
+    int64_t now = tdmi_clock_ns();
+    loader->now.ring_ns += loader->n_idle * (now - loader->idle_since_ns);
+    loader->idle_since_ns = now;
+    loader->n_idle += change;
+}
+
+static void wait_for_work(struct tdmi_loader_worker *worker)
+{
     tdmi_loader *loader = worker->loader;
-    int batch = loader->options.batch, depth = loader->options.depth;
+    bool is_idle = worker->number < loader->tuning.threads &&
+                   loader->claimed < loader->n_positions && !has_slot(loader);
+    if (is_idle)
+        count_idle(loader, 1);
+    pthread_cond_wait(&loader->work, &loader->lock);
+    if (is_idle)
+        count_idle(loader, -1);
+}
+
+static void take_times(tdmi_loader *loader, struct tdmi_stage_times *times)
+{
+    for (int i = 0; i < TDMI_STAGES; i++) {
+        loader->times.pictures[i] += times->pictures[i];
+        loader->times.bytes[i] += times->bytes[i];
+        loader->times.ns[i] += times->ns[i];
+    }
+    loader->times.cached += times->cached;
+    *times = (struct tdmi_stage_times){0};
+}
+
+void *tdmi_loader_work(void *self)
+{
+    struct tdmi_loader_worker *worker = self;
+    tdmi_loader *loader = worker->loader;
+    int batch = loader->options.batch;
     tdm_error err = {0};
     pthread_mutex_lock(&loader->lock);
     for (;;) {
-        while (!loader->is_stopping && !can_claim(loader))
-            pthread_cond_wait(&loader->work, &loader->lock);
+        while (!loader->is_stopping && !can_claim(worker))
+            wait_for_work(worker);
         if (loader->is_stopping)
             break;
         int64_t position = loader->claimed++;
         uint32_t epoch = loader->epoch;
-        struct slot *slot = &loader->slots[position / batch % depth];
+        struct tdmi_slot *slot = &loader->slots[position / batch % loader->n_slots];
         loader->n_in_work++;
         pthread_mutex_unlock(&loader->lock);
 
@@ -158,6 +144,7 @@ static void *work(void *self)
 
         pthread_mutex_lock(&loader->lock);
         loader->n_in_work--;
+        take_times(loader, &worker->scratch.times);
         if (status != TDM_OK && loader->failure.code == TDM_OK)
             loader->failure = err;
         bool is_full = status == TDM_OK && --slot->n_missing == 0;
@@ -169,170 +156,56 @@ static void *work(void *self)
     return NULL;
 }
 
-/* Signals are the caller's business: its threads of ours must not be chosen to take one. */
-static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
+/* ---- tuning -------------------------------------------------------------------------------- */
+
+static void begin_stretch(tdmi_loader *loader)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    int problem = pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (int i = 0; i < loader->options.threads && problem == 0; i++) {
-        loader->workers[i].loader = loader;
-        problem = pthread_create(&loader->workers[i].thread, NULL, work, &loader->workers[i]);
-        if (problem == 0)
-            loader->n_workers++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (problem != 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot start thread %d of %d: %s",
-                        loader->n_workers + 1, loader->options.threads, strerror(problem));
-    return TDM_OK;
+    loader->measured = loader->now;
+    loader->measured.n_batches = loader->n_handed_out;
 }
 
-/* ---- open and close ------------------------------------------------------------------------ */
-
-static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
+/* Looks back on the stretch since the last look, if it is long enough to mean something. */
+static void tune(tdmi_loader *loader)
 {
-    const struct tdmi_loader_options *o = &loader->options;
-    size_t batch = (size_t)o->batch;
-    loader->workers = tdmi_alloc((size_t)o->threads, sizeof *loader->workers);
-    loader->slots = tdmi_alloc((size_t)o->depth, sizeof *loader->slots);
-    loader->skips = tdmi_alloc(KEPT_SKIPS, sizeof *loader->skips);
-    loader->is_skipped = tdmi_alloc((size_t)o->n_items / 8 + 1, 1);
-    bool is_complete = loader->workers != NULL && loader->slots != NULL && loader->skips != NULL &&
-                       loader->is_skipped != NULL && loader->picture_bytes <= SIZE_MAX / batch;
-    for (int i = 0; i < o->depth && is_complete; i++) {
-        struct slot *slot = &loader->slots[i];
-        slot->pixels = tdmi_alloc_aligned(batch * loader->picture_bytes);
-        slot->labels = tdmi_alloc(batch, sizeof *slot->labels);
-        slot->items = tdmi_alloc(batch, sizeof *slot->items);
-        slot->samples = tdmi_alloc(batch, sizeof *slot->samples);
-        slot->problems = tdmi_alloc(batch, sizeof *slot->problems);
-        is_complete = slot->pixels != NULL && slot->labels != NULL && slot->items != NULL &&
-                      slot->samples != NULL && slot->problems != NULL;
-    }
-    if (!is_complete)
-        return TDM_FAIL(
-            err, TDM_E_MEMORY, "no memory for %d batches of %d pictures of %d x %d x %d bytes",
-            o->depth, o->batch, o->preprocess.height, o->preprocess.width, o->preprocess.channels);
-    return TDM_OK;
-}
-
-static tdm_status make_lock(tdmi_loader *loader, tdm_error *err)
-{
-    loader->has_lock = pthread_mutex_init(&loader->lock, NULL) == 0;
-    loader->has_work = pthread_cond_init(&loader->work, NULL) == 0;
-    loader->has_ready = pthread_cond_init(&loader->ready, NULL) == 0;
-    if (!loader->has_lock || !loader->has_work || !loader->has_ready)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the locks of the loader");
-    return TDM_OK;
-}
-
-static tdm_status check_options(const struct tdmi_loader_options *o, tdm_error *err)
-{
-    if (o->batch < 1 || o->threads < 1 || o->threads > MAX_THREADS || o->depth < 0 ||
-        o->n_items < 0)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "a loader cannot have batches of %d, %d threads (1 to %d) and %d slots",
-                        o->batch, o->threads, MAX_THREADS, o->depth);
-    const struct tdmi_preprocess *p = &o->preprocess;
-    if (p->width < 1 || p->width > LARGEST_SIDE || p->height < 1 || p->height > LARGEST_SIDE ||
-        p->channels < 1 || p->channels > 3)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "a loader cannot make pictures of %d x %d pixels and %d channels: sides of "
-                        "1 to %d and 1 to 3 channels can be made",
-                        p->height, p->width, p->channels, LARGEST_SIDE);
-    return TDM_OK;
-}
-
-tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_loader **loader,
-                            tdm_error *err)
-{
-    *loader = NULL;
-    TDM_TRY(check_options(options, err), err, "cannot open a loader");
-    tdmi_loader *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a loader");
-    opened->options = *options;
-    if (opened->options.depth == 0)
-        opened->options.depth = DEFAULT_DEPTH;
-    opened->picture_bytes = (size_t)options->preprocess.width * (size_t)options->preprocess.height *
-                            (size_t)options->preprocess.channels;
-    opened->order = (tdmi_order){
-        .seed = options->seed, .n = options->n_items, .is_shuffled = options->is_shuffled};
-    /* Nothing may be claimed before the first seek. */
-    opened->claimed = opened->held = opened->next = options->n_items;
-
-    tdm_status status = make_lock(opened, err);
-    if (status == TDM_OK)
-        status = allocate(opened, err);
-    if (status == TDM_OK)
-        status = start_threads(opened, err);
-    if (status == TDM_OK)
-        *loader = opened;
-    else
-        tdmi_loader_close(opened);
-    return status;
-}
-
-static void free_slots(tdmi_loader *loader)
-{
-    for (int i = 0; loader->slots != NULL && i < loader->options.depth; i++) {
-        struct slot *slot = &loader->slots[i];
-        tdmi_free(slot->pixels);
-        tdmi_free(slot->labels);
-        tdmi_free(slot->items);
-        tdmi_free(slot->samples);
-        tdmi_free(slot->problems);
-    }
-    tdmi_free(loader->slots);
-}
-
-void tdmi_loader_close(tdmi_loader *loader)
-{
-    if (loader == NULL)
+    enum { batches_enough = 4 };
+    static const double seconds_enough = 0.25;
+    const struct tdmi_loader_clock *now = &loader->now, *then = &loader->measured;
+    struct tdmi_tuning_sample sample = {
+        .seconds = (double)(now->at_ns - then->at_ns) / ns_per_second,
+        .consumer_waits = (double)(now->consumer_ns - then->consumer_ns) / ns_per_second,
+        .ring_waits = (double)(now->ring_ns - then->ring_ns) / ns_per_second,
+    };
+    if (loader->n_handed_out - then->n_batches < batches_enough || sample.seconds < seconds_enough)
         return;
-    if (loader->n_workers > 0) {
-        pthread_mutex_lock(&loader->lock);
-        loader->is_stopping = true;
-        pthread_cond_broadcast(&loader->work);
-        pthread_mutex_unlock(&loader->lock);
-    }
-    for (int i = 0; i < loader->n_workers; i++) {
-        struct worker *worker = &loader->workers[i];
-        pthread_join(worker->thread, NULL);
-        tdmi_text_release(&worker->bytes);
-        tdmi_preprocess_scratch_release(&worker->scratch);
-    }
-    free_slots(loader);
-    tdmi_free(loader->workers);
-    tdmi_free(loader->skips);
-    tdmi_free(loader->is_skipped);
-    if (loader->has_ready)
-        pthread_cond_destroy(&loader->ready);
-    if (loader->has_work)
-        pthread_cond_destroy(&loader->work);
-    if (loader->has_lock)
-        pthread_mutex_destroy(&loader->lock);
-    tdmi_free(loader);
+    const char *why = tdmi_tuning_step(&loader->tuning, &sample);
+    begin_stretch(loader);
+    if (why == NULL)
+        return;
+    tdm_log(TDM_LOG_DEBUG,
+            "the loader goes on with %d of %d threads and %d of %d slots: %s (%.0f %% of the time "
+            "waiting for batches, %.1f threads without work)",
+            loader->tuning.threads, loader->tuning.most_threads, loader->tuning.depth,
+            loader->tuning.most_depth, why, 100.0 * sample.consumer_waits / sample.seconds,
+            sample.ring_waits / sample.seconds);
 }
 
 /* ---- use ----------------------------------------------------------------------------------- */
 
 static int batch_length(const tdmi_loader *loader, int64_t first)
 {
-    int64_t left = loader->options.n_items - first;
+    int64_t left = loader->n_positions - first;
     return left < loader->options.batch ? (int)left : loader->options.batch;
 }
 
-static struct slot *slot_of(const tdmi_loader *loader, int64_t position)
+static struct tdmi_slot *slot_of(const tdmi_loader *loader, int64_t position)
 {
-    return &loader->slots[position / loader->options.batch % loader->options.depth];
+    return &loader->slots[position / loader->options.batch % loader->n_slots];
 }
 
 tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t position, tdm_error *err)
 {
     int batch = loader->options.batch;
-    int64_t n = loader->options.n_items;
+    int64_t n = loader->n_positions;
     if (position < 0 || position > n || (position % batch != 0 && position != n))
         return TDM_FAIL(err, TDM_E_BUG,
                         "cannot begin at position %lld: a multiple of the batch of %d up to %lld "
@@ -347,27 +220,29 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
     loader->epoch = epoch;
     loader->claimed = loader->held = loader->next = position;
     int64_t first = position;
-    for (int i = 0; i < loader->options.depth && first < n; i++, first += batch)
+    for (int i = 0; i < loader->n_slots && first < n; i++, first += batch)
         slot_of(loader, first)->n_missing = batch_length(loader, first);
+    loader->told_ns = tdmi_clock_ns();
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
     return TDM_OK;
 }
 
-/* The caller has moved past its batch: the slot waits for the batch that lies depth further on. */
+/* The caller has moved past its batch: the slot waits for the batch that lies n_slots further on.
+ */
 static void let_go(tdmi_loader *loader)
 {
     int batch = loader->options.batch;
     while (loader->held < loader->next) {
-        int64_t later = loader->held + (int64_t)loader->options.depth * batch;
-        if (later < loader->options.n_items)
+        int64_t later = loader->held + (int64_t)loader->n_slots * batch;
+        if (later < loader->n_positions)
             slot_of(loader, later)->n_missing = batch_length(loader, later);
         loader->held += batch_length(loader, loader->held);
     }
     pthread_cond_broadcast(&loader->work);
 }
 
-static void count_skips(tdmi_loader *loader, const struct slot *slot, int n)
+static void count_skips(tdmi_loader *loader, const struct tdmi_slot *slot, int n)
 {
     for (int i = 0; i < n; i++) {
         if (slot->problems[i][0] == '\0')
@@ -377,14 +252,56 @@ static void count_skips(tdmi_loader *loader, const struct slot *slot, int n)
         if ((loader->is_skipped[sample / 8] & bit) != 0)
             continue;
         loader->is_skipped[sample / 8] |= bit;
-        if (loader->n_skipped < KEPT_SKIPS)
+        if (loader->n_skipped < TDMI_KEPT_SKIPS)
             memcpy(loader->skips[loader->n_skipped], slot->problems[i], TDMI_PROBLEM_BYTES);
         loader->n_skipped++;
     }
 }
 
+/* Until the slot is full, all failed, or a stop is requested. A signal handler can only raise the
+ * flag, so it is looked at ten times a second. */
+static tdm_status wait_for(tdmi_loader *loader, const struct tdmi_slot *slot, tdm_error *err)
+{
+    enum { look_ns = 100000000, second_ns = 1000000000 };
+    while (slot->n_missing > 0 && loader->failure.code == TDM_OK) {
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED,
+                            "stopped on request while waiting for the pictures from position %lld",
+                            (long long)loader->next);
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += look_ns;
+        if (until.tv_nsec >= second_ns) {
+            until.tv_nsec -= second_ns;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&loader->ready, &loader->lock, &until);
+    }
+    return TDM_OK;
+}
+
+/* The first batch after a seek is waited for in any case and says nothing about what suffices. */
+static void count_batch(tdmi_loader *loader, int64_t asked_ns, bool is_first)
+{
+    int64_t now = tdmi_clock_ns();
+    count_idle(loader, 0);
+    loader->now.at_ns += now - loader->told_ns;
+    loader->now.consumer_ns += now - asked_ns;
+    loader->told_ns = now;
+    loader->n_handed_out++;
+    if (loader->is_undecided)
+        tdmi_loader_decide(loader);
+    if (!loader->options.is_tuned)
+        return;
+    if (is_first)
+        begin_stretch(loader);
+    else
+        tune(loader);
+}
+
 tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch, tdm_error *err)
 {
+    int64_t asked_ns = tdmi_clock_ns();
     *batch = NULL;
     tdm_status status = TDM_OK;
     pthread_mutex_lock(&loader->lock);
@@ -392,12 +309,14 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
         status = TDM_FAIL(err, TDM_E_BUG, "a loader has no next batch before its first seek");
         goto out;
     }
+    bool is_first = loader->held == loader->next;
     let_go(loader);
-    if (loader->next >= loader->options.n_items)
+    if (loader->next >= loader->n_positions)
         goto out;
-    struct slot *slot = slot_of(loader, loader->next);
-    while (slot->n_missing > 0 && loader->failure.code == TDM_OK)
-        pthread_cond_wait(&loader->ready, &loader->lock);
+    struct tdmi_slot *slot = slot_of(loader, loader->next);
+    status = wait_for(loader, slot, err);
+    if (status != TDM_OK)
+        goto out;
     if (loader->failure.code != TDM_OK) {
         if (err != NULL)
             *err = loader->failure;
@@ -407,19 +326,24 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
     }
     int n = batch_length(loader, loader->next);
     count_skips(loader, slot, n);
+    count_batch(loader, asked_ns, is_first);
     loader->batch =
         (struct tdmi_batch){.n = n,
                             .first = loader->next,
-                            .pixels = slot->pixels,
+                            .values = slot->values,
+                            .pixels = loader->way.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
                             .labels = slot->labels,
                             .items = slot->items,
                             .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
     loader->next += n;
+    loader->n_pictures += n;
     *batch = &loader->batch;
 out:
     pthread_mutex_unlock(&loader->lock);
     return status;
 }
+
+/* ---- queries ------------------------------------------------------------------------------- */
 
 int64_t tdmi_loader_skipped(const tdmi_loader *loader)
 {
@@ -434,9 +358,50 @@ bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, s
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
     pthread_mutex_lock(lock);
-    bool is_kept = index >= 0 && index < KEPT_SKIPS && index < loader->n_skipped;
+    bool is_kept = index >= 0 && index < TDMI_KEPT_SKIPS && index < loader->n_skipped;
     if (is_kept)
         snprintf(text, text_bytes, "%s", loader->skips[index]);
     pthread_mutex_unlock(lock);
     return is_kept;
+}
+
+static struct tdmi_stage_rate rate_of(const struct tdmi_stage_times *times, int stage)
+{
+    return (struct tdmi_stage_rate){.pictures = times->pictures[stage],
+                                    .bytes = times->bytes[stage],
+                                    .seconds = (double)times->ns[stage] / ns_per_second};
+}
+
+void tdmi_loader_rates(const tdmi_loader *loader, struct tdmi_loader_rates *rates)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
+    const struct tdmi_stage_times *times = &loader->times;
+    *rates = (struct tdmi_loader_rates){
+        .read = rate_of(times, TDMI_STAGE_READ),
+        .decode = rate_of(times, TDMI_STAGE_DECODE),
+        .augment = rate_of(times, TDMI_STAGE_AUGMENT),
+        .pack = rate_of(times, TDMI_STAGE_PACK),
+        .cached = times->cached,
+        .pictures = loader->n_pictures,
+        .seconds = (double)loader->now.at_ns / ns_per_second,
+        .consumer_waits = (double)loader->now.consumer_ns / ns_per_second,
+        .ring_waits = (double)loader->now.ring_ns / ns_per_second,
+        .threads = loader->tuning.threads,
+        .depth = loader->tuning.depth,
+        .most_threads = loader->most_threads,
+        .n_slots = loader->n_slots,
+        .memory_bytes = loader->memory_bytes,
+        .cache = loader->cache,
+    };
+    pthread_mutex_unlock(lock);
+    double busy =
+        rates->read.seconds + rates->decode.seconds + rates->augment.seconds + rates->pack.seconds;
+    if (busy > 0.0)
+        rates->ceiling_per_second = rates->threads * (double)rates->read.pictures / busy;
+}
+
+const char *tdmi_loader_cache_note(const tdmi_loader *loader)
+{
+    return loader->cache_note;
 }

@@ -75,6 +75,21 @@ static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *er
     return TDM_OK;
 }
 
+static tdm_status make(const struct tdmi_source_table *table, const char *path,
+                       tdmi_source **source, tdm_error *err)
+{
+    size_t path_bytes = strlen(path) + 1;
+    *source = tdmi_alloc(1, sizeof **source);
+    if (*source == NULL || ((*source)->path = tdmi_alloc(path_bytes, 1)) == NULL) {
+        tdmi_free(*source);
+        *source = NULL;
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
+    }
+    memcpy((*source)->path, path, path_bytes);
+    (*source)->table = table;
+    return TDM_OK;
+}
+
 tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err)
 {
@@ -97,15 +112,10 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
                         "tables only",
                         path, table->summary);
 
-    tdm_status status = TDM_OK;
-    size_t path_bytes = strlen(path) + 1;
-    tdmi_source *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL || (opened->path = tdmi_alloc(path_bytes, 1)) == NULL) {
-        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
+    tdmi_source *opened = NULL;
+    tdm_status status = make(table, path, &opened, err);
+    if (status != TDM_OK)
         goto out;
-    }
-    memcpy(opened->path, path, path_bytes);
-    opened->table = table;
     status = TDM_WRAP(err, table->open(path, options, &opened->self, err), "cannot open '%s' as %s",
                       path, table->summary);
     if (status != TDM_OK)
@@ -127,11 +137,22 @@ out:
     return status;
 }
 
+tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
+                             tdmi_source **source, tdm_error *err)
+{
+    tdm_status status = make(table, path, source, err);
+    if (status == TDM_OK) {
+        (*source)->self = self;
+        (*source)->n_items = table->n_items(self);
+    }
+    return status;
+}
+
 void tdmi_source_close(tdmi_source *source)
 {
     if (source == NULL)
         return;
-    if (source->self != NULL)
+    if (source->self != NULL && source->table->close != NULL)
         source->table->close(source->self);
     tdmi_free(source->kept);
     tdmi_free(source->path);

@@ -71,6 +71,10 @@ struct tdmi_source_table {
  * lists the kinds), or empty. */
 tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
+/* A source the program makes itself: whoever calls keeps table and self, whose table->close may be
+ * NULL. path is what messages call it. */
+tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
+                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
 
 const char *tdmi_source_path(const tdmi_source *source);

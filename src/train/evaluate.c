@@ -147,7 +147,8 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
                     .n_items = it->n_items,
                     .label_map = it->label_map,
                     .batch = batch_size,
-                    .threads = 1,
+                    .threads = tdmi_pool_threads(it->model->pool),
+                    .is_tuned = true,
                 },
                 &loader, err),
             err, "preparing to read pictures");

@@ -202,28 +202,6 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
     return TDM_OK;
 }
 
-static tdm_status open_loaders(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdm_train_options *options = &session->options;
-    struct tdmi_loader_options loader = {
-        .source = session->source,
-        .preprocess = *tdmi_graph_preprocess(session->graph),
-        .items = session->split.train,
-        .n_items = session->split.n_train,
-        .seed = options->seed,
-        .is_shuffled = true,
-        .batch = session->batch,
-        .threads = 1,
-    };
-    TDM_TRY(tdmi_loader_open(&loader, &session->train_loader, err), err,
-            "preparing to read training pictures");
-    loader.items = session->split.val;
-    loader.n_items = session->split.n_val;
-    loader.is_shuffled = false;
-    return TDM_WRAP(err, tdmi_loader_open(&loader, &session->val_loader, err),
-                    "preparing to read validation pictures");
-}
-
 /* ---- network ---------------------------------------------------------------------------- */
 
 static void *device_alloc(struct tdmi_session *session, int64_t values)
@@ -421,6 +399,8 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "classes", tdmi_source_classes(session->source));
     tdm_json_integer(writer, "train", session->split.n_train);
     tdm_json_integer(writer, "val", session->split.n_val);
+    tdm_json_string(writer, "order",
+                    session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "shard", session->shard);
@@ -456,7 +436,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = open_network(session, err);
     if (status == TDM_OK)
-        status = open_loaders(session, err);
+        status = tdmi_session_open_input(session, err);
     if (status == TDM_OK)
         status = take_test_picture(session, err);
     if (status == TDM_OK && is_resumed)
@@ -497,6 +477,7 @@ void tdmi_session_release(struct tdmi_session *session)
     const struct tdmi_backend *backend = session->backend;
     tdmi_loader_close(session->val_loader);
     tdmi_loader_close(session->train_loader);
+    tdmi_order_release(&session->order);
     tdmi_update_close(session->update);
     tdmi_judge_close(session->judge);
     tdmi_step_close(session->step);

@@ -38,6 +38,7 @@ struct tdmi_session {
     tdmi_contents contents; /* of the source */
     tdmi_split split;
     uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
+    tdmi_order order;                    /* of the pictures that train */
     tdmi_loader *train_loader, *val_loader;
     int64_t steps_per_epoch;
 
@@ -65,6 +66,9 @@ void tdmi_session_release(struct tdmi_session *session);
 
 double tdmi_session_seconds(const struct tdmi_session *session);
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
+
+/* The order and the loaders, once source, split, graph and pool are there: session_input.c */
+tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */

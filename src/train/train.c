@@ -147,8 +147,10 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
         err, "reading training pictures");
     while (progress->position < session->split.n_train && !reached_inside_epoch(session)) {
         const struct tdmi_batch *batch;
-        TDM_TRY(tdmi_loader_next(session->train_loader, &batch, err), err,
-                "reading training pictures");
+        tdm_status status = tdmi_loader_next(session->train_loader, &batch, err);
+        if (status == TDM_E_STOPPED)
+            return stop_here(session, err);
+        TDM_TRY(status, err, "reading training pictures");
         if (!batch)
             break;
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
@@ -177,8 +179,10 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
     TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
     while (!tdm_stop_is_requested()) {
         const struct tdmi_batch *batch;
-        TDM_TRY(tdmi_loader_next(session->val_loader, &batch, err), err,
-                "reading validation pictures");
+        tdm_status status = tdmi_loader_next(session->val_loader, &batch, err);
+        if (status == TDM_E_STOPPED)
+            break;
+        TDM_TRY(status, err, "reading validation pictures");
         if (!batch)
             break;
         TDM_TRY(tdmi_judge_batch(session->judge, tdmi_session_values(session), batch,

@@ -15,6 +15,7 @@ enum { N_PICTURES = 53, SIDE = 4 };
 struct fixture {
     struct tree tree;
     tdmi_source *source;
+    tdmi_order shuffled;
     int64_t items[N_PICTURES];
 };
 
@@ -24,6 +25,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->tree = tree_new();
+    f->shuffled = (tdmi_order){.seed = 5, .n = N_PICTURES, .is_shuffled = true};
     for (uint32_t i = 0; i < N_PICTURES; i++) {
         char name[32];
         snprintf(name, sizeof name, "%c/%03u.ppm", i < 20 ? 'a' : 'b', i);
@@ -62,8 +64,7 @@ static struct tdmi_loader_options options_of(const struct fixture *f)
                        .crop_fraction = 1},
         .items = f->items,
         .n_items = N_PICTURES,
-        .seed = 5,
-        .is_shuffled = true,
+        .order = &f->shuffled,
         .batch = 8,
         .threads = 2,
     };
@@ -101,13 +102,12 @@ static bool is_damaged(int64_t item)
 static void check_batch(const struct tdmi_batch *batch, const struct tdmi_loader_options *options,
                         uint32_t epoch, int64_t first)
 {
-    tdmi_order order = {
-        .seed = options->seed, .n = options->n_items, .is_shuffled = options->is_shuffled};
+    const tdmi_order *order = options->order;
     int64_t left = options->n_items - first;
     assert_int_equal(batch->first, first);
     assert_int_equal(batch->n, left < options->batch ? left : options->batch);
     for (int i = 0; i < batch->n; i++) {
-        int64_t item = options->items[tdmi_order_at(&order, epoch, first + i)];
+        int64_t item = options->items[tdmi_order_at(order, epoch, first + i)];
         const uint8_t *pixels = batch->pixels + (size_t)i * SIDE * SIDE * 3;
         uint32_t number = is_damaged(item) ? 0 : (uint32_t)item * 1001;
         assert_int_equal(batch->items[i], item);
@@ -221,7 +221,7 @@ static void a_subset_and_a_label_map_are_followed(void **state)
     options.items = items;
     options.n_items = 4;
     options.label_map = label_map;
-    options.is_shuffled = false;
+    options.order = NULL;
     tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     const struct tdmi_batch *batch = next(loader);
@@ -297,7 +297,7 @@ static void the_first_hundred_skipped_pictures_are_kept(void **state)
     struct tdmi_loader_options options = options_of(&f);
     options.items = items;
     options.n_items = 130;
-    options.is_shuffled = false;
+    options.order = NULL;
     tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     while (next(loader) != NULL)
@@ -324,6 +324,7 @@ static void unlabelled_pictures_are_loaded(void **state)
     static const int label_map[1] = {9};
     struct tdmi_loader_options options = options_of(&f);
     options.n_items = 1;
+    options.order = NULL;
     options.label_map = label_map;
     tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
@@ -364,6 +365,8 @@ static void after_the_first_epoch_nothing_is_allocated(void **state)
     struct tdmi_loader_options options = options_of(f);
     options.items = items;
     options.n_items = n;
+    const tdmi_order order = {.seed = 5, .n = n, .is_shuffled = true};
+    options.order = &order;
     options.threads = 1; /* one scratch, warm after one picture */
     tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);

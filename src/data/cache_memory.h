@@ -1,0 +1,30 @@
+/*
+ * What was read once, kept in memory: byte strings by sample, any number of threads. Nothing is
+ * ever evicted: an epoch asks for every sample once in an order that is new each time, so what is
+ * kept first serves as well as anything, and throwing out what is old would only cost.
+ */
+#ifndef TANDEM_DATA_CACHE_MEMORY_H
+#define TANDEM_DATA_CACHE_MEMORY_H
+
+#include "tandem/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tdmi_memory_cache tdmi_memory_cache;
+
+/* Bytes that a cache of so many samples needs beside what it keeps. */
+int64_t tdmi_memory_cache_overhead(int64_t n_samples);
+/* Allocated once, filled up to capacity_bytes. */
+tdm_status tdmi_memory_cache_new(int64_t n_samples, int64_t capacity_bytes,
+                                 tdmi_memory_cache **cache, tdm_error *err) TDM_MUST_USE;
+void tdmi_memory_cache_free(tdmi_memory_cache *cache);
+
+/* Lent for the cache's life; NULL: not here. */
+const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample,
+                                  size_t *length_bytes);
+/* Copies the bytes, if there is room and nobody else has kept this sample. */
+void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void *bytes,
+                           size_t length_bytes);
+int64_t tdmi_memory_cache_used(const tdmi_memory_cache *cache);
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * Numbers are delivered through a table: what a byte becomes depends on nothing but the byte and
+ * its channel, so 256 pixels given to the one preprocessing hold every answer, bit by bit.
+ */
+#include "data/loader_picture.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include <stdatomic.h>
+#include <string.h>
+
+/* ---- what is fixed --------------------------------------------------------------------------- */
+
+/* The upper half of a float, rounded to nearest, ties to even. None of them is NaN. */
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+static void fill_tables(struct tdmi_picture_way *way)
+{
+    const int channels = way->preprocess.channels;
+    uint8_t bytes[256 * TDMI_CHANNELS_MAX] = {0};
+    float floats[256 * TDMI_CHANNELS_MAX];
+    for (int i = 0; i < 256 * channels; i++)
+        bytes[i] = (uint8_t)(i / channels);
+    tdmi_preprocess_normalise(&way->preprocess, bytes, 256, floats);
+    for (int i = 0; i < 256 * channels; i++) {
+        way->floats[i / channels][i % channels] = floats[i];
+        way->halves[i / channels][i % channels] = to_bf16(floats[i]);
+    }
+}
+
+/* Would preprocessing hand out exactly the bytes it was given? */
+static bool is_unchanged(const struct tdmi_preprocess *preprocess,
+                         const struct tdmi_raw_shape *shape)
+{
+    return shape->width == preprocess->width && shape->height == preprocess->height &&
+           shape->channels == preprocess->channels &&
+           (preprocess->fit != TDMI_FIT_CROP || preprocess->crop_fraction >= 1.0);
+}
+
+void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options)
+{
+    static const size_t bytes_of[] = {
+        [TDMI_DELIVER_U8] = 1, [TDMI_DELIVER_F32] = 4, [TDMI_DELIVER_BF16] = 2};
+    const struct tdmi_preprocess *preprocess = &options->preprocess;
+    *way = (struct tdmi_picture_way){.source = options->source,
+                                     .preprocess = *preprocess,
+                                     .delivery = options->delivery,
+                                     .hashes = options->cache.hashes,
+                                     .picture_bytes = (size_t)preprocess->width *
+                                                      (size_t)preprocess->height *
+                                                      (size_t)preprocess->channels};
+    way->value_bytes = way->picture_bytes * bytes_of[options->delivery];
+    way->is_raw = tdmi_source_raw_shape(options->source, &way->raw);
+    way->is_raw_as_is = way->is_raw && is_unchanged(preprocess, &way->raw);
+    fill_tables(way);
+}
+
+static size_t raw_bytes(const struct tdmi_picture_way *way)
+{
+    return (size_t)way->raw.width * (size_t)way->raw.height * (size_t)way->raw.channels;
+}
+
+/* Grey pixels wait beside the picture that they are spread into. */
+static bool has_raw_room(const struct tdmi_picture_way *way)
+{
+    return way->is_raw && !way->is_raw_as_is && way->raw.channels == 1;
+}
+
+int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way)
+{
+    int64_t bytes = way->delivery == TDMI_DELIVER_U8 ? 0 : (int64_t)way->picture_bytes;
+    return bytes + (has_raw_room(way) ? (int64_t)raw_bytes(way) : 0);
+}
+
+tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
+                                     struct tdmi_picture_scratch *scratch, tdm_error *err)
+{
+    bool is_complete = true;
+    if (way->delivery != TDMI_DELIVER_U8)
+        is_complete = (scratch->pixels = tdmi_alloc_aligned(way->picture_bytes)) != NULL;
+    if (is_complete && has_raw_room(way))
+        is_complete = (scratch->raw = tdmi_alloc(raw_bytes(way), 1)) != NULL;
+    if (!is_complete)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a thread that loads pictures");
+    return TDM_OK;
+}
+
+int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch)
+{
+    return (int64_t)(scratch->bytes.capacity_bytes + scratch->images.decoded.capacity_bytes +
+                     scratch->images.resized.capacity_bytes);
+}
+
+void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch)
+{
+    tdmi_text_release(&scratch->bytes);
+    scratch->bytes = (tdmi_text){0};
+    tdmi_preprocess_scratch_release(&scratch->images);
+    scratch->images = (struct tdmi_preprocess_scratch){0};
+}
+
+void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
+{
+    tdmi_picture_scratch_shrink(scratch);
+    tdmi_free(scratch->pixels);
+    tdmi_free(scratch->raw);
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+/* Ends a stage that began at *since; the next one begins now. */
+static void count(struct tdmi_picture_scratch *scratch, int stage, size_t bytes, int64_t *since)
+{
+    int64_t now = tdmi_clock_ns();
+    scratch->times.pictures[stage]++;
+    scratch->times.bytes[stage] += (int64_t)bytes;
+    scratch->times.ns[stage] += now - *since;
+    *since = now;
+}
+
+/* The encoded bytes, from the nearest place that has them. */
+static tdm_status read_encoded(const struct tdmi_picture_way *way,
+                               struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
+                               const void **bytes, size_t *length_bytes, tdm_error *err)
+{
+    tdmi_memory_cache *encoded = atomic_load_explicit(&way->encoded, memory_order_acquire);
+    if (encoded != NULL &&
+        (*bytes = tdmi_memory_cache_get(encoded, sample, length_bytes)) != NULL) {
+        scratch->times.cached++;
+        return TDM_OK;
+    }
+    uint64_t hash = 0;
+    bool is_here = false;
+    if (way->disk != NULL) {
+        hash = way->hashes ? way->hashes[index] : tdmi_source_hash(way->source, index);
+        is_here = hash != 0 && tdmi_disk_cache_get(way->disk, hash, &scratch->bytes);
+        scratch->times.cached += is_here;
+    }
+    if (!is_here)
+        TDM_TRY(tdmi_source_read(way->source, index, &scratch->bytes, err), err, "cannot read it");
+    *bytes = tdmi_text_string(&scratch->bytes);
+    *length_bytes = scratch->bytes.length_bytes;
+    if (hash != 0 && !is_here)
+        tdmi_disk_cache_put(way->disk, hash, &scratch->bytes);
+    if (encoded != NULL)
+        tdmi_memory_cache_put(encoded, sample, *bytes, *length_bytes);
+    return TDM_OK;
+}
+
+static tdm_status load_encoded(const struct tdmi_picture_way *way,
+                               struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
+                               uint8_t *pixels, int64_t *since, tdm_error *err)
+{
+    const void *bytes = NULL;
+    size_t length_bytes = 0;
+    const char *path = tdmi_source_item(way->source, index).path;
+    tdm_status status = read_encoded(way, scratch, sample, index, &bytes, &length_bytes, err);
+    count(scratch, TDMI_STAGE_READ, length_bytes, since);
+    if (status != TDM_OK)
+        return status;
+    status = tdmi_preprocess_file(&way->preprocess, bytes, length_bytes, path, &scratch->images,
+                                  pixels, err);
+    count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
+    return TDM_WRAP(err, status, "cannot use it as a picture");
+}
+
+/* Pixels of another shape than wanted take the way of a decoded picture. */
+static tdm_status read_raw_picture(const struct tdmi_picture_way *way,
+                                   struct tdmi_picture_scratch *scratch, int64_t index,
+                                   tdm_error *err)
+{
+    tdmi_image *picture = &scratch->images.decoded;
+    TDM_TRY(tdmi_image_reshape(picture, way->raw.width, way->raw.height, err), err,
+            "cannot hold its pixels");
+    if (way->raw.channels == 3)
+        return tdmi_source_read_raw(way->source, index, picture->pixels, err);
+    TDM_TRY(tdmi_source_read_raw(way->source, index, scratch->raw, err), err, "cannot read it");
+    const size_t n = raw_bytes(way);
+    for (size_t i = 0; i < n; i++)
+        memset(picture->pixels + 3 * i, scratch->raw[i], 3);
+    return TDM_OK;
+}
+
+static tdm_status load_raw(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                           int64_t index, uint8_t *pixels, int64_t *since, tdm_error *err)
+{
+    tdm_status status = way->is_raw_as_is ? tdmi_source_read_raw(way->source, index, pixels, err)
+                                          : read_raw_picture(way, scratch, index, err);
+    count(scratch, TDMI_STAGE_READ, raw_bytes(way), since);
+    TDM_TRY(status, err, "cannot read it");
+    if (way->is_raw_as_is)
+        return TDM_OK;
+    status = tdmi_preprocess_image(&way->preprocess, &scratch->images.decoded, &scratch->images,
+                                   pixels, err);
+    count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
+    return TDM_WRAP(err, status, "cannot use it as a picture");
+}
+
+static tdm_status load_pixels(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
+                              uint8_t *pixels, int64_t *since, tdm_error *err)
+{
+    size_t length_bytes;
+    const void *kept =
+        way->decoded ? tdmi_memory_cache_get(way->decoded, sample, &length_bytes) : NULL;
+    if (kept != NULL) {
+        memcpy(pixels, kept, way->picture_bytes);
+        scratch->times.cached++;
+        count(scratch, TDMI_STAGE_READ, way->picture_bytes, since);
+        return TDM_OK;
+    }
+    bool has_encoded = atomic_load_explicit(&way->encoded, memory_order_relaxed) != NULL;
+    /* A disk cache goes by the hash of encoded bytes, so such a source is read that way. */
+    tdm_status status = way->is_raw && way->disk == NULL && !has_encoded
+                            ? load_raw(way, scratch, index, pixels, since, err)
+                            : load_encoded(way, scratch, sample, index, pixels, since, err);
+    if (status == TDM_OK && way->decoded != NULL)
+        tdmi_memory_cache_put(way->decoded, sample, pixels, way->picture_bytes);
+    return status;
+}
+
+/* Bytes to what the caller wants, (pixels, channels). */
+static void pack(const struct tdmi_picture_way *way, const uint8_t *pixels, void *values)
+{
+    const size_t channels = (size_t)way->preprocess.channels, n = way->picture_bytes / channels;
+    float *floats = values;
+    uint16_t *halves = values;
+    if (way->delivery == TDMI_DELIVER_F32) {
+        for (size_t i = 0; i < n; i++)
+            for (size_t c = 0; c < channels; c++)
+                floats[channels * i + c] = way->floats[pixels[channels * i + c]][c];
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < channels; c++)
+            halves[channels * i + c] = way->halves[pixels[channels * i + c]][c];
+}
+
+tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
+                             struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
+                             void *values, tdm_error *err)
+{
+    int64_t since = tdmi_clock_ns();
+    uint8_t *pixels = way->delivery == TDMI_DELIVER_U8 ? values : scratch->pixels;
+    tdm_status status = load_pixels(way, scratch, sample, index, pixels, &since, err);
+    if (status == TDM_OK && way->delivery != TDMI_DELIVER_U8) {
+        pack(way, pixels, values);
+        count(scratch, TDMI_STAGE_PACK, way->value_bytes, &since);
+    }
+    return status;
+}

@@ -1,0 +1,65 @@
+/*
+ * One picture on its way into a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. How
+ * is fixed when the loader opens; each thread brings working memory of its own.
+ */
+#ifndef TANDEM_DATA_LOADER_PICTURE_H
+#define TANDEM_DATA_LOADER_PICTURE_H
+
+#include "data/cache_disk.h"
+#include "data/cache_memory.h"
+#include "data/loader.h"
+
+enum { TDMI_CHANNELS_MAX = 3 };
+
+/* Shared by all threads. */
+struct tdmi_picture_way {
+    const tdmi_source *source;
+    struct tdmi_preprocess preprocess;
+    enum tdmi_delivery delivery;
+    size_t picture_bytes;                    /* as bytes */
+    size_t value_bytes;                      /* as delivered, the whole picture */
+    bool is_raw, is_raw_as_is;               /* the source has pixels; nothing changes them */
+    struct tdmi_raw_shape raw;               /* of those */
+    float floats[256][TDMI_CHANNELS_MAX];    /* what a byte becomes */
+    uint16_t halves[256][TDMI_CHANNELS_MAX]; /* the same in bf16 */
+    tdmi_memory_cache *decoded;              /* NULL: none */
+    tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two pictures */
+    tdmi_disk_cache *disk;
+    const uint64_t *hashes;
+};
+
+enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };
+
+/* What a thread spent since the loader last asked. */
+struct tdmi_stage_times {
+    int64_t pictures[TDMI_STAGES], bytes[TDMI_STAGES], ns[TDMI_STAGES];
+    int64_t cached;
+};
+
+/* Of one thread; start from a zeroed object. */
+struct tdmi_picture_scratch {
+    tdmi_text bytes;
+    struct tdmi_preprocess_scratch images;
+    uint8_t *pixels; /* picture_bytes, where bytes are not what is delivered */
+    uint8_t *raw;    /* of a source with one channel */
+    struct tdmi_stage_times times;
+};
+
+void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options);
+
+/* What init of the scratch takes, and what it holds now. */
+int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way);
+int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch);
+tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
+                                     struct tdmi_picture_scratch *scratch,
+                                     tdm_error *err) TDM_MUST_USE;
+/* Gives back what grew with the pictures. */
+void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
+void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch);
+
+/* Item `index` of the source, sample `sample` of the subset, into way->value_bytes at values. */
+tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
+                             struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
+                             void *values, tdm_error *err) TDM_MUST_USE;
+
+#endif

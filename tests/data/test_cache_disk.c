@@ -1,0 +1,220 @@
+/*
+ * The disk cache of pictures: what it gives is what was put, whatever other processes, damage and
+ * limits do; and what was used least recently goes first.
+ */
+#include "data/cache_disk.h"
+
+#include "tree.h"
+#include "base/each_allocation.h"
+#include "base/hash.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static uint64_t fill(tdmi_text *bytes, uint64_t number, size_t length_bytes)
+{
+    tdmi_text_clear(bytes);
+    for (size_t i = 0; i < length_bytes; i++)
+        tdmi_text_add(bytes, &(char){(char)(number * 31 + i * 7)}, 1);
+    return tdmi_xxh64_of(bytes->bytes, bytes->length_bytes, 0);
+}
+
+static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
+{
+    tdmi_disk_cache *cache = NULL;
+    tdm_error err = {0};
+    if (tdmi_disk_cache_open(tree->root, limit, &cache, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return cache;
+}
+
+static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
+{
+    tdmi_text bytes = {0}, found = {0};
+    int n_found = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t hash = fill(&bytes, i, length_bytes);
+        if (!tdmi_disk_cache_get(cache, hash, &found))
+            continue;
+        assert_int_equal(found.length_bytes, length_bytes);
+        assert_memory_equal(found.bytes, bytes.bytes, length_bytes);
+        n_found++;
+    }
+    tdmi_text_release(&bytes);
+    tdmi_text_release(&found);
+    return n_found;
+}
+
+static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t length_bytes)
+{
+    tdmi_text bytes = {0};
+    for (uint64_t i = from; i < to; i++) {
+        uint64_t hash = fill(&bytes, i, length_bytes);
+        tdmi_disk_cache_put(cache, hash, &bytes);
+    }
+    tdmi_text_release(&bytes);
+}
+
+/* So that what is put now is older than a cache opened later. */
+static void let_time_pass(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+static void what_was_put_is_given_by_this_and_the_next_process(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 0);
+    put(cache, 0, 20, 1000);
+    assert_int_equal(tdmi_disk_cache_used(cache), 20000);
+    assert_int_equal(n_here(cache, 30, 1000), 20);
+    tdmi_disk_cache_close(cache);
+    cache = open_cache(&tree, 0);
+    assert_int_equal(tdmi_disk_cache_used(cache), 20000);
+    assert_int_equal(n_here(cache, 30, 1000), 20);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void damaged_or_cut_entries_are_not_given(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 0);
+    tdmi_text bytes = {0};
+    char name[64];
+    put(cache, 0, 3, 1000);
+    for (uint64_t i = 0; i < 2; i++) {
+        uint64_t hash = fill(&bytes, i, 1000);
+        snprintf(name, sizeof name, "%02x/%016llx", (unsigned)(hash >> 56),
+                 (unsigned long long)hash);
+        if (i == 0)
+            assert_int_equal(truncate(tree_path(&tree, name), 999), 0);
+        bytes.bytes[500] ^= 1;
+        if (i == 1)
+            tree_file(&tree, name, bytes.bytes, 1000);
+    }
+    assert_int_equal(n_here(cache, 3, 1000), 1);
+    put(cache, 0, 3, 1000);
+    assert_int_equal(n_here(cache, 3, 1000), 3);
+    /* Bytes that are not what the name promises are not even kept. */
+    uint64_t hash = fill(&bytes, 77, 1000);
+    bytes.bytes[0] ^= 1;
+    tdmi_disk_cache_put(cache, hash, &bytes);
+    assert_false(tdmi_disk_cache_get(cache, hash, &bytes));
+    tdmi_text_release(&bytes);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void the_least_recently_used_goes_first(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 20000);
+    put(cache, 0, 20, 1000);
+    tdmi_disk_cache_close(cache);
+    let_time_pass();
+    cache = open_cache(&tree, 20000);
+    assert_int_equal(n_here(cache, 5, 1000), 5); /* used: 0 to 4 */
+    put(cache, 20, 30, 1000);
+    assert_true(tdmi_disk_cache_used(cache) <= 20000);
+    assert_int_equal(n_here(cache, 5, 1000), 5);
+    assert_int_equal(n_here(cache, 30, 1000) - n_here(cache, 20, 1000), 10);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+/* A set of twice the limit: the half that was kept stays, epoch after epoch. */
+static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 20000);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        put(cache, 0, 40, 1000);
+        assert_int_equal(n_here(cache, 20, 1000), 20);
+        assert_true(tdmi_disk_cache_used(cache) <= 20000);
+    }
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void many_processes_share_one_folder(void **state)
+{
+    (void)state;
+    enum { processes = 4 };
+    struct tree tree = tree_new();
+    pid_t children[processes];
+    for (int p = 0; p < processes; p++) {
+        children[p] = fork();
+        assert_true(children[p] >= 0);
+        if (children[p] == 0) {
+            tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+            for (int turn = 0; turn < 5; turn++) {
+                put(cache, 0, 50, 3000);
+                (void)n_here(cache, 50, 3000);
+            }
+            tdmi_disk_cache_close(cache);
+            _exit(0);
+        }
+    }
+    for (int p = 0; p < processes; p++) {
+        int status = 1;
+        assert_int_equal(waitpid(children[p], &status, 0), children[p]);
+        assert_int_equal(status, 0);
+    }
+    tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+    assert_int_equal(n_here(cache, 50, 3000), 50);
+    assert_int_equal(tdmi_disk_cache_used(cache), 150000);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_text(&tree, "file", "no folder");
+    tdm_error err = {0};
+    tdmi_disk_cache *cache = NULL;
+    tdm_status status = tdmi_disk_cache_open(tree_path(&tree, "file"), 0, &cache, &err);
+    assert_true(status != TDM_OK);
+    assert_null(cache);
+    assert_non_null(strstr(err.frames[0].text, "file"));
+    tree_free(&tree);
+}
+
+static char allocating_folder[64];
+
+static tdm_status allocating(tdm_error *err)
+{
+    tdmi_disk_cache *cache = NULL;
+    tdm_status status = tdmi_disk_cache_open(allocating_folder, 0, &cache, err);
+    tdmi_disk_cache_close(cache);
+    return status;
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    memcpy(allocating_folder, tree.root, sizeof tree.root);
+    assert_true(fail_each_allocation(allocating) > 0);
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_put_is_given_by_this_and_the_next_process),
+        cmocka_unit_test(damaged_or_cut_entries_are_not_given),
+        cmocka_unit_test(the_least_recently_used_goes_first),
+        cmocka_unit_test(a_set_beyond_the_limit_does_not_chase_itself_out),
+        cmocka_unit_test(many_processes_share_one_folder),
+        cmocka_unit_test(a_folder_that_cannot_be_made_is_refused_by_name),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

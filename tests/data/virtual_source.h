@@ -1,0 +1,140 @@
+/*
+ * A source without files: picture i is a pattern of i, as PPM or PGM, or as raw pixels. Any number
+ * of them, as slow, as damaged and as often asked as a test wants.
+ */
+#ifndef TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
+#define TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
+
+#include "data/source.h"
+#include "tandem/stop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <cmocka.h>
+
+struct virtual_source {
+    int64_t n;
+    struct tdmi_raw_shape shape;
+    bool is_raw;           /* offers raw pixels */
+    int64_t damaged_every; /* 0: none; else items 0, k, 2k … cannot be read */
+    int64_t slow_ns;       /* of every read */
+    const char *path;      /* NULL: "virtual" */
+    atomic_bool *is_stuck; /* reads wait while it is true */
+    _Atomic int64_t n_reads, n_raw_reads;
+    tdmi_source *source;
+};
+
+static inline uint8_t virtual_byte(int64_t item, int64_t at)
+{
+    return (uint8_t)((uint64_t)(item * 1000003 + at * 7919) * 0x9e3779b97f4a7c15ull >> 56);
+}
+
+static inline void virtual_wait(const struct virtual_source *self)
+{
+    struct timespec time = {.tv_nsec = (long)self->slow_ns};
+    if (self->slow_ns > 0)
+        nanosleep(&time, NULL);
+    while (self->is_stuck != NULL && atomic_load(self->is_stuck))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static inline int64_t virtual_n(const void *self)
+{
+    return ((const struct virtual_source *)self)->n;
+}
+
+static inline int virtual_classes(const void *self)
+{
+    (void)self;
+    return 7;
+}
+
+static inline const char *virtual_class(const void *self, int index)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    (void)self;
+    return names[index];
+}
+
+static inline struct tdmi_item virtual_item(const void *self, int64_t index)
+{
+    (void)self;
+    return (struct tdmi_item){.path = "virtual", .label = (int)(index % 7)};
+}
+
+static inline tdm_status virtual_refuse(const struct virtual_source *self, int64_t index,
+                                        tdm_error *err)
+{
+    if (self->damaged_every > 0 && index % self->damaged_every == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "item %lld is damaged", (long long)index);
+    return TDM_OK;
+}
+
+static inline void virtual_pixels(const struct virtual_source *self, int64_t index, uint8_t *pixels)
+{
+    int64_t n = (int64_t)self->shape.width * self->shape.height * self->shape.channels;
+    for (int64_t i = 0; i < n; i++)
+        pixels[i] = virtual_byte(index, i);
+}
+
+static inline tdm_status virtual_read(const void *source, int64_t index, tdmi_text *bytes,
+                                      tdm_error *err)
+{
+    struct virtual_source *self = (struct virtual_source *)source;
+    atomic_fetch_add(&self->n_reads, 1);
+    virtual_wait(self);
+    TDM_TRY(virtual_refuse(self, index, err), err, "cannot read item %lld", (long long)index);
+    tdmi_text_clear(bytes);
+    tdmi_text_printf(bytes, "P%d\n%d %d\n255\n", self->shape.channels == 1 ? 5 : 6,
+                     self->shape.width, self->shape.height);
+    char *room = tdmi_text_room(bytes, (size_t)self->shape.width * (size_t)self->shape.height *
+                                           (size_t)self->shape.channels);
+    if (room == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for item %lld", (long long)index);
+    virtual_pixels(self, index, (uint8_t *)room);
+    return TDM_OK;
+}
+
+static inline bool virtual_raw_shape(const void *source, struct tdmi_raw_shape *shape)
+{
+    const struct virtual_source *self = source;
+    *shape = self->shape;
+    return self->is_raw;
+}
+
+static inline tdm_status virtual_read_raw(const void *source, int64_t index, uint8_t *pixels,
+                                          tdm_error *err)
+{
+    struct virtual_source *self = (struct virtual_source *)source;
+    atomic_fetch_add(&self->n_raw_reads, 1);
+    virtual_wait(self);
+    TDM_TRY(virtual_refuse(self, index, err), err, "cannot read item %lld", (long long)index);
+    virtual_pixels(self, index, pixels);
+    return TDM_OK;
+}
+
+static const struct tdmi_source_table virtual_table = {
+    .name = "virtual",
+    .summary = "pictures that are computed",
+    .n_classes = virtual_classes,
+    .class_name = virtual_class,
+    .n_items = virtual_n,
+    .item = virtual_item,
+    .read = virtual_read,
+    .raw_shape = virtual_raw_shape,
+    .read_raw = virtual_read_raw,
+};
+
+static inline void virtual_open(struct virtual_source *self)
+{
+    tdm_error err = {0};
+    const char *path = self->path != NULL ? self->path : "virtual";
+    assert_int_equal(tdmi_source_adopt(&virtual_table, self, path, &self->source, &err), TDM_OK);
+}
+
+#endif
