@@ -1,7 +1,7 @@
 /*
  * How many pictures a second become a network's input, and how many libjpeg-turbo alone decodes:
  *
- *     decode ours|bare SIDE THREADS SECONDS FILE…
+ *     decode ours|bare|write SIDE THREADS SECONDS FILE…
  *
  * "ours" is the library's preprocessing (decode, orient, fit into SIDE x SIDE, white around),
  * "bare" libjpeg-turbo into rows of RGB with one decompressor a thread, the most that any caller of
@@ -39,7 +39,7 @@ struct worker {
 };
 
 struct bench {
-    bool is_bare;
+    bool is_bare, is_writing;
     int side, n_files, n_workers;
     struct file *files;
     struct worker *workers;
@@ -131,6 +131,19 @@ static void release(struct bench *bench)
     tdmi_free(bench->files);
 }
 
+static tdm_status write_inputs(struct bench *bench, tdm_error *err)
+{
+    const size_t input_bytes = 3 * (size_t)bench->side * (size_t)bench->side;
+    for (int i = 0; i < bench->n_files; i++) {
+        tdm_status status = decode_one(bench, i, 0, err);
+        if (status != TDM_OK)
+            return status;
+        if (fwrite(bench->workers[0].input, 1, input_bytes, stdout) != input_bytes)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write to standard output");
+    }
+    return TDM_OK;
+}
+
 static tdm_status measure(struct bench *bench, double seconds, tdm_error *err)
 {
     tdmi_pool *pool = NULL;
@@ -159,11 +172,13 @@ static tdm_status measure(struct bench *bench, double seconds, tdm_error *err)
 int main(int n_words, char **words)
 {
     enum { FIRST_FILE = 5 };
-    if (n_words <= FIRST_FILE || (strcmp(words[1], "ours") != 0 && strcmp(words[1], "bare") != 0)) {
-        fprintf(stderr, "usage: decode ours|bare SIDE THREADS SECONDS FILE...\n");
+    if (n_words <= FIRST_FILE || (strcmp(words[1], "ours") != 0 && strcmp(words[1], "bare") != 0 &&
+                                  strcmp(words[1], "write") != 0)) {
+        fprintf(stderr, "usage: decode ours|bare|write SIDE THREADS SECONDS FILE...\n");
         return 2;
     }
     struct bench bench = {.is_bare = strcmp(words[1], "bare") == 0,
+                          .is_writing = strcmp(words[1], "write") == 0,
                           .side = (int)strtol(words[2], NULL, 10),
                           .n_workers = (int)strtol(words[3], NULL, 10),
                           .n_files = n_words - FIRST_FILE};
@@ -173,7 +188,7 @@ int main(int n_words, char **words)
     if (bench.side < 1 || bench.n_workers < 1)
         fprintf(stderr, "SIDE and THREADS must be 1 or more\n");
     else if ((status = prepare(&bench, words + FIRST_FILE, &err)) == TDM_OK)
-        status = measure(&bench, seconds, &err);
+        status = bench.is_writing ? write_inputs(&bench, &err) : measure(&bench, seconds, &err);
     for (int i = err.n_frames - 1; i >= 0; i--)
         fprintf(stderr, "%s\n", err.frames[i].text);
     release(&bench);
