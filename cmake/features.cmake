@@ -46,6 +46,7 @@ tandem_feature(JPEG libjpeg 2.1 src/image/jpeg.c)
 tandem_feature(PNG spng 0.7 src/image/png.c)
 tandem_feature(GIF libgif 5.2 src/image/gif.c)
 tandem_feature(WEBP libwebp 1.2 src/image/webp.c)
+tandem_feature(ZLIB zlib 1.2.11 src/data/inflate_zlib.c)
 tandem_feature(HWLOC hwloc 2.0 src/base/affinity_hwloc.c)
 
 # oneDNN: Debian 12's own has the old interface, which the version asked for refuses.

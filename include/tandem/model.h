@@ -67,7 +67,8 @@ struct tdm_guess {
     float probability;
 };
 
-/* Called once a picture, in order. path is as given, or relative to the folder given. problem is
+/* Called once a picture, in order. path is as given; of a picture in a folder, relative to it
+ * where one folder was given, and with the folder as given where there were several. problem is
  * NULL, or says why there is no answer (then n_guesses is 0). A return other than TDM_OK ends the
  * prediction with that status. */
 typedef struct tdm_prediction_sink {

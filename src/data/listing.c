@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 enum { LARGEST_NUMBER = 255 };
 
@@ -64,6 +65,31 @@ tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name
         return out_of_memory(listing, err);
     listing->classes[listing->n_classes++] = copy;
     return TDM_OK;
+}
+
+enum tdmi_part tdmi_part_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum tdmi_part part;
+    } parts[] = {{"train", TDMI_PART_TRAIN},
+                 {"val", TDMI_PART_VAL},
+                 {"valid", TDMI_PART_VAL},
+                 {"validation", TDMI_PART_VAL},
+                 {"test", TDMI_PART_TEST}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (strcasecmp(name, parts[i].name) == 0)
+            return parts[i].part;
+    return TDMI_PART_NONE;
+}
+
+void tdmi_listing_forget_lone_part(struct tdmi_listing *listing)
+{
+    for (int64_t i = 1; i < listing->n_items; i++)
+        if (listing->items[i].part != listing->items[0].part)
+            return;
+    for (int64_t i = 0; i < listing->n_items; i++)
+        listing->items[i].part = TDMI_PART_NONE;
 }
 
 tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing, tdm_error *err)

@@ -19,6 +19,12 @@ struct tdmi_listing { /* start from a zeroed object, then init */
 void tdmi_listing_init(struct tdmi_listing *listing);
 void tdmi_listing_release(struct tdmi_listing *listing);
 
+/* "train", "val", "valid", "validation", "test" in any case; anything else is NONE. */
+enum tdmi_part tdmi_part_named(const char *name);
+
+/* A part that stands alone says nothing about the others: its items are still to be split. */
+void tdmi_listing_forget_lone_part(struct tdmi_listing *listing);
+
 /* Both copy the string. */
 tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, const char *path, int label,
                                  enum tdmi_part part, tdm_error *err) TDM_MUST_USE;

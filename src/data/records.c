@@ -1,52 +1,66 @@
-/* pread with its short reads and interruptions put right, and the head of a bare picture. */
+/* Storage, or memory where the file was compressed; and the head of a bare picture. */
 #include "data/records.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "data/inflate.h"
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+static tdm_status open_records(struct tdmi_records *records, const char *path, int64_t limit_bytes,
+                               bool is_beginning, tdm_error *err)
+{
+    uint8_t head[2] = {0, 0};
+    struct tdmi_records opened = {.path = path};
+    tdm_status status = tdmi_storage_open(path, &opened.file, err);
+    if (status != TDM_OK)
+        return status;
+    opened.size_bytes = tdmi_storage_size(opened.file);
+    if (opened.size_bytes >= (int64_t)sizeof head)
+        status = tdmi_storage_read(opened.file, 0, head, sizeof head, err);
+    if (status == TDM_OK && head[0] == 0x1f && head[1] == 0x8b) {
+        status = tdmi_gunzip(opened.file, limit_bytes, is_beginning, &opened.memory, err);
+        opened.is_in_memory = true;
+        opened.size_bytes = (int64_t)opened.memory.length_bytes;
+        opened.is_cut = is_beginning && opened.size_bytes >= limit_bytes;
+        tdmi_storage_close(opened.file);
+        opened.file = NULL;
+    }
+    if (status == TDM_OK)
+        *records = opened;
+    else
+        tdmi_records_close(&opened);
+    return status;
+}
 
 tdm_status tdmi_records_open(struct tdmi_records *records, const char *path, tdm_error *err)
 {
-    struct stat found;
-    /* Opening a pipe must not wait for its writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "cannot open '%s': %s", path, strerror(errno));
-    if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
-        close(fd);
-        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not a regular file", path);
-    }
-    *records = (struct tdmi_records){.fd = fd + 1, .path = path, .size_bytes = found.st_size};
-    return TDM_OK;
+    return open_records(records, path, TDMI_RECORDS_GZIP_LIMIT, false, err);
+}
+
+tdm_status tdmi_records_open_beginning(struct tdmi_records *records, const char *path,
+                                       int64_t limit_bytes, tdm_error *err)
+{
+    return open_records(records, path, limit_bytes, true, err);
 }
 
 void tdmi_records_close(struct tdmi_records *records)
 {
-    if (records->fd > 0)
-        close(records->fd - 1);
+    tdmi_storage_close(records->file);
+    tdmi_text_release(&records->memory);
     *records = (struct tdmi_records){0};
 }
 
 tdm_status tdmi_records_read(const struct tdmi_records *records, int64_t offset, void *bytes,
                              size_t length_bytes, tdm_error *err)
 {
-    for (size_t done = 0; done < length_bytes;) {
-        ssize_t got = pread(records->fd - 1, (char *)bytes + done, length_bytes - done,
-                            (off_t)(offset + (int64_t)done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return TDM_FAIL(err, TDM_E_INPUT, "cannot read %zu bytes at byte %lld of '%s': %s",
-                            length_bytes, (long long)offset, records->path, strerror(errno));
-        if (got == 0)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' ends at byte %lld, before the %zu bytes that stand at byte %lld",
-                            records->path, (long long)offset + (long long)done, length_bytes,
-                            (long long)offset);
-        done += (size_t)got;
-    }
+    if (!records->is_in_memory)
+        return tdmi_storage_read(records->file, offset, bytes, length_bytes, err);
+    if (offset > records->size_bytes || (int64_t)length_bytes > records->size_bytes - offset)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' ends at byte %lld of what it holds compressed, before the %zu bytes "
+                        "that stand at byte %lld",
+                        records->path, (long long)records->size_bytes, length_bytes,
+                        (long long)offset);
+    if (length_bytes > 0)
+        memcpy(bytes, records->memory.bytes + offset, length_bytes);
     return TDM_OK;
 }
 

@@ -1,24 +1,37 @@
 /*
  * Files of records at known offsets, read by any number of threads: each read names its place, so
- * nobody shares a file position.
+ * nobody shares a file position. A gzip-compressed file has no offsets, so it is decompressed once,
+ * when opened, and kept in memory.
  */
 #ifndef TANDEM_DATA_RECORDS_H
 #define TANDEM_DATA_RECORDS_H
 
 #include "base/text.h"
+#include "data/storage.h"
 #include "tandem/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* The most that is decompressed in memory. */
+#define TDMI_RECORDS_GZIP_LIMIT ((int64_t)1 << 30)
+
 struct tdmi_records { /* start from a zeroed object */
-    int fd;           /* one more than the descriptor, so that zero is closed */
+    tdmi_storage_file *file;
+    tdmi_text memory; /* what a compressed file held */
+    bool is_in_memory;
+    bool is_cut;      /* only the beginning was asked for, and there is more */
     const char *path; /* lent */
     int64_t size_bytes;
 };
 
-/* path must outlive the object. TDM_E_INPUT: no regular file, or not to be opened. */
+/* path must outlive the object. TDM_E_INPUT: no regular file, not to be opened, or compressed and
+ * damaged or too large. */
 tdm_status tdmi_records_open(struct tdmi_records *records, const char *path,
                              tdm_error *err) TDM_MUST_USE;
+/* For probes: a compressed file is decompressed no further than limit_bytes. */
+tdm_status tdmi_records_open_beginning(struct tdmi_records *records, const char *path,
+                                       int64_t limit_bytes, tdm_error *err) TDM_MUST_USE;
 void tdmi_records_close(struct tdmi_records *records);
 
 /* Exactly length_bytes from offset, or TDM_E_INPUT. Any thread. */

@@ -3,9 +3,23 @@
  */
 #include "tandem_features.h"
 
+#include "data/inflate.h"
 #include "data/storage.h"
+
+#if TDM_HAVE_ZLIB
+extern const struct tdmi_inflate_table tdmi_inflate_zlib;
+#endif
 
 const struct tdmi_storage_table *tdmi_storage_of_uris(void)
 {
     return NULL;
+}
+
+const struct tdmi_inflate_table *tdmi_inflate_best(void)
+{
+#if TDM_HAVE_ZLIB
+    return &tdmi_inflate_zlib;
+#else
+    return NULL;
+#endif
 }

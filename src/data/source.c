@@ -32,11 +32,12 @@ struct tdmi_source {
 static tdm_status fail_unknown(const char *path, tdm_error *err)
 {
     tdmi_text known = {0};
-    for (int i = 0; i < N_KINDS; i++)
-        tdmi_text_printf(&known, "%s%s (%s)", i == 0 ? "" : "; ", kinds[i]->summary,
-                         kinds[i]->name);
-    tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is no data set of a kind known here: %s",
-                                 path, tdmi_text_string(&known));
+    const struct tdmi_source_table *last = kinds[N_KINDS - 1]; /* the one most people have */
+    for (int i = 0; i < N_KINDS - 1; i++)
+        tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name);
+    tdm_status status = TDM_FAIL(err, TDM_E_INPUT,
+                                 "'%s' is no data set of a kind known here: %s (%s), or one of: %s",
+                                 path, last->summary, last->name, tdmi_text_string(&known));
     tdmi_text_release(&known);
     return status;
 }
@@ -97,9 +98,9 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
     *source = NULL;
     struct tdmi_place place;
     TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
-    if (place.kind == TDMI_FILE_MISSING || place.kind == TDMI_FILE_FORBIDDEN)
-        return tdmi_storage_refuse(path, place.kind, "a data set", err);
     const struct tdmi_source_table *table = kind_for(path);
+    if (table == NULL && (place.kind == TDMI_FILE_MISSING || place.kind == TDMI_FILE_FORBIDDEN))
+        return tdmi_storage_refuse(path, place.kind, "a data set", err);
     if (table == NULL)
         return fail_unknown(path, err);
 

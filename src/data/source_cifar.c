@@ -75,17 +75,18 @@ static const struct form *form_of_name(const char *name)
 
 static bool cifar_can_open(const char *path)
 {
-    enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    enum tdmi_file_kind kind = tdmi_storage_kind(path);
     if (kind == TDMI_FILE_REGULAR)
-        return ends_with(path, ".bin") || form_of_name(tdmi_path_name(path)) != NULL;
+        return ends_with(path, ".bin") || ends_with(path, ".bin.gz") ||
+               form_of_name(tdmi_path_name(path)) != NULL;
     if (kind != TDMI_FILE_FOLDER)
         return false;
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
-    struct tdmi_folder_entry *entries = NULL;
+    struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     bool is_known = false;
-    if (tdmi_folder_list(path, &arena, &entries, &n_entries, NULL) == TDM_OK)
+    if (tdmi_storage_list(path, false, &arena, &entries, &n_entries, NULL) == TDM_OK)
         for (size_t i = 0; i < n_entries && !is_known; i++)
             is_known =
                 entries[i].kind == TDMI_FILE_REGULAR && form_of_name(entries[i].name) != NULL;
@@ -98,10 +99,6 @@ static bool cifar_can_open(const char *path)
 static tdm_status add_batch(struct cifar *cifar, const char *path, const struct form *form,
                             tdm_error *err)
 {
-    if (ends_with(path, ".gz"))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is compressed by gzip, which is not read here: run gunzip first",
-                        path);
     if (cifar->form != NULL && cifar->form != form)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' is of %s, and '%s' beside it of %s: give one of them, or move them "
@@ -124,9 +121,9 @@ static tdm_status add_batch(struct cifar *cifar, const char *path, const struct 
 static tdm_status find_batches(struct cifar *cifar, const char *folder, tdmi_arena *arena,
                                tdm_error *err)
 {
-    struct tdmi_folder_entry *entries = NULL;
+    struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
-    TDM_TRY(tdmi_folder_list(folder, arena, &entries, &n_entries, err), err,
+    TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
             "cannot list the folder '%s'", folder);
     for (int pass = 0; pass < 2 && cifar->n_batches == 0; pass++)
         for (size_t i = 0; i < n_entries; i++) {
@@ -261,7 +258,7 @@ static tdm_status name_classes(struct cifar *cifar, tdmi_arena *arena, tdm_error
         tdmi_arena_printf(arena, "%.*s%s", (int)folder_bytes, first, cifar->form->names_file);
     if (path == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the class names of '%s'", first);
-    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+    if (tdmi_storage_kind(path) == TDMI_FILE_MISSING)
         return tdmi_listing_classes_of_numbers(&cifar->listing, err);
     return read_names(cifar, path, err);
 }
@@ -277,7 +274,7 @@ static void cifar_close(void *self)
     tdmi_free(cifar);
 }
 
-static tdm_status cifar_open(const char *path, const struct tdmi_source_options *options,
+static tdm_status cifar_open(const char *path, const struct tdm_source_options *options,
                              void **self, tdm_error *err)
 {
     (void)options; /* none of them is for this kind; source.c sees to that */
@@ -288,7 +285,7 @@ static tdm_status cifar_open(const char *path, const struct tdmi_source_options 
     tdmi_listing_init(&cifar->listing);
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_file_kind_of(path) == TDMI_FILE_FOLDER
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
                             ? find_batches(cifar, path, &arena, err)
                             : add_single(cifar, path, err);
     for (int i = 0; i < cifar->n_batches && status == TDM_OK; i++)

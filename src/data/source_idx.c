@@ -8,7 +8,8 @@
  *
  * An images file is known by its name, and its labels stand beside it under the same name with
  * "images" and the number of dimensions exchanged. A folder with a train and a t10k or test pair
- * has those parts. IDX names no classes: the numbers that occur are the names.
+ * has those parts. IDX names no classes: the numbers that occur are the names. Either file may be
+ * compressed by gzip.
  */
 #include "data/listing.h"
 #include "data/records.h"
@@ -97,17 +98,23 @@ static char *labels_path_of(tdmi_arena *arena, const char *images_path)
     char *word = path + (find_last(path + folder_bytes, "images") - path);
     memcpy(word, "labels", 6);
     path[find_last(word, "idx") - path + 3] = '1';
-    return path;
+    if (tdmi_storage_kind(path) != TDMI_FILE_MISSING)
+        return path;
+    /* One of the two may be compressed and the other not. */
+    char *other = is_compressed_name(path)
+                      ? tdmi_arena_printf(arena, "%.*s", (int)(strlen(path) - 3), path)
+                      : tdmi_arena_printf(arena, "%s.gz", path);
+    return other != NULL && tdmi_storage_kind(other) == TDMI_FILE_MISSING ? path : other;
 }
 
 static bool folder_has_images(const char *path)
 {
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
-    struct tdmi_folder_entry *entries = NULL;
+    struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
     bool has_images = false;
-    if (tdmi_folder_list(path, &arena, &entries, &n_entries, NULL) == TDM_OK)
+    if (tdmi_storage_list(path, false, &arena, &entries, &n_entries, NULL) == TDM_OK)
         for (size_t i = 0; i < n_entries && !has_images; i++)
             has_images = entries[i].kind == TDMI_FILE_REGULAR && is_images_name(entries[i].name);
     tdmi_arena_release(&arena);
@@ -128,7 +135,7 @@ static bool begins_like_idx(const char *path)
 
 static bool idx_can_open(const char *path)
 {
-    switch (tdmi_file_kind_of(path)) {
+    switch (tdmi_storage_kind(path)) {
     case TDMI_FILE_FOLDER:
         return folder_has_images(path);
     case TDMI_FILE_REGULAR:
@@ -146,10 +153,6 @@ static tdm_status read_header(const struct tdmi_records *records, struct header 
     uint8_t head[4 + 4 * MAX_DIMENSIONS];
     TDM_TRY(tdmi_records_read(records, 0, head, 4, err), err, "'%s' is too short for an IDX file",
             records->path);
-    if (head[0] == 0x1f && head[1] == 0x8b)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is compressed by gzip, which is not read here: run gunzip first",
-                        records->path);
     if (head[0] != 0 || head[1] != 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' is no IDX file: it begins with %02x %02x instead of 00 00",
@@ -233,9 +236,8 @@ static tdm_status read_labels(struct idx *idx, const struct pair *pair, tdm_erro
     struct tdmi_records records = {0};
     struct header header = {0};
     uint8_t *labels = NULL;
-    tdm_status status =
-        TDM_WRAP(err, tdmi_records_open(&records, pair->labels_path, err),
-                 "the labels of '%s' are expected beside it, uncompressed", pair->images_path);
+    tdm_status status = TDM_WRAP(err, tdmi_records_open(&records, pair->labels_path, err),
+                                 "the labels of '%s' are expected beside it", pair->images_path);
     if (status == TDM_OK)
         status = read_header(&records, &header, err);
     if (status != TDM_OK)
@@ -274,11 +276,6 @@ static tdm_status open_pair(struct idx *idx, struct pair *pair, tdm_error *err)
 static tdm_status add_pair(struct idx *idx, const char *path, tdm_error *err)
 {
     const char *name = tdmi_path_name(path);
-    if (is_compressed_name(name))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is compressed by gzip, which is not read here: run gunzip on it and "
-                        "on its labels first",
-                        path);
     if (!is_images_name(name))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' does not bear the name of an IDX images file, so its labels cannot "
@@ -313,9 +310,9 @@ static bool is_labels_of_a_pair(const struct idx *idx, const char *name)
 /* Compressed files are passed over when a plain one is there too. */
 static tdm_status find_pairs(struct idx *idx, const char *folder, tdmi_arena *arena, tdm_error *err)
 {
-    struct tdmi_folder_entry *entries = NULL;
+    struct tdmi_place_entry *entries = NULL;
     size_t n_entries = 0;
-    TDM_TRY(tdmi_folder_list(folder, arena, &entries, &n_entries, err), err,
+    TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
             "cannot list the folder '%s'", folder);
     for (int pass = 0; pass < 2 && idx->n_pairs == 0; pass++)
         for (size_t i = 0; i < n_entries; i++) {
@@ -344,7 +341,7 @@ static void idx_close(void *self)
     tdmi_free(idx);
 }
 
-static tdm_status idx_open(const char *path, const struct tdmi_source_options *options, void **self,
+static tdm_status idx_open(const char *path, const struct tdm_source_options *options, void **self,
                            tdm_error *err)
 {
     (void)options; /* none of them is for this kind; source.c sees to that */
@@ -355,7 +352,7 @@ static tdm_status idx_open(const char *path, const struct tdmi_source_options *o
     tdmi_listing_init(&idx->listing);
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_file_kind_of(path) == TDMI_FILE_FOLDER
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
                             ? find_pairs(idx, path, &arena, err)
                             : add_pair(idx, path, err);
     if (idx->n_pairs == 1)

@@ -166,8 +166,12 @@ tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void
 tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
                                   tdm_error *err)
 {
+    const struct tdmi_storage_table *table = NULL;
     tdmi_storage_file *file = NULL;
     tdmi_text_clear(bytes);
+    TDM_TRY(find(path, &table, &path, err), err, "cannot read '%s'", path);
+    if (table->read_file != NULL)
+        return table->read_file(path, limit_bytes, bytes, err);
     tdm_status status = tdmi_storage_open(path, &file, err);
     if (status != TDM_OK)
         return status;

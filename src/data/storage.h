@@ -82,6 +82,9 @@ struct tdmi_storage_table {
     /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */
     tdm_status (*read)(const void *self, const char *path, int64_t offset, void *bytes,
                        size_t length_bytes, size_t *done, tdm_error *err);
+    /* tdmi_storage_read_file without any allocation but text's growth; NULL: open, read, close. */
+    tdm_status (*read_file)(const char *path, int64_t limit_bytes, tdmi_text *bytes,
+                            tdm_error *err);
 };
 
 /* Local files: src/data/storage_local.c. */

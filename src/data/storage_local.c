@@ -56,20 +56,31 @@ static tdm_status local_list(const char *path, bool has_sizes, tdmi_arena *arena
     return TDM_OK;
 }
 
-static tdm_status local_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
+/* A descriptor of a regular file and its size. */
+static tdm_status open_regular(const char *path, int *fd, int64_t *size_bytes, tdm_error *err)
 {
     struct stat found;
     /* Opening a pipe must not wait for its writer. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0) {
         bool is_lack = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return TDM_FAIL(err, is_lack ? TDM_E_SYSTEM : TDM_E_INPUT, "cannot open '%s': %s", path,
                         strerror(errno));
     }
-    if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
-        close(fd);
+    if (fstat(*fd, &found) != 0 || !S_ISREG(found.st_mode)) {
+        close(*fd);
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not a regular file", path);
     }
+    *size_bytes = found.st_size;
+    return TDM_OK;
+}
+
+static tdm_status local_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
+{
+    int fd = -1;
+    tdm_status status = open_regular(path, &fd, size_bytes, err);
+    if (status != TDM_OK)
+        return status;
     struct local_file *file = tdmi_alloc(1, sizeof *file);
     if (file == NULL) {
         close(fd);
@@ -77,7 +88,6 @@ static tdm_status local_open(const char *path, void **self, int64_t *size_bytes,
     }
     file->fd = fd;
     *self = file;
-    *size_bytes = found.st_size;
     return TDM_OK;
 }
 
@@ -88,12 +98,11 @@ static void local_close(void *self)
     tdmi_free(file);
 }
 
-static tdm_status local_read(const void *self, const char *path, int64_t offset, void *bytes,
-                             size_t length_bytes, size_t *done, tdm_error *err)
+static tdm_status read_some(int fd, const char *path, int64_t offset, void *bytes,
+                            size_t length_bytes, size_t *done, tdm_error *err)
 {
-    const struct local_file *file = self;
     for (;;) {
-        ssize_t got = pread(file->fd, bytes, length_bytes, (off_t)offset);
+        ssize_t got = pread(fd, bytes, length_bytes, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -104,6 +113,54 @@ static tdm_status local_read(const void *self, const char *path, int64_t offset,
     }
 }
 
+static tdm_status local_read(const void *self, const char *path, int64_t offset, void *bytes,
+                             size_t length_bytes, size_t *done, tdm_error *err)
+{
+    const struct local_file *file = self;
+    return read_some(file->fd, path, offset, bytes, length_bytes, done, err);
+}
+
+/* The bytes there were when it was opened. */
+static tdm_status read_whole(int fd, const char *path, int64_t size_bytes, tdmi_text *bytes,
+                             tdm_error *err)
+{
+    char *room = tdmi_text_room(bytes, (size_t)size_bytes);
+    if (room == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s'",
+                        (long long)size_bytes, path);
+    size_t done = 0, step = 1;
+    while (step > 0 && done < (size_t)size_bytes) {
+        TDM_TRY(
+            read_some(fd, path, (int64_t)done, room + done, (size_t)size_bytes - done, &step, err),
+            err, "cannot read '%s'", path);
+        done += step;
+    }
+    if (done < (size_t)size_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' became shorter while it was read: %zu of %lld bytes", path, done,
+                        (long long)size_bytes);
+    return TDM_OK;
+}
+
+static tdm_status local_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
+                                  tdm_error *err)
+{
+    int fd = -1;
+    int64_t size_bytes = 0;
+    tdm_status status = open_regular(path, &fd, &size_bytes, err);
+    if (status != TDM_OK)
+        return status;
+    if (size_bytes > limit_bytes)
+        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is larger than the %lld bytes accepted here",
+                          path, (long long)limit_bytes);
+    else
+        status = read_whole(fd, path, size_bytes, bytes, err);
+    if (status != TDM_OK)
+        tdmi_text_clear(bytes);
+    close(fd);
+    return status;
+}
+
 const struct tdmi_storage_table tdmi_storage_local = {
     .name = "local",
     .look = local_look,
@@ -111,4 +168,5 @@ const struct tdmi_storage_table tdmi_storage_local = {
     .open = local_open,
     .close = local_close,
     .read = local_read,
+    .read_file = local_read_file,
 };

@@ -2,9 +2,10 @@
  * Prediction: pictures in, the likeliest classes out, in the order asked. A picture that cannot be
  * read is answered too, with the reason.
  */
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/class_tree.h"
+#include "data/storage.h"
 #include "tandem/stop.h"
 #include "train/model_internal.h"
 
@@ -49,43 +50,48 @@ static tdm_status add(struct prediction *it, const char *path, const char *shown
     return TDM_OK;
 }
 
-static tdm_status walk(struct prediction *it, const char *folder, const char *shown, int depth,
-                       tdm_error *err)
+/* The pictures that the folder source would find, at any depth. One folder given: paths below it;
+ * several: paths that say which. */
+static tdm_status add_folder(struct prediction *it, const char *folder, bool is_alone,
+                             tdm_error *err)
 {
-    struct tdmi_folder_entry *entries;
-    size_t n;
-    if (depth > 64)
-        return TDM_FAIL(err, TDM_E_INPUT, "folder %s: more than 64 folders deep", folder);
-    TDM_TRY(tdmi_folder_list(folder, &it->arena, &entries, &n, err), err, "listing %s", folder);
-    for (size_t i = 0; i < n; i++) {
-        char *path = tdmi_path_join(&it->arena, folder, entries[i].name);
-        char *name = tdmi_path_join(&it->arena, shown, entries[i].name);
-        if (!path || !name)
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", folder);
-        if (entries[i].name[0] == '.' || entries[i].name[0] == '_')
-            continue;
-        if (entries[i].kind == TDMI_FILE_FOLDER)
-            TDM_TRY(walk(it, path, name, depth + 1, err), err, "searching %s", folder);
-        else if (entries[i].kind == TDMI_FILE_REGULAR && tdmi_image_has_extension(path))
-            TDM_TRY(add(it, path, name, err), err, "searching %s", folder);
+    struct tdmi_tree tree;
+    struct tdmi_listing listing;
+    tdmi_tree_init(&tree, folder);
+    tdmi_listing_init(&listing);
+    tdm_status status = tdmi_tree_walk(&tree, err);
+    if (status == TDM_OK)
+        status = tdmi_tree_pictures(&tree, &listing, err);
+    for (int64_t i = 0; i < listing.n_items && status == TDM_OK; i++) {
+        const char *below = tdmi_arena_copy(&it->arena, listing.items[i].path);
+        const char *path = below ? tdmi_path_join(&it->arena, folder, below) : NULL;
+        if (!path)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", folder);
+        else
+            status = add(it, path, is_alone ? below : path, err);
     }
-    return TDM_OK;
+    tdmi_listing_release(&listing);
+    tdmi_tree_release(&tree);
+    return status;
 }
 
 static tdm_status list(struct prediction *it, const char *const *paths, size_t n_paths,
                        tdm_error *err)
 {
+    size_t n_folders = 0;
+    for (size_t i = 0; i < n_paths; i++)
+        n_folders += tdmi_storage_kind(paths[i]) == TDMI_FILE_FOLDER;
     for (size_t i = 0; i < n_paths; i++) {
-        enum tdmi_file_kind kind = tdmi_file_kind_of(paths[i]);
-        if (kind == TDMI_FILE_FOLDER)
-            TDM_TRY(walk(it, paths[i], "", 0, err), err, "searching %s for pictures", paths[i]);
-        else if (kind == TDMI_FILE_REGULAR)
+        struct tdmi_place place;
+        TDM_TRY(tdmi_storage_look(paths[i], &place, err), err, "looking at %s", paths[i]);
+        if (place.kind == TDMI_FILE_FOLDER)
+            TDM_TRY(add_folder(it, paths[i], n_folders == 1, err), err, "searching %s for pictures",
+                    paths[i]);
+        else if (place.kind == TDMI_FILE_REGULAR)
             TDM_TRY(add(it, paths[i], paths[i], err), err, "listing pictures");
         else
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "%s: there is no such file or folder; pictures or folders of pictures "
-                            "are wanted",
-                            paths[i]);
+            return tdmi_storage_refuse(paths[i], place.kind, "a picture or a folder of pictures",
+                                       err);
     }
     if (it->n_pictures == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "no pictures were found in %s", n_paths ? paths[0] : "");
@@ -102,13 +108,15 @@ static size_t picture_bytes(const struct prediction *it)
 static tdm_status read_picture(struct prediction *it, int index, int worker, tdm_error *err)
 {
     const char *path = it->pictures[it->first + (size_t)index].path;
-    void *bytes;
-    size_t length;
-    TDM_TRY(tdmi_file_read(path, file_limit_bytes, &bytes, &length, err), err, "reading %s", path);
-    tdm_status status = tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes,
-                                             length, path, &it->scratches[worker],
-                                             it->pixels + (size_t)index * picture_bytes(it), err);
-    tdmi_free(bytes);
+    tdmi_text bytes = {0};
+    tdm_status status = TDM_WRAP(err, tdmi_storage_read_file(path, file_limit_bytes, &bytes, err),
+                                 "reading %s", path);
+    if (status == TDM_OK)
+        status = tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph),
+                                      tdmi_text_string(&bytes), bytes.length_bytes, path,
+                                      &it->scratches[worker],
+                                      it->pixels + (size_t)index * picture_bytes(it), err);
+    tdmi_text_release(&bytes);
     return status;
 }
 

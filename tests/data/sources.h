@@ -4,8 +4,11 @@
 #define TANDEM_TESTS_DATA_SOURCES_H
 
 #include "base/memory.h"
+#include "data/inflate.h"
 #include "data/source.h"
+#include "data/storage.h"
 
+#include "pack.h"
 #include "tree.h"
 
 static inline tdmi_source *open_source(const char *path)
@@ -49,6 +52,20 @@ static inline void assert_refused(const char *path, tdm_status code, const char 
     tdm_error_format(&err, text, sizeof text);
     if (strstr(text, word) == NULL)
         fail_msg("'%s' is not in: %s", word, text);
+}
+
+/* The file's place is taken by itself compressed, with ".gz". */
+static inline void tree_gzip(const struct tree *tree, const char *name)
+{
+    tdmi_text plain = {0}, packed = {0};
+    char compressed[300];
+    snprintf(compressed, sizeof compressed, "%s.gz", name);
+    assert_int_equal(tdmi_storage_read_file(tree_path(tree, name), 1 << 30, &plain, NULL), TDM_OK);
+    pack_gzip(&packed, plain.bytes, plain.length_bytes);
+    assert_int_equal(unlink(tree_path(tree, name)), 0);
+    tree_file(tree, compressed, packed.bytes, packed.length_bytes);
+    tdmi_text_release(&plain);
+    tdmi_text_release(&packed);
 }
 
 /* Each allocation of opening and of reading the last picture fails in turn: an error of that kind

@@ -138,7 +138,24 @@ static void files_that_are_neither_form_are_refused(void **state)
 
     tree = tree_new();
     tree_text(&tree, "data_batch_1.bin.gz", "x");
-    assert_refused(tree.root, TDM_E_INPUT, "gunzip");
+    assert_refused(tree.root, TDM_E_INPUT, "1 bytes");
+    tree_free(&tree);
+}
+
+static void compressed_files_are_read(void **state)
+{
+    (void)state;
+    if (tdmi_inflate_best() == NULL)
+        skip();
+    struct tree tree = tree_new();
+    write_records(&tree, "data_batch_1.bin", "30", false);
+    write_records(&tree, "test_batch.bin", "5", false);
+    tree_gzip(&tree, "data_batch_1.bin");
+    tree_gzip(&tree, "test_batch.bin");
+    tdmi_source *source = open_source(tree.root);
+    assert_items(source, "data_batch_1.bin.gz#0 1 1, data_batch_1.bin.gz#1 0 1, "
+                         "test_batch.bin.gz#0 2 3");
+    tdmi_source_close(source);
     tree_free(&tree);
 }
 
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test(single_files_are_to_be_split),
         cmocka_unit_test(planes_become_pixels),
         cmocka_unit_test(files_that_are_neither_form_are_refused),
+        cmocka_unit_test(compressed_files_are_read),
         cmocka_unit_test(names_that_do_not_fit_are_refused),
         cmocka_unit_test(running_out_of_memory_is_an_error),
     };

@@ -107,7 +107,7 @@ static void heads_that_cannot_be_are_refused(void **state)
     } cases[] = {
         {{0}, 0, "ends at byte 0"},
         {{0, 0, 8}, 3, "too short"},
-        {{0x1f, 0x8b, 8, 0, 0}, 5, "gunzip"},
+        {{0x1f, 0x8b, 8, 0, 0}, 5, "cut short"},
         {{1, 0, 8, 3}, 4, "begins with 01 00"},
         {{0, 0, 0x0d, 3}, 4, "type 0d"},
         {{0, 0, 8, 0}, 4, "0 dimensions"},
@@ -154,16 +154,47 @@ static void labels_that_do_not_fit_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void compressed_files_are_refused_with_advice(void **state)
+static void compressed_files_are_read_and_may_be_mixed(void **state)
 {
     (void)state;
+    static const struct {
+        bool images, labels;
+    } is_compressed[] = {{true, true}, {true, false}, {false, true}};
+    if (tdmi_inflate_best() == NULL)
+        skip();
+    for (size_t c = 0; c < sizeof is_compressed / sizeof is_compressed[0]; c++) {
+        struct tree tree = tree_new();
+        write_images(&tree, "train-images-idx3-ubyte", 3);
+        write_labels(&tree, "train-labels-idx1-ubyte", "123");
+        if (is_compressed[c].images)
+            tree_gzip(&tree, "train-images-idx3-ubyte");
+        if (is_compressed[c].labels)
+            tree_gzip(&tree, "train-labels-idx1-ubyte");
+        tdmi_source *source = open_source(tree.root);
+        assert_int_equal(tdmi_source_items(source), 3);
+        assert_int_equal(tdmi_source_ignored(source), 0);
+        tdmi_text bytes = {0};
+        assert_int_equal(tdmi_source_read(source, 2, &bytes, NULL), TDM_OK);
+        assert_memory_equal(bytes.bytes, "P5\n", 3);
+        tdmi_text_release(&bytes);
+        tdmi_source_close(source);
+        tree_free(&tree);
+    }
+}
+
+static void damaged_compressed_files_are_refused(void **state)
+{
+    (void)state;
+    if (tdmi_inflate_best() == NULL)
+        skip();
     struct tree tree = tree_new();
-    tree_text(&tree, "train-images-idx3-ubyte.gz", "x");
-    tree_text(&tree, "train-labels-idx1-ubyte.gz", "x");
-    assert_refused(tree.root, TDM_E_INPUT, "gunzip");
-    assert_refused(tree_path(&tree, "train-images-idx3-ubyte.gz"), TDM_E_INPUT, "gunzip");
     write_images(&tree, "train-images-idx3-ubyte", 3);
-    assert_refused(tree.root, TDM_E_INPUT, "uncompressed");
+    write_labels(&tree, "train-labels-idx1-ubyte", "123");
+    tree_gzip(&tree, "train-images-idx3-ubyte");
+    assert_int_equal(truncate(tree_path(&tree, "train-images-idx3-ubyte.gz"), 20), 0);
+    assert_refused(tree.root, TDM_E_INPUT, "ends at byte 20 in the middle");
+    tree_text(&tree, "train-images-idx3-ubyte.gz", "x");
+    assert_refused(tree.root, TDM_E_INPUT, "too short");
     tree_free(&tree);
 }
 
@@ -198,6 +229,17 @@ static void a_file_cut_short_later_fails_when_read(void **state)
     tdmi_text_release(&bytes);
     tdmi_source_close(source);
     tree_free(&tree);
+}
+
+static void real_clothes_open_compressed(void **state)
+{
+    (void)state;
+    if (tdmi_inflate_best() == NULL)
+        skip();
+    tdmi_source *source = open_source(test_data("datasets/fashion-mnist-idx"));
+    assert_int_equal(tdmi_source_items(source), 70000);
+    assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
+    tdmi_source_close(source);
 }
 
 static void real_digits_open(void **state)
@@ -242,11 +284,13 @@ int main(void)
         cmocka_unit_test(pictures_come_as_pgm_or_ppm),
         cmocka_unit_test(heads_that_cannot_be_are_refused),
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
-        cmocka_unit_test(compressed_files_are_refused_with_advice),
+        cmocka_unit_test(compressed_files_are_read_and_may_be_mixed),
+        cmocka_unit_test(damaged_compressed_files_are_refused),
         cmocka_unit_test(pairs_that_are_no_parts_of_one_set_are_refused),
         cmocka_unit_test(a_file_cut_short_later_fails_when_read),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(real_digits_open),
+        cmocka_unit_test(real_clothes_open_compressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

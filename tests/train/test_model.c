@@ -1,4 +1,5 @@
 /* A trained model asked about pictures: opening, evaluating, predicting. */
+#include "tandem/log.h"
 #include "tandem/model.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
@@ -277,6 +278,33 @@ static void every_picture_is_answered_in_the_order_asked(void **state)
     tdm_model_close(model);
 }
 
+/* As a source does: by content where the name does not say, without a run, and not in circles. */
+static void folders_are_searched_as_a_source_searches_them(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    struct answers answers = {.top = 3};
+    paint_picture(tree, "first/1.ppm", 0, 1);
+    paint_picture(tree, "first/noending", 0, 2);
+    paint_picture(tree, "first/deep/3.ppm", 0, 3);
+    paint_picture(tree, "first/old-run/plot.ppm", 0, 3);
+    tree_text(tree, "first/old-run/run.json", "{}");
+    assert_int_equal(symlink("..", below(tree, "first/deep/up")), 0);
+    paint_picture(tree, "second/1.ppm", 0, 1);
+    const char *paths[] = {below(tree, "first"), below(tree, "second")};
+    tdm_log_set_level(TDM_LOG_SILENT);
+    assert_int_equal(
+        tdm_model_predict(model, paths, 2, 3, (tdm_prediction_sink){&answers, take}, NULL), TDM_OK);
+    tdm_log_set_level(TDM_LOG_WARNING);
+    assert_int_equal(answers.n, 4);
+    assert_int_equal(answers.n_problems, 0);
+    assert_string_equal(answers.paths[0], below(tree, "first/1.ppm"));
+    assert_string_equal(answers.paths[1], below(tree, "first/deep/3.ppm"));
+    assert_string_equal(answers.paths[2], below(tree, "first/noending"));
+    assert_string_equal(answers.paths[3], below(tree, "second/1.ppm"));
+    tdm_model_close(model);
+}
+
 static void predictions_that_make_no_sense_are_refused(void **state)
 {
     struct tree *tree = *state;
@@ -310,6 +338,7 @@ int main(void)
         cmocka_unit_test(predictions_sum_to_one_in_descending_order),
         cmocka_unit_test(predictions_agree_with_evaluation),
         cmocka_unit_test(every_picture_is_answered_in_the_order_asked),
+        cmocka_unit_test(folders_are_searched_as_a_source_searches_them),
         cmocka_unit_test(predictions_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

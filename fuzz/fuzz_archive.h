@@ -1,0 +1,60 @@
+/* Archives: whatever bytes stand in the file, opening ends with a list or a sentence, and reading
+ * any entry with bytes of the promised size or a sentence. The sources over them must hold too. */
+#ifndef TANDEM_FUZZ_ARCHIVE_H
+#define TANDEM_FUZZ_ARCHIVE_H
+
+#include "data/archive.h"
+#include "fuzz_files.h"
+
+/* As fuzz_source, but pictures in archives may be damaged one by one. */
+static inline void fuzz_packed_source(const char *path)
+{
+    tdmi_source *source = NULL;
+    tdm_error err = {0};
+    tdmi_text bytes = {0};
+    if (tdmi_source_open(path, NULL, &source, &err) != TDM_OK) {
+        if (err.n_frames == 0)
+            abort();
+        return;
+    }
+    for (int64_t i = 0; i < tdmi_source_items(source) && i < 100; i++) {
+        struct tdmi_item item = tdmi_source_item(source, i);
+        tdm_error_clear(&err);
+        if (item.label < -1 || item.label >= tdmi_source_classes(source) ||
+            (tdmi_source_read(source, i, &bytes, &err) != TDM_OK && err.n_frames == 0))
+            abort();
+    }
+    tdmi_text_release(&bytes);
+    tdmi_source_close(source);
+}
+
+static inline void fuzz_archive(const char *name, const uint8_t *bytes, size_t length_bytes)
+{
+    char folder[64], path[256];
+    tdmi_archive *archive = NULL;
+    tdm_error err = {0};
+    tdmi_text text = {0};
+    fuzz_folder(folder);
+    fuzz_file(folder, name, bytes, length_bytes);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (tdmi_archive_open(path, &archive, &err) != TDM_OK && err.n_frames == 0)
+        abort();
+    for (int64_t i = 0; archive != NULL && i < tdmi_archive_entries(archive) && i < 100; i++) {
+        const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, i);
+        tdm_error_clear(&err);
+        if (tdmi_archive_read(archive, i, &text, &err) == TDM_OK
+                ? (int64_t)text.length_bytes != entry->size_bytes
+                : err.n_frames == 0)
+            abort();
+        int64_t found = tdmi_archive_find(archive, entry->name);
+        if (!entry->is_folder && found < i)
+            abort();
+    }
+    tdmi_text_release(&text);
+    tdmi_archive_close(archive);
+    fuzz_packed_source(path);
+    fuzz_remove(folder, name);
+    fuzz_remove_folder(folder);
+}
+
+#endif
