@@ -11,7 +11,8 @@
 
 /* Heads carry the least and the greatest value, which may be pictures. */
 static const size_t head_sizes[] = {256, 64 * 1024, 16 * 1024 * 1024};
-enum { HEAD_SIZES = 3, PLAIN = 0, LARGEST_PAGE_BYTES = INT32_MAX };
+/* FORGOTTEN_BYTES: early writers left the head of the dictionary page out of a column's length. */
+enum { HEAD_SIZES = 3, PLAIN = 0, LARGEST_PAGE_BYTES = INT32_MAX, FORGOTTEN_BYTES = 100 };
 
 static tdm_status out_of_memory(const tdmi_storage_file *bytes, tdm_error *err)
 {
@@ -183,6 +184,7 @@ tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file 
                                  .first_byte = chunk.first_byte,
                                  .form = {chunk.max_definition, chunk.fixed_bytes, chunk.codec}};
     int64_t end = chunk.first_byte + chunk.n_bytes;
+    end = end < size - FORGOTTEN_BYTES ? end + FORGOTTEN_BYTES : size;
     tdm_status status = TDM_OK;
     if (chunk.has_offset_index)
         status = take_index(file, bytes, column, group, end, pages, err);
