@@ -1,190 +1,127 @@
-/* Only the types that actions are made of: text, whole numbers, truth values, structs, lists, maps.
- */
+/* Only the types that actions are made of: text, whole numbers, structs, lists and maps. */
 #include "data/delta_rows.h"
 
 #include "base/text.h"
+#include "data/arrow_cell.h"
 #include <string.h>
 
-static tdm_status write_value(tdm_json_writer *writer, const char *key,
-                              const struct ArrowSchema *schema, const struct ArrowArray *array,
-                              int64_t index, tdm_error *err);
+static tdm_status write_value(tdm_json_writer *writer, const char *key, struct tdmi_arrow_cell cell,
+                              tdm_error *err);
 
-static bool is_null(const struct ArrowArray *array, int64_t at)
-{
-    const uint8_t *bits = array->n_buffers > 0 ? array->buffers[0] : NULL;
-    return bits != NULL && array->null_count != 0 && (bits[at / 8] >> at % 8 & 1) == 0;
-}
-
-static tdm_status refuse(const struct ArrowSchema *schema, const char *what, tdm_error *err)
+static tdm_status refuse(struct tdmi_arrow_cell cell, const char *what, tdm_error *err)
 {
     return TDM_FAIL(err, TDM_E_INPUT, "the column '%.60s' of Arrow type '%.20s' %s",
-                    schema->name == NULL ? "" : schema->name, schema->format, what);
+                    cell.schema->name == NULL ? "" : cell.schema->name, cell.schema->format, what);
 }
 
-/* ---- plain values -------------------------------------------------------------------------- */
-
-/* The bytes of a text; NULL for what is none. at counts from the start of the buffers. */
-static const char *text_at(const char *format, const struct ArrowArray *array, int64_t at,
-                           int64_t *length)
+/* The text of a cell, terminated, into copy. */
+static tdm_status take_text(struct tdmi_arrow_cell cell, tdmi_text *copy, tdm_error *err)
 {
-    const int32_t *narrow = array->buffers[1];
-    const int64_t *wide = array->buffers[1];
-    if (strcmp(format, "u") == 0) {
-        *length = narrow[at + 1] - narrow[at];
-        return (const char *)array->buffers[2] + narrow[at];
-    }
-    if (strcmp(format, "U") == 0) {
-        *length = wide[at + 1] - wide[at];
-        return (const char *)array->buffers[2] + wide[at];
-    }
-    if (strcmp(format, "vu") != 0)
-        return NULL;
-    /* A view: length, then up to 12 bytes, or 4 bytes, which buffer, and where in it. */
-    const int32_t *view = narrow + 4 * at;
-    *length = view[0];
-    return view[0] <= 12 ? (const char *)(view + 1)
-                         : (const char *)array->buffers[2 + view[2]] + view[3];
-}
-
-static bool integer_at(const char *format, const struct ArrowArray *array, int64_t at,
-                       int64_t *value)
-{
-    const void *values = array->n_buffers > 1 ? array->buffers[1] : NULL;
-    if (values == NULL || format[0] == '\0' || format[1] != '\0')
-        return false;
-    switch (format[0]) {
-    case 'c':
-        *value = ((const int8_t *)values)[at];
-        return true;
-    case 's':
-        *value = ((const int16_t *)values)[at];
-        return true;
-    case 'i':
-        *value = ((const int32_t *)values)[at];
-        return true;
-    case 'l':
-        *value = ((const int64_t *)values)[at];
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The text at a place, terminated, into copy. */
-static tdm_status take_text(const struct ArrowSchema *schema, const struct ArrowArray *array,
-                            int64_t at, tdmi_text *copy, tdm_error *err)
-{
-    int64_t length = 0;
-    const char *bytes = array->n_buffers > 2 ? text_at(schema->format, array, at, &length) : NULL;
+    const uint8_t *bytes = NULL;
+    int64_t n = 0;
     tdmi_text_clear(copy);
-    if (array->n_buffers <= 2 || (bytes == NULL && length > 0))
-        return refuse(schema, "is no text", err);
-    if (length > 0 && memchr(bytes, '\0', (size_t)length) != NULL)
-        return refuse(schema, "holds a zero byte, which no text of a log has", err);
-    tdmi_text_add(copy, length > 0 ? bytes : "", (size_t)length);
+    if (!tdmi_arrow_is_text(cell.schema) || !tdmi_arrow_cell_bytes(cell, &bytes, &n))
+        return refuse(cell, "holds nothing that an action has", err);
+    if (n > 0 && memchr(bytes, '\0', (size_t)n) != NULL)
+        return refuse(cell, "holds a zero byte, which no text of a log has", err);
+    tdmi_text_add(copy, n > 0 ? (const char *)bytes : "", (size_t)n);
     return copy->is_broken ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a text of a checkpoint")
                            : TDM_OK;
 }
 
-/* ---- nested values ------------------------------------------------------------------------- */
-
-static tdm_status write_members(tdm_json_writer *writer, const struct ArrowSchema *schema,
-                                const struct ArrowArray *array, int64_t at, tdm_error *err)
+static tdm_status write_members(tdm_json_writer *writer, const char *key,
+                                struct tdmi_arrow_cell cell, tdm_error *err)
 {
     tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < schema->n_children && status == TDM_OK; i++)
-        if (!is_null(array->children[i], array->children[i]->offset + at))
-            status = write_value(writer, schema->children[i]->name, schema->children[i],
-                                 array->children[i], at, err);
+    tdm_json_object_begin(writer, key);
+    for (int64_t i = 0; i < cell.schema->n_children && status == TDM_OK; i++) {
+        struct tdmi_arrow_cell member =
+            tdmi_arrow_cell_at(cell.schema->children[i], cell.array->children[i], cell.row);
+        if (!tdmi_arrow_cell_is_null(member))
+            status = write_value(writer, member.schema->name, member, err);
+    }
+    tdm_json_object_end(writer);
     return status;
 }
+
+/* ---- lists and maps ------------------------------------------------------------------------ */
 
 static bool is_list(const char *format)
 {
     return strcmp(format, "+l") == 0 || strcmp(format, "+L") == 0 || strcmp(format, "+m") == 0;
 }
 
-static void list_range(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at,
-                       int64_t *first, int64_t *end)
+static void range_of(struct tdmi_arrow_cell list, int64_t *first, int64_t *end)
 {
-    const int32_t *narrow = array->buffers[1];
-    const int64_t *wide = array->buffers[1];
-    bool is_wide = schema->format[1] == 'L';
-    *first = is_wide ? wide[at] : narrow[at];
-    *end = is_wide ? wide[at + 1] : narrow[at + 1];
+    const int32_t *narrow = list.array->buffers[1];
+    const int64_t *wide = list.array->buffers[1];
+    bool is_wide = list.schema->format[1] == 'L';
+    *first = is_wide ? wide[list.row] : narrow[list.row];
+    *end = is_wide ? wide[list.row + 1] : narrow[list.row + 1];
 }
 
-static tdm_status write_list(tdm_json_writer *writer, const char *key,
-                             const struct ArrowSchema *schema, const struct ArrowArray *array,
-                             int64_t at, tdm_error *err)
+static struct tdmi_arrow_cell element(struct tdmi_arrow_cell list, int64_t index)
+{
+    return tdmi_arrow_cell_at(list.schema->children[0], list.array->children[0], index);
+}
+
+static tdm_status write_list(tdm_json_writer *writer, const char *key, struct tdmi_arrow_cell cell,
+                             tdm_error *err)
 {
     int64_t first, end;
     tdm_status status = TDM_OK;
-    list_range(schema, array, at, &first, &end);
+    range_of(cell, &first, &end);
     tdm_json_array_begin(writer, key);
     for (int64_t i = first; i < end && status == TDM_OK; i++)
-        status = write_value(writer, NULL, schema->children[0], array->children[0], i, err);
+        status = write_value(writer, NULL, element(cell, i), err);
     tdm_json_array_end(writer);
     return status;
 }
 
-static tdm_status write_map(tdm_json_writer *writer, const char *key,
-                            const struct ArrowSchema *schema, const struct ArrowArray *array,
-                            int64_t at, tdm_error *err)
+/* A list of structs of two, whatever they are called. */
+static tdm_status write_map(tdm_json_writer *writer, const char *key, struct tdmi_arrow_cell cell,
+                            tdm_error *err)
 {
-    const struct ArrowSchema *entry = schema->children[0];
-    const struct ArrowArray *entries = array->children[0];
-    if (entry->n_children != 2)
-        return refuse(schema, "is no map", err);
     int64_t first, end;
     tdm_status status = TDM_OK;
     tdmi_text name = {0};
-    list_range(schema, array, at, &first, &end);
+    if (cell.schema->children[0]->n_children != 2)
+        return refuse(cell, "is no map of keys and values", err);
+    range_of(cell, &first, &end);
     tdm_json_object_begin(writer, key);
     for (int64_t i = first; i < end && status == TDM_OK; i++) {
-        int64_t within = entries->offset + i;
-        status = take_text(entry->children[0], entries->children[0],
-                           entries->children[0]->offset + within, &name, err);
+        struct tdmi_arrow_cell entry = element(cell, i);
+        struct tdmi_arrow_cell pair[2];
+        for (int c = 0; c < 2; c++)
+            pair[c] =
+                tdmi_arrow_cell_at(entry.schema->children[c], entry.array->children[c], entry.row);
+        status = take_text(pair[0], &name, err);
         if (status == TDM_OK)
-            status = write_value(writer, tdmi_text_string(&name), entry->children[1],
-                                 entries->children[1], within, err);
+            status = write_value(writer, tdmi_text_string(&name), pair[1], err);
     }
     tdm_json_object_end(writer);
     tdmi_text_release(&name);
     return status;
 }
 
-/* index counts from the array's own beginning. */
-static tdm_status write_value(tdm_json_writer *writer, const char *key,
-                              const struct ArrowSchema *schema, const struct ArrowArray *array,
-                              int64_t index, tdm_error *err)
+static tdm_status write_value(tdm_json_writer *writer, const char *key, struct tdmi_arrow_cell cell,
+                              tdm_error *err)
 {
-    const char *format = schema->format;
-    int64_t at = array->offset + index, integer;
-    if (schema->dictionary != NULL)
-        return refuse(schema, "is stored by dictionary, which is not read here", err);
-    if (is_null(array, at)) {
+    int64_t integer;
+    if (tdmi_arrow_cell_is_null(cell)) {
         tdm_json_null(writer, key);
         return TDM_OK;
     }
-    if (strcmp(format, "+s") == 0) {
-        tdm_json_object_begin(writer, key);
-        tdm_status status = write_members(writer, schema, array, at, err);
-        tdm_json_object_end(writer);
-        return status;
-    }
-    if (is_list(format))
-        return (format[1] == 'm' ? write_map : write_list)(writer, key, schema, array, at, err);
-    if (strcmp(format, "b") == 0) {
-        tdm_json_bool(writer, key, (((const uint8_t *)array->buffers[1])[at / 8] >> at % 8 & 1));
-        return TDM_OK;
-    }
-    if (integer_at(format, array, at, &integer)) {
+    if (strcmp(cell.schema->format, "+s") == 0)
+        return write_members(writer, key, cell, err);
+    if (is_list(cell.schema->format))
+        return (cell.schema->format[1] == 'm' ? write_map : write_list)(writer, key, cell, err);
+    if (tdmi_arrow_cell_integer(cell, &integer)) {
         tdm_json_integer(writer, key, integer);
         return TDM_OK;
     }
     tdmi_text text = {0};
-    tdm_status status = take_text(schema, array, at, &text, err);
+    tdm_status status = take_text(cell, &text, err);
     if (status == TDM_OK)
         tdm_json_string(writer, key, tdmi_text_string(&text));
     tdmi_text_release(&text);
@@ -196,7 +133,7 @@ static tdm_status write_value(tdm_json_writer *writer, const char *key,
 tdm_status tdmi_delta_row_write(tdm_json_writer *writer, const struct ArrowSchema *schema,
                                 const struct ArrowArray *rows, int64_t row, tdm_error *err)
 {
-    return write_value(writer, NULL, schema, rows, row, err);
+    return write_value(writer, NULL, tdmi_arrow_cell_at(schema, rows, row), err);
 }
 
 bool tdmi_delta_rows_have(const struct ArrowSchema *schema, const char *name)

@@ -12,6 +12,7 @@
  */
 #include "data/delta_vector.h"
 
+#include "base/crc32.h"
 #include "base/memory.h"
 #include "data/delta_path.h"
 #include "data/storage.h"
@@ -228,17 +229,6 @@ bool tdmi_delta_z85(const char *text, tdmi_text *bytes)
     return !bytes->is_broken;
 }
 
-static uint32_t crc32_of(const uint8_t *bytes, size_t n_bytes)
-{
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i < n_bytes; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320U : 0);
-    }
-    return ~crc;
-}
-
 static uint32_t big_endian(const uint8_t *at)
 {
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -275,7 +265,7 @@ static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const 
     tdmi_storage_close(file);
     const uint8_t *at = (const uint8_t *)room;
     if (status == TDM_OK &&
-        (big_endian(at) != n || big_endian(at + 4 + n) != crc32_of(at + 4, (size_t)n)))
+        (big_endian(at) != n || big_endian(at + 4 + n) != tdmi_crc32(0, at + 4, (size_t)n)))
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "the deletion vector at byte %lld of '%s' is damaged: its length or its "
                           "checksum is another one",
