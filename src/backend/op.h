@@ -45,8 +45,14 @@ struct tdmi_op_desc {
 
 /* Labels and judgements of a shard, by position. */
 struct tdmi_judgement {
-    float loss;    /* cross-entropy of this sample */
+    float loss;    /* cross-entropy of this sample, with both labels where it was mixed */
     int predicted; /* the lowest index among the largest outputs */
+};
+
+/* A sample that was mixed with another is partly of the other's class. */
+struct tdmi_mixed_label {
+    int32_t other;
+    float weight; /* of its own label, 0 to 1; 1: not mixed */
 };
 
 struct tdmi_op_call {
@@ -56,14 +62,15 @@ struct tdmi_op_call {
     const float *dy;                /* (n, out); softmax: unused */
     float *dx;                      /* (n, in[0]); NULL unless wants_dx */
     const float *params[TDMI_OP_PARAMS];
-    float *dparams[TDMI_OP_PARAMS];      /* sums over the samples of this call */
-    const float *states[TDMI_OP_STATES]; /* running statistics, read when not training */
-    float *state_sums[TDMI_OP_STATES];   /* training: this shard's statistic times n */
-    void *saved;                         /* from forward to backward of the same shard */
-    void *workspace;                     /* for the call alone */
-    const uint8_t *const *pixels;        /* input: n pictures of (h, w, c) bytes */
-    const int32_t *labels;               /* softmax: n labels, or NULL when only y is wanted */
-    struct tdmi_judgement *judgements;   /* softmax with labels: n of them */
+    float *dparams[TDMI_OP_PARAMS];       /* sums over the samples of this call */
+    const float *states[TDMI_OP_STATES];  /* running statistics, read when not training */
+    float *state_sums[TDMI_OP_STATES];    /* training: this shard's statistic times n */
+    void *saved;                          /* from forward to backward of the same shard */
+    void *workspace;                      /* for the call alone */
+    const uint8_t *const *pixels;         /* input: n pictures of (h, w, c) bytes */
+    const int32_t *labels;                /* softmax: n labels, or NULL when only y is wanted */
+    const struct tdmi_mixed_label *mixed; /* softmax with labels: n of them, or NULL: none is */
+    struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
 };
 
 /* "conv" */

@@ -71,6 +71,7 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         .saved = at(lane, it->saved),
         .pixels = lane->shard.pixels,
         .labels = lane->shard.labels,
+        .mixed = lane->shard.mixed,
         .judgements = lane->shard.judgements,
     };
     if (node->n_inputs) {
@@ -91,13 +92,19 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
     return call;
 }
 
+/* A mixed sample counts as the class that it is more of. */
+static int heavier_label(const struct tdmi_shard *shard, int i)
+{
+    return shard->mixed && shard->mixed[i].weight < 0.5f ? shard->mixed[i].other : shard->labels[i];
+}
+
 /* What the shard says of itself, in the sums that travel. */
 static void write_tail(const tdmi_lane *lane, float *tail)
 {
     int correct = 0;
     double loss = 0.0;
     for (int i = 0; i < lane->shard.n; i++) {
-        correct += lane->shard.judgements[i].predicted == lane->shard.labels[i];
+        correct += lane->shard.judgements[i].predicted == heavier_label(&lane->shard, i);
         loss += (double)lane->shard.judgements[i].loss;
     }
     tail[TDMI_TAIL_SAMPLES] = (float)lane->shard.n;

@@ -9,10 +9,11 @@
 
 /* The images of one shard. */
 struct tdmi_shard {
-    int n;                             /* 1 to the plan's max_images */
-    const uint8_t *const *pixels;      /* n pictures */
-    const int32_t *labels;             /* n, or NULL: only probabilities are wanted */
-    struct tdmi_judgement *judgements; /* n, written when there are labels */
+    int n;                                /* 1 to the plan's max_images */
+    const uint8_t *const *pixels;         /* n pictures */
+    const int32_t *labels;                /* n, or NULL: only probabilities are wanted */
+    const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
+    struct tdmi_judgement *judgements;    /* n, written when there are labels */
 };
 
 /* Values on the backend's memory, laid out as the graph says. */

@@ -71,11 +71,13 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
     size_t bytes = sizeof(float) * classes * (size_t)n;
     const struct tdmi_memory_table *memory = &judge->plan->backend->memory;
     tdmi_stream *stream = tdmi_lane_stream(lane);
-    tdmi_lane_forward(lane, judge->values,
-                      &(struct tdmi_shard){n, judge->pixels + first,
-                                           judge->judgements ? judge->labels + first : NULL,
-                                           judge->judgements ? judge->judgements + first : NULL},
-                      NULL);
+    tdmi_lane_forward(
+        lane, judge->values,
+        &(struct tdmi_shard){.n = n,
+                             .pixels = judge->pixels + first,
+                             .labels = judge->judgements ? judge->labels + first : NULL,
+                             .judgements = judge->judgements ? judge->judgements + first : NULL},
+        NULL);
     if (judge->probabilities)
         TDM_TRY(memory->download(stream, judge->probabilities + (size_t)first * classes,
                                  tdmi_lane_probabilities(lane), bytes, err),

@@ -273,7 +273,7 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
                           &session->judge_plan, err),
             err, "planning validation");
     TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, session->batch,
-                           &session->step, err),
+                           false, &session->step, err),
             err, "preparing training");
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),

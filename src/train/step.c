@@ -12,7 +12,17 @@ struct gathered {
     int n;
     const uint8_t **pixels;
     int32_t *labels;
+    int64_t *items;
     struct tdmi_judgement *judgements;
+};
+
+/* What one lane needs to mix the pictures of a shard. */
+struct mixer {
+    uint8_t *pixels; /* a copy of the shard's pictures, and one to spare */
+    const uint8_t **pictures;
+    struct tdmi_augment_key *keys;
+    struct tdmi_mix *mixes;
+    struct tdmi_mixed_label *labels;
 };
 
 struct tdmi_step {
@@ -24,14 +34,39 @@ struct tdmi_step {
     struct gathered *shards;
     const uint8_t **pixels; /* what shards point into, one entry a position */
     int32_t *labels;
+    int64_t *items;
     struct tdmi_judgement *judgements;
     tdmi_device *device;
+    struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
     /* of the batch at hand */
     struct tdmi_values values;
-    int n_shards, n_early; /* shards that run before the last wave */
-    int segment;           /* that the tasks of the moment run */
+    struct tdmi_mixing mixing; /* augment NULL: none */
+    int n_shards, n_early;     /* shards that run before the last wave */
+    int segment;               /* that the tasks of the moment run */
 };
+
+static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
+{
+    const size_t shard = (size_t)step->plan->max_images;
+    const size_t image_bytes = (size_t)tdmi_shape_values(step->plan->graph->nodes[0].out);
+    step->mixers = tdmi_alloc((size_t)step->n_lanes, sizeof *step->mixers);
+    bool is_complete = step->mixers != NULL;
+    for (int i = 0; is_complete && i < step->n_lanes; i++) {
+        struct mixer *mixer = &step->mixers[i];
+        mixer->pixels = tdmi_alloc(shard + 1, image_bytes);
+        mixer->pictures = tdmi_alloc(shard, sizeof *mixer->pictures);
+        mixer->keys = tdmi_alloc(shard, sizeof *mixer->keys);
+        mixer->mixes = tdmi_alloc(shard, sizeof *mixer->mixes);
+        mixer->labels = tdmi_alloc(shard, sizeof *mixer->labels);
+        is_complete =
+            mixer->pixels && mixer->pictures && mixer->keys && mixer->mixes && mixer->labels;
+    }
+    if (!is_complete)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix shards of %zu images: out of memory",
+                        shard);
+    return TDM_OK;
+}
 
 static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
 {
@@ -42,9 +77,10 @@ static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
     step->shards = tdmi_alloc(shards, sizeof *step->shards);
     step->pixels = tdmi_alloc(batch, sizeof *step->pixels);
     step->labels = tdmi_alloc(batch, sizeof *step->labels);
+    step->items = tdmi_alloc(batch, sizeof *step->items);
     step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
-    if (!step->lanes || !step->sums || !step->shards || !step->pixels || !step->labels ||
-        !step->judgements)
+    if (!step->items || !step->lanes || !step->sums || !step->shards || !step->pixels ||
+        !step->labels || !step->judgements)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
     for (int i = 0; i < step->n_lanes; i++)
@@ -62,7 +98,7 @@ static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
 }
 
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                          int max_batch, tdmi_step **step, tdm_error *err)
+                          int max_batch, bool can_mix, tdmi_step **step, tdm_error *err)
 {
     tdmi_step *made = tdmi_alloc(1, sizeof *made);
     if (!made)
@@ -76,6 +112,8 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     if (made->n_lanes > made->max_shards)
         made->n_lanes = made->max_shards;
     tdm_status status = reserve(made, max_batch, err);
+    if (status == TDM_OK && can_mix)
+        status = reserve_mixers(made, err);
     if (status != TDM_OK) {
         tdmi_step_close(made);
         return status;
@@ -93,6 +131,15 @@ void tdmi_step_close(tdmi_step *step)
     for (int i = 0; step->sums && i < step->max_shards; i++)
         if (step->sums[i])
             step->plan->backend->memory.free(step->device, step->sums[i]);
+    for (int i = 0; step->mixers && i < step->n_lanes; i++) {
+        tdmi_free(step->mixers[i].pixels);
+        tdmi_free(step->mixers[i].pictures);
+        tdmi_free(step->mixers[i].keys);
+        tdmi_free(step->mixers[i].mixes);
+        tdmi_free(step->mixers[i].labels);
+    }
+    tdmi_free(step->mixers);
+    tdmi_free(step->items);
     tdmi_free(step->lanes);
     tdmi_free(step->sums);
     tdmi_free(step->shards);
@@ -102,38 +149,71 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step);
 }
 
-void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch)
+void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
+                     const struct tdmi_mixing *mixing)
 {
     int size = step->plan->max_images;
     int64_t image_bytes = tdmi_shape_values(step->plan->graph->nodes[0].out);
     step->values = values;
+    step->mixing = (struct tdmi_mixing){0};
+    if (mixing && step->mixers && tdmi_augment_has_mix(mixing->augment))
+        step->mixing = *mixing;
     step->n_shards = (batch->n + size - 1) / size;
     step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
     for (int s = 0; s < step->n_shards; s++) {
         struct gathered *shard = &step->shards[s];
         *shard = (struct gathered){0, step->pixels + s * size, step->labels + s * size,
-                                   step->judgements + s * size};
+                                   step->items + s * size, step->judgements + s * size};
         for (int p = s * size; p < (s + 1) * size && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;
             shard->pixels[shard->n] = batch->pixels + p * image_bytes;
             shard->labels[shard->n] = batch->labels[p];
+            shard->items[shard->n] = batch->items[p];
             shard->n++;
         }
     }
 }
 
-static void forward(tdmi_step *step, tdmi_lane *lane, int s)
+/* The shard's pictures, mixed, in the mixer's memory. */
+static void mix(const tdmi_step *step, struct mixer *mixer, struct tdmi_shard *shard,
+                const int64_t *items)
 {
-    const struct gathered *shard = &step->shards[s];
+    const struct tdmi_shape input = step->plan->graph->nodes[0].out;
+    const struct tdmi_augment_shape shape = {input.h, input.w, input.c};
+    const size_t image_bytes = (size_t)tdmi_shape_values(input);
+    for (int i = 0; i < shard->n; i++) {
+        memcpy(mixer->pixels + (size_t)i * image_bytes, shard->pixels[i], image_bytes);
+        mixer->pictures[i] = mixer->pixels + (size_t)i * image_bytes;
+        mixer->keys[i] = (struct tdmi_augment_key){
+            .seed = step->mixing.seed, .epoch = step->mixing.epoch, .sample = items[i]};
+    }
+    tdmi_augment_pair(step->mixing.augment, mixer->keys, shard->labels, shard->n, shape,
+                      mixer->mixes);
+    tdmi_augment_mix(mixer->mixes, shard->n, shape, mixer->pixels,
+                     mixer->pixels + (size_t)step->plan->max_images * image_bytes);
+    for (int i = 0; i < shard->n; i++)
+        mixer->labels[i] = (struct tdmi_mixed_label){shard->labels[mixer->mixes[i].partner],
+                                                     mixer->mixes[i].weight};
+    shard->pixels = mixer->pictures;
+    shard->mixed = mixer->labels;
+}
+
+static void forward(tdmi_step *step, int lane, int s)
+{
+    const struct gathered *gathered = &step->shards[s];
     float *sums = step->sums[s];
-    if (shard->n == 0) { /* every picture of it was skipped: it adds nothing */
+    if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
         memset(sums, 0, sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
         return;
     }
-    tdmi_lane_forward(
-        lane, step->values,
-        &(struct tdmi_shard){shard->n, shard->pixels, shard->labels, shard->judgements}, sums);
+    struct tdmi_shard shard = {.n = gathered->n,
+                               .pixels = gathered->pixels,
+                               .labels = gathered->labels,
+                               .judgements = gathered->judgements};
+    if (step->mixing.augment)
+        mix(step, &step->mixers[lane], &shard, gathered->items);
+    tdmi_lane_forward(step->lanes[lane], step->values, &shard, sums);
 }
 
 static void backward(tdmi_step *step, tdmi_lane *lane, int s, int segment)
@@ -146,10 +226,9 @@ static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
     (void)err;
-    tdmi_lane *lane = step->lanes[worker];
-    forward(step, lane, index);
+    forward(step, worker, index);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, lane, index, segment);
+        backward(step, step->lanes[worker], index, segment);
     return TDM_OK;
 }
 
@@ -161,7 +240,7 @@ static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *e
     (void)err;
     int s = step->n_early + index;
     if (step->segment == 0)
-        forward(step, step->lanes[index], s);
+        forward(step, index, s);
     backward(step, step->lanes[index], s, step->segment);
     return TDM_OK;
 }

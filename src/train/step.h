@@ -21,17 +21,29 @@
 
 #include "base/thread.h"
 #include "data/loader.h"
+#include "image/augment.h"
 #include "nn/lane.h"
 
 typedef struct tdmi_step tdmi_step;
 
-/* plan is for training, its max_images the shard size. Everything is reserved here. */
+/* plan is for training, its max_images the shard size. Everything is reserved here, also what
+ * mixing needs if can_mix. */
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                          int max_batch, tdmi_step **step, tdm_error *err) TDM_MUST_USE;
+                          int max_batch, bool can_mix, tdmi_step **step,
+                          tdm_error *err) TDM_MUST_USE;
 void tdmi_step_close(tdmi_step *step);
 
-/* Take a batch (lent until the last segment has run); samples with label -1 are left out. */
-void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch);
+/* Whose draws decide how the pictures of a shard are mixed. */
+struct tdmi_mixing {
+    const struct tdmi_augment *augment;
+    uint64_t seed;
+    uint32_t epoch;
+};
+
+/* Take a batch (lent until the last segment has run); samples with label -1 are left out. mixing
+ * NULL, or an augment without mixing: pictures stay as they are. */
+void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
+                     const struct tdmi_mixing *mixing);
 /* Segments first … last; the plan's n_segments in all, in order. */
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) TDM_MUST_USE;
 /* The summed values: final in a segment's range once it has run. */

@@ -51,7 +51,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
 {
     struct tdmi_progress *progress = &session->progress;
     const struct tdm_train_options *options = &session->options;
-    tdmi_step_begin(session->step, tdmi_session_values(session), batch);
+    tdmi_step_begin(session->step, tdmi_session_values(session), batch, NULL);
     TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
 
     const float *sums = tdmi_step_sums(session->step);

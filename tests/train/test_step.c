@@ -103,17 +103,19 @@ static float *copied(const float *values, int64_t n)
     return copy;
 }
 
-/* The sums of one batch; by_segment runs them one by one. */
-static float *sums_of(const struct bench *it, int shard, int threads,
-                      const struct tdmi_batch *batch, bool by_segment)
+/* The sums of one batch; by_segment runs them one by one; mixing may be NULL. */
+static float *mixed_sums_of(const struct bench *it, int shard, int threads,
+                            const struct tdmi_batch *batch, bool by_segment,
+                            const struct tdmi_mixing *mixing)
 {
     tdmi_plan *plan;
     tdmi_pool *pool;
     tdmi_step *step;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
-    tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, batch);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, mixing != NULL, &step, NULL),
+                     TDM_OK);
+    tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, batch, mixing);
     if (by_segment)
         for (int s = 0; s < plan->n_segments; s++)
             assert_int_equal(tdmi_step_run(step, s, s, NULL), TDM_OK);
@@ -124,6 +126,12 @@ static float *sums_of(const struct bench *it, int shard, int threads,
     tdmi_pool_free(pool);
     tdmi_plan_free(plan);
     return sums;
+}
+
+static float *sums_of(const struct bench *it, int shard, int threads,
+                      const struct tdmi_batch *batch, bool by_segment)
+{
+    return mixed_sums_of(it, shard, threads, batch, by_segment, NULL);
 }
 
 /* The same sums the plain way: shard after shard in one lane, then the tree. */
@@ -140,7 +148,7 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
         const uint8_t *pixels[most_batch];
         int32_t labels[most_batch];
         struct tdmi_judgement judgements[most_batch];
-        struct tdmi_shard taken = {0, pixels, labels, judgements};
+        struct tdmi_shard taken = {0, pixels, labels, NULL, judgements};
         for (int p = s * shard; p < (s + 1) * shard && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;
@@ -185,10 +193,10 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
     tdmi_step *step;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, false, &step, NULL), TDM_OK);
     for (int n = most_batch; n >= 1; n--) {
         struct tdmi_batch batch = first_of(it, n);
-        tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch);
+        tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch, NULL);
         assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
         same_sums(it, tdmi_step_sums(step), wanted[n]);
     }
@@ -270,11 +278,11 @@ static void a_batch_leaves_nothing_behind_for_the_next(void **state)
     float *wanted = plain_sums(it, 2, &little);
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, &step, NULL), TDM_OK);
-    tdmi_step_begin(step, values, &large);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, false, &step, NULL), TDM_OK);
+    tdmi_step_begin(step, values, &large, NULL);
     assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
     int64_t calls = tdmi_memory_calls();
-    tdmi_step_begin(step, values, &little);
+    tdmi_step_begin(step, values, &little, NULL);
     assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
     assert_int_equal(tdmi_memory_calls(), calls); /* and allocates nothing */
     same_sums(it, tdmi_step_sums(step), wanted);
@@ -391,7 +399,7 @@ static tdm_status open_all(tdm_error *err)
     if (status == TDM_OK)
         status = tdmi_lane_open(train_plan, NULL, &lane, err);
     if (status == TDM_OK)
-        status = tdmi_step_open(train_plan, NULL, pool, 7, &step, err);
+        status = tdmi_step_open(train_plan, NULL, pool, 7, false, &step, err);
     if (status == TDM_OK)
         status = tdmi_judge_open(judge_plan, NULL, pool, 7, &judged, err);
     tdmi_judge_close(judged);
@@ -426,11 +434,47 @@ static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
     assert_true(n > 20); /* so many places were tried */
 }
 
+/* Mixing pairs pictures inside a shard, so no number of threads and no segmenting can change it;
+ * another epoch and no mixing at all do. */
+static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
+{
+    const struct bench *it = *state;
+    const size_t bytes = sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph);
+    static const char *const specs[] = {"mixup:0.4", "cutmix:1", "mixup:0.2,cutmix:1"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct tdmi_augment augment;
+        assert_int_equal(tdmi_augment_read(specs[i], &augment, NULL), TDM_OK);
+        struct tdmi_mixing mixing = {.augment = &augment, .seed = 5, .epoch = 2};
+        const struct tdmi_batch batch = first_of(it, most_batch - 3);
+        float *one = mixed_sums_of(it, 8, 1, &batch, false, &mixing);
+        for (int threads = 2; threads <= 5; threads++) {
+            float *more = mixed_sums_of(it, 8, threads, &batch, threads % 2 == 1, &mixing);
+            assert_memory_equal(one, more, bytes);
+            free(more);
+        }
+        float *plain = sums_of(it, 8, 2, &batch, false);
+        assert_true(memcmp(one, plain, bytes) != 0);
+        /* As many samples, and a loss that is a number. */
+        const float *tail = one + tdmi_graph_tail_at(it->graph);
+        assert_true(tail[TDMI_TAIL_SAMPLES] > 0 &&
+                    tail[TDMI_TAIL_SAMPLES] ==
+                        plain[tdmi_graph_tail_at(it->graph) + TDMI_TAIL_SAMPLES]);
+        assert_true(tail[TDMI_TAIL_LOSS] > 0);
+        mixing.epoch = 3;
+        float *later = mixed_sums_of(it, 8, 2, &batch, false, &mixing);
+        assert_true(memcmp(one, later, bytes) != 0);
+        free(later);
+        free(plain);
+        free(one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_threads_gives_the_bits_of_one),
         cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
+        cmocka_unit_test(mixed_shards_give_the_same_bits_on_any_threads),
         cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),
         cmocka_unit_test(a_batch_leaves_nothing_behind_for_the_next),
         cmocka_unit_test(pictures_are_judged_alike_in_whatever_company),

@@ -102,7 +102,7 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_plan_new(it->graph, it->backend, shard, true, &it->plan, err), err,
             "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
-    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, &it->step, err), err,
+    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, false, &it->step, err), err,
             "a small training");
     TDM_TRY(tdmi_update_open(it->graph, it->backend, it->device, optimizer, it->pool, it->params,
                              it->states, it->slots, &it->update, err),
@@ -136,7 +136,7 @@ static tdm_status run_step(struct fixture *it, tdm_error *err)
     struct tdmi_batch pictures = {
         .n = batch, .pixels = it->pixels, .labels = it->labels, .items = it->items};
     struct tdmi_values values = {it->params, it->states};
-    tdmi_step_begin(it->step, values, &pictures);
+    tdmi_step_begin(it->step, values, &pictures, NULL);
     TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a small training");
     TDM_TRY(it->backend->memory.download(it->stream, it->host_sums, tdmi_step_sums(it->step),
                                          sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph),

@@ -99,8 +99,10 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     values->dy = tdmi_arena_alloc(arena, (size_t)n_out, sizeof(float));
     values->pixels = tdmi_arena_alloc(arena, (size_t)n_out, 1);
     values->labels = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->labels);
+    values->mixed = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->mixed);
     values->predicted = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->predicted);
-    if (!is_complete || !values->dy || !values->pixels || !values->labels || !values->predicted)
+    if (!is_complete || !values->dy || !values->pixels || !values->labels || !values->predicted ||
+        !values->mixed)
         return TDM_FAIL(err, TDM_E_MEMORY, "case '%s': out of memory", it->name);
     if (it->kind == TDMI_OP_MAX_POOL)
         fill_distinct(x, n_in);
@@ -111,6 +113,10 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
         values->pixels[i] = (uint8_t)(i * 37 + 11);
     for (int i = 0; i < it->n; i++)
         values->labels[i] = (i * 5 + 1) % (out.c > 1 ? out.c : 1);
+    /* Every other sample is mixed, one of them with nothing of its own left. */
+    for (int i = 0; i < it->n; i++)
+        values->mixed[i] = (struct tdmi_mixed_label){(values->labels[i] + 1 + i / 2) % out.c,
+                                                     i % 2 == 0 ? 1.0f : 0.375f * (float)(i / 2)};
     return TDM_OK;
 }
 
@@ -222,6 +228,7 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         .workspace = run->workspace,
         .pixels = pixels,
         .labels = values->labels,
+        .mixed = values->mixed,
         .judgements = judgements,
     };
     kernel->forward(run->stream, desc, &call);

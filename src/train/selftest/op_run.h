@@ -31,8 +31,9 @@ struct tdmi_op_values {
     int64_t n[TDMI_T_TENSORS];
     float *dy;
     int64_t n_dy;
-    uint8_t *pixels; /* of input */
-    int32_t *labels; /* of softmax */
+    uint8_t *pixels;                /* of input */
+    int32_t *labels;                /* of softmax */
+    struct tdmi_mixed_label *mixed; /* of softmax */
     int32_t *predicted;
 };
 
