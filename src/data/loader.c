@@ -49,6 +49,10 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     struct tdmi_item item = tdmi_source_item(options->source, index);
     char *values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
 
+    struct tdmi_augment_key key = {.seed = options->augment_seed,
+                                   .epoch = epoch,
+                                   .sample = index,
+                                   .repeat = tdmi_order_repeat(loader->order, epoch, position)};
     slot->samples[at] = sample;
     slot->items[at] = index;
     slot->labels[at] = item.label;
@@ -58,7 +62,7 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
 
     tdm_error problem = {0};
     tdm_status status =
-        tdmi_picture_load(&loader->way, &worker->scratch, sample, index, values, &problem);
+        tdmi_picture_load(&loader->way, &worker->scratch, sample, key, values, &problem);
     if (loader->scratch_limit > 0 &&
         tdmi_picture_scratch_bytes(&worker->scratch) > loader->scratch_limit)
         tdmi_picture_scratch_shrink(&worker->scratch);

@@ -16,6 +16,7 @@
 
 #include "data/order.h"
 #include "data/source.h"
+#include "image/augment.h"
 #include "image/preprocess.h"
 
 enum { TDMI_PROBLEM_BYTES = 400 };
@@ -36,7 +37,8 @@ struct tdmi_batch {
 
 /* What is kept of pictures once read. Never changes what is delivered.
  *
- *   DECODED  their pixels as they go into a batch (before random changes), in memory
+ *   DECODED  their pixels as they go into a batch (before random changes), in memory; not where
+ *            each epoch takes another part of the picture: then ENCODED
  *   ENCODED  their files, in memory, as many as fit
  *   DISK     their files, by content, below a folder that processes and runs share
  *   AUTO     decoded where the whole subset fits; for a source in an object store: disk; else
@@ -70,6 +72,10 @@ struct tdmi_loader_options {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
+    /* What is done to pictures of their own; mixing pictures of a shard is the step's business.
+     * Draws go by (augment_seed, epoch, item, repeat of the order). */
+    struct tdmi_augment augment;
+    uint64_t augment_seed;
     /* The subset that is read, lent for the loader's life; NULL: every item of the source. */
     const int64_t *items;
     int64_t n_items;

@@ -160,6 +160,10 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
     const int64_t decoded = loader->n_samples * (int64_t)loader->way.picture_bytes;
     bool does_fit = decoded + tdmi_memory_cache_overhead(loader->n_samples) <= loader->cache_limit;
     enum tdmi_cache_kind kind = o->cache.kind;
+    if (loader->way.has_box) {
+        does_fit = false; /* another part each time */
+        kind = kind == TDMI_CACHE_DECODED ? TDMI_CACHE_ENCODED : kind;
+    }
     note(loader, TDMI_CACHE_NONE, "no pictures are kept");
     if (kind == TDMI_CACHE_AUTO) {
         bool is_far = tdmi_storage_is_uri(tdmi_source_path(o->source));

@@ -50,13 +50,16 @@ void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loade
     *way = (struct tdmi_picture_way){.source = options->source,
                                      .preprocess = *preprocess,
                                      .delivery = options->delivery,
+                                     .augment = options->augment,
+                                     .has_box = options->augment.is_on[TDMI_AUGMENT_RESIZED_CROP],
+                                     .has_changes = tdmi_augment_has_pixels(&options->augment),
                                      .hashes = options->cache.hashes,
                                      .picture_bytes = (size_t)preprocess->width *
                                                       (size_t)preprocess->height *
                                                       (size_t)preprocess->channels};
     way->value_bytes = way->picture_bytes * bytes_of[options->delivery];
     way->is_raw = tdmi_source_raw_shape(options->source, &way->raw);
-    way->is_raw_as_is = way->is_raw && is_unchanged(preprocess, &way->raw);
+    way->is_raw_as_is = way->is_raw && !way->has_box && is_unchanged(preprocess, &way->raw);
     fill_tables(way);
 }
 
@@ -74,6 +77,7 @@ static bool has_raw_room(const struct tdmi_picture_way *way)
 int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way)
 {
     int64_t bytes = way->delivery == TDMI_DELIVER_U8 ? 0 : (int64_t)way->picture_bytes;
+    bytes += way->has_changes ? (int64_t)way->picture_bytes : 0;
     return bytes + (has_raw_room(way) ? (int64_t)raw_bytes(way) : 0);
 }
 
@@ -83,6 +87,8 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
     bool is_complete = true;
     if (way->delivery != TDMI_DELIVER_U8)
         is_complete = (scratch->pixels = tdmi_alloc_aligned(way->picture_bytes)) != NULL;
+    if (is_complete && way->has_changes)
+        is_complete = (scratch->spare = tdmi_alloc_aligned(way->picture_bytes)) != NULL;
     if (is_complete && has_raw_room(way))
         is_complete = (scratch->raw = tdmi_alloc(raw_bytes(way), 1)) != NULL;
     if (!is_complete)
@@ -108,6 +114,7 @@ void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
 {
     tdmi_picture_scratch_shrink(scratch);
     tdmi_free(scratch->pixels);
+    tdmi_free(scratch->spare);
     tdmi_free(scratch->raw);
 }
 
@@ -125,8 +132,9 @@ static void count(struct tdmi_picture_scratch *scratch, int stage, size_t bytes,
 
 /* The encoded bytes, from the nearest place that has them. */
 static tdm_status read_encoded(const struct tdmi_picture_way *way,
-                               struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
-                               const void **bytes, size_t *length_bytes, tdm_error *err)
+                               struct tdmi_picture_scratch *scratch, int64_t sample,
+                               struct tdmi_augment_key key, const void **bytes,
+                               size_t *length_bytes, tdm_error *err)
 {
     tdmi_memory_cache *encoded = atomic_load_explicit(&way->encoded, memory_order_acquire);
     if (encoded != NULL &&
@@ -137,12 +145,13 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
     uint64_t hash = 0;
     bool is_here = false;
     if (way->disk != NULL) {
-        hash = way->hashes ? way->hashes[index] : tdmi_source_hash(way->source, index);
+        hash = way->hashes ? way->hashes[key.sample] : tdmi_source_hash(way->source, key.sample);
         is_here = hash != 0 && tdmi_disk_cache_get(way->disk, hash, &scratch->bytes);
         scratch->times.cached += is_here;
     }
     if (!is_here)
-        TDM_TRY(tdmi_source_read(way->source, index, &scratch->bytes, err), err, "cannot read it");
+        TDM_TRY(tdmi_source_read(way->source, key.sample, &scratch->bytes, err), err,
+                "cannot read it");
     *bytes = tdmi_text_string(&scratch->bytes);
     *length_bytes = scratch->bytes.length_bytes;
     if (hash != 0 && !is_here)
@@ -152,19 +161,48 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
     return TDM_OK;
 }
 
+/* The decoded picture into the wanted shape: as preprocessing says, or the part that was drawn. */
+static tdm_status fit(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                      struct tdmi_augment_key key, uint8_t *pixels, tdm_error *err)
+{
+    struct tdmi_preprocess how = way->preprocess;
+    struct tdmi_preprocess_scratch *images = &scratch->images;
+    const tdmi_image *decoded = &images->decoded;
+    struct tdmi_box box;
+    if (!tdmi_augment_box(&way->augment, key, decoded->width, decoded->height, &box))
+        return tdmi_preprocess_image(&how, decoded, images, pixels, err);
+    TDM_TRY(
+        tdmi_image_resize(decoded, box, how.width, how.height, how.filter, &images->resized, err),
+        err, "cannot take a part of it");
+    how.fit = TDMI_FIT_STRETCH; /* it has the size already */
+    return tdmi_preprocess_image(&how, &images->resized, images, pixels, err);
+}
+
+static tdm_status decode(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                         struct tdmi_augment_key key, const void *bytes, size_t length_bytes,
+                         uint8_t *pixels, tdm_error *err)
+{
+    const char *path = tdmi_source_item(way->source, key.sample).path;
+    if (!way->has_box)
+        return tdmi_preprocess_file(&way->preprocess, bytes, length_bytes, path, &scratch->images,
+                                    pixels, err);
+    tdm_status status = tdmi_image_decode(bytes, length_bytes, path, (struct tdmi_image_limits){0},
+                                          &scratch->images.decoded, err);
+    return status == TDM_OK ? fit(way, scratch, key, pixels, err) : status;
+}
+
 static tdm_status load_encoded(const struct tdmi_picture_way *way,
-                               struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
-                               uint8_t *pixels, int64_t *since, tdm_error *err)
+                               struct tdmi_picture_scratch *scratch, int64_t sample,
+                               struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
+                               tdm_error *err)
 {
     const void *bytes = NULL;
     size_t length_bytes = 0;
-    const char *path = tdmi_source_item(way->source, index).path;
-    tdm_status status = read_encoded(way, scratch, sample, index, &bytes, &length_bytes, err);
+    tdm_status status = read_encoded(way, scratch, sample, key, &bytes, &length_bytes, err);
     count(scratch, TDMI_STAGE_READ, length_bytes, since);
     if (status != TDM_OK)
         return status;
-    status = tdmi_preprocess_file(&way->preprocess, bytes, length_bytes, path, &scratch->images,
-                                  pixels, err);
+    status = decode(way, scratch, key, bytes, length_bytes, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }
@@ -187,23 +225,25 @@ static tdm_status read_raw_picture(const struct tdmi_picture_way *way,
 }
 
 static tdm_status load_raw(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
-                           int64_t index, uint8_t *pixels, int64_t *since, tdm_error *err)
+                           struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
+                           tdm_error *err)
 {
-    tdm_status status = way->is_raw_as_is ? tdmi_source_read_raw(way->source, index, pixels, err)
-                                          : read_raw_picture(way, scratch, index, err);
+    tdm_status status = way->is_raw_as_is
+                            ? tdmi_source_read_raw(way->source, key.sample, pixels, err)
+                            : read_raw_picture(way, scratch, key.sample, err);
     count(scratch, TDMI_STAGE_READ, raw_bytes(way), since);
     TDM_TRY(status, err, "cannot read it");
     if (way->is_raw_as_is)
         return TDM_OK;
-    status = tdmi_preprocess_image(&way->preprocess, &scratch->images.decoded, &scratch->images,
-                                   pixels, err);
+    status = fit(way, scratch, key, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }
 
 static tdm_status load_pixels(const struct tdmi_picture_way *way,
-                              struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
-                              uint8_t *pixels, int64_t *since, tdm_error *err)
+                              struct tdmi_picture_scratch *scratch, int64_t sample,
+                              struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
+                              tdm_error *err)
 {
     size_t length_bytes;
     const void *kept =
@@ -217,8 +257,8 @@ static tdm_status load_pixels(const struct tdmi_picture_way *way,
     bool has_encoded = atomic_load_explicit(&way->encoded, memory_order_relaxed) != NULL;
     /* A disk cache goes by the hash of encoded bytes, so such a source is read that way. */
     tdm_status status = way->is_raw && way->disk == NULL && !has_encoded
-                            ? load_raw(way, scratch, index, pixels, since, err)
-                            : load_encoded(way, scratch, sample, index, pixels, since, err);
+                            ? load_raw(way, scratch, key, pixels, since, err)
+                            : load_encoded(way, scratch, sample, key, pixels, since, err);
     if (status == TDM_OK && way->decoded != NULL)
         tdmi_memory_cache_put(way->decoded, sample, pixels, way->picture_bytes);
     return status;
@@ -242,12 +282,18 @@ static void pack(const struct tdmi_picture_way *way, const uint8_t *pixels, void
 }
 
 tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
-                             struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
-                             void *values, tdm_error *err)
+                             struct tdmi_picture_scratch *scratch, int64_t sample,
+                             struct tdmi_augment_key key, void *values, tdm_error *err)
 {
     int64_t since = tdmi_clock_ns();
     uint8_t *pixels = way->delivery == TDMI_DELIVER_U8 ? values : scratch->pixels;
-    tdm_status status = load_pixels(way, scratch, sample, index, pixels, &since, err);
+    tdm_status status = load_pixels(way, scratch, sample, key, pixels, &since, err);
+    if (status == TDM_OK && way->has_changes) {
+        const struct tdmi_augment_shape shape = {way->preprocess.height, way->preprocess.width,
+                                                 way->preprocess.channels};
+        tdmi_augment_picture(&way->augment, key, shape, pixels, scratch->spare);
+        count(scratch, TDMI_STAGE_AUGMENT, way->picture_bytes, &since);
+    }
     if (status == TDM_OK && way->delivery != TDMI_DELIVER_U8) {
         pack(way, pixels, values);
         count(scratch, TDMI_STAGE_PACK, way->value_bytes, &since);

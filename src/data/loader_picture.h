@@ -16,6 +16,8 @@ struct tdmi_picture_way {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
+    struct tdmi_augment augment;
+    bool has_box, has_changes;               /* a part is taken, pixels are changed */
     size_t picture_bytes;                    /* as bytes */
     size_t value_bytes;                      /* as delivered, the whole picture */
     bool is_raw, is_raw_as_is;               /* the source has pixels; nothing changes them */
@@ -41,6 +43,7 @@ struct tdmi_picture_scratch {
     tdmi_text bytes;
     struct tdmi_preprocess_scratch images;
     uint8_t *pixels; /* picture_bytes, where bytes are not what is delivered */
+    uint8_t *spare;  /* picture_bytes, for changes */
     uint8_t *raw;    /* of a source with one channel */
     struct tdmi_stage_times times;
 };
@@ -57,9 +60,11 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
 void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
 void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch);
 
-/* Item `index` of the source, sample `sample` of the subset, into way->value_bytes at values. */
+/* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
+ * values. */
 tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
-                             struct tdmi_picture_scratch *scratch, int64_t sample, int64_t index,
-                             void *values, tdm_error *err) TDM_MUST_USE;
+                             struct tdmi_picture_scratch *scratch, int64_t sample,
+                             struct tdmi_augment_key key, void *values,
+                             tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -292,6 +292,62 @@ static void the_cache_is_chosen_by_what_fits_and_what_is_slow(void **state)
     tree_free(&tree);
 }
 
+/* Changes of pixels come after the cache, parts of pictures before it; draws go by item and epoch,
+ * so threads, caches and deliveries see the same ones. */
+static void augmentation_is_the_same_on_every_way(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"flip,crop:2,jitter", "resized-crop,flip"};
+    uint64_t plain = 0;
+    for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
+        for (int channels = 1; channels <= 3; channels += 2) {
+            uint64_t expected = 0;
+            for (int turn = 0; turn < 8; turn++) {
+                struct virtual_source virtual = source_of(channels, turn % 2);
+                virtual.shape.width = 11;
+                virtual_open(&virtual);
+                struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+                plain = digest(&options);
+                assert_int_equal(tdmi_augment_read(specs[s], &options.augment, NULL), TDM_OK);
+                options.augment_seed = 4;
+                options.threads = 1 + turn % 4;
+                options.cache.kind = (enum tdmi_cache_kind)(turn % TDMI_CACHE_DISK);
+                uint64_t value = digest(&options);
+                expected = turn == 0 ? value : expected;
+                assert_int_equal(value, expected);
+                assert_int_not_equal(value, plain);
+                tdmi_source_close(virtual.source);
+            }
+        }
+    }
+}
+
+/* The loader does what the augmentation's own functions do with item, epoch and repeat. */
+static void pixels_are_changed_by_item_and_epoch(void **state)
+{
+    (void)state;
+    struct virtual_source virtual = source_of(3, true);
+    virtual_open(&virtual);
+    struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+    assert_int_equal(tdmi_augment_read("flip,crop:2", &options.augment, NULL), TDM_OK);
+    options.augment_seed = 12;
+    tdmi_loader *loader = open_loader(&options);
+    assert_int_equal(tdmi_loader_seek(loader, 7, 16, NULL), TDM_OK);
+    const struct tdmi_batch *batch = next(loader);
+    enum { bytes = SIDE * SIDE * 3 };
+    uint8_t pixels[bytes], spare[bytes];
+    for (int i = 0; i < batch->n; i++) {
+        if (batch->problems[i][0] != '\0')
+            continue;
+        virtual_pixels(&virtual, batch->items[i], pixels);
+        tdmi_augment_picture(&options.augment, (struct tdmi_augment_key){12, 7, batch->items[i], 0},
+                             (struct tdmi_augment_shape){SIDE, SIDE, 3}, pixels, spare);
+        assert_memory_equal(batch->pixels + (size_t)i * bytes, pixels, bytes);
+    }
+    tdmi_loader_close(loader);
+    tdmi_source_close(virtual.source);
+}
+
 /* A balanced order draws the same sample several times in a batch; caches must bear that. */
 static void orders_that_draw_often_work_with_caches(void **state)
 {
@@ -543,6 +599,8 @@ int main(void)
         cmocka_unit_test(raw_pixels_of_another_shape_take_the_way_of_pictures),
         cmocka_unit_test(what_is_cached_is_read_once),
         cmocka_unit_test(the_cache_is_chosen_by_what_fits_and_what_is_slow),
+        cmocka_unit_test(augmentation_is_the_same_on_every_way),
+        cmocka_unit_test(pixels_are_changed_by_item_and_epoch),
         cmocka_unit_test(orders_that_draw_often_work_with_caches),
         cmocka_unit_test(a_memory_limit_is_kept_or_refused_with_what_is_needed),
         cmocka_unit_test(the_ring_lies_where_the_caller_wants),
