@@ -1,0 +1,95 @@
+/*
+ * Loaders of virtual pictures, and all they hand out in one number.
+ */
+#ifndef TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
+#define TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
+
+#include "base/hash.h"
+#include "data/loader.h"
+#include "virtual_source.h"
+
+#include <string.h>
+
+enum { N = 101, SIDE = 6 };
+
+static inline struct virtual_source source_of(int channels, bool is_raw)
+{
+    return (struct virtual_source){
+        .n = N, .shape = {SIDE, SIDE, channels}, .is_raw = is_raw, .damaged_every = 37};
+}
+
+static inline struct tdmi_loader_options options_of(const struct virtual_source *virtual,
+                                                    const tdmi_order *order)
+{
+    return (struct tdmi_loader_options){
+        .source = virtual->source,
+        .preprocess = {.width = SIDE,
+                       .height = SIDE,
+                       .channels = virtual->shape.channels,
+                       .fit = TDMI_FIT_STRETCH,
+                       .crop_fraction = 1,
+                       .scale = TDMI_SCALE_TORCH},
+        .order = order,
+        .batch = 8,
+        .threads = 2,
+    };
+}
+
+static inline tdmi_loader *open_loader(const struct tdmi_loader_options *options)
+{
+    tdm_error err = {0};
+    tdmi_loader *loader = NULL;
+    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return loader;
+}
+
+static inline const struct tdmi_batch *next(tdmi_loader *loader)
+{
+    tdm_error err = {0};
+    const struct tdmi_batch *batch = NULL;
+    if (tdmi_loader_next(loader, &batch, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return batch;
+}
+
+static inline size_t value_bytes(const struct tdmi_loader_options *o)
+{
+    static const size_t bytes[] = {1, 4, 2};
+    return (size_t)o->preprocess.width * (size_t)o->preprocess.height *
+           (size_t)o->preprocess.channels * bytes[o->delivery];
+}
+
+/* Everything that is handed out from (epoch, position) to the end of epoch 2, in one number. */
+static inline uint64_t digest_from(tdmi_loader *loader, const struct tdmi_loader_options *options,
+                                   uint32_t epoch, int64_t position)
+{
+    tdmi_xxh64 hash;
+    tdm_error err = {0};
+    tdmi_xxh64_init(&hash, 0);
+    for (; epoch < 3; epoch++, position = 0) {
+        assert_int_equal(tdmi_loader_seek(loader, epoch, position, &err), TDM_OK);
+        for (const struct tdmi_batch *b; (b = next(loader)) != NULL;) {
+            size_t n = (size_t)b->n;
+            tdmi_xxh64_add(&hash, b->values, n * value_bytes(options));
+            tdmi_xxh64_add(&hash, b->labels, n * sizeof *b->labels);
+            tdmi_xxh64_add(&hash, b->items, n * sizeof *b->items);
+            for (size_t i = 0; i < n; i++)
+                tdmi_xxh64_add(&hash, b->problems[i], strlen(b->problems[i]));
+        }
+    }
+    return tdmi_xxh64_result(&hash);
+}
+
+static inline uint64_t digest(const struct tdmi_loader_options *options)
+{
+    tdmi_loader *loader = open_loader(options);
+    uint64_t value = digest_from(loader, options, 0, 0);
+    assert_int_equal(tdmi_loader_skipped(loader), 3);
+    tdmi_loader_close(loader);
+    return value;
+}
+
+static const tdmi_order shuffled = {.seed = 3, .n = N, .is_shuffled = true};
+
+#endif
