@@ -422,7 +422,8 @@ static void softmax_gives_probabilities_the_loss_and_its_gradient(void **state)
         run(&p, it, true);
         for (int n = 0; n < it.n; n++) {
             double sum = 0.0, total = 0.0, largest = -INFINITY;
-            int label = p.values.labels[n], guess = 0;
+            int label = p.values.labels[n], other = p.values.mixed[n].other, guess = 0;
+            double weight = (double)p.values.mixed[n].weight;
             for (int c = 0; c < it.in.c; c++) {
                 sum += exp(x_at(&p, n, 0, 0, c));
                 if (x_at(&p, n, 0, 0, c) > largest) {
@@ -433,11 +434,15 @@ static void softmax_gives_probabilities_the_loss_and_its_gradient(void **state)
             for (int c = 0; c < it.in.c; c++) {
                 double y = exp(x_at(&p, n, 0, 0, c)) / sum;
                 same(&p, TDMI_T_Y, (int64_t)n * it.in.c + c, y, 1.0);
-                same(&p, TDMI_T_DX, (int64_t)n * it.in.c + c, y - (c == label), 1.0);
+                double wanted = weight * (c == label) + (1.0 - weight) * (c == other);
+                same(&p, TDMI_T_DX, (int64_t)n * it.in.c + c, y - wanted, 1.0);
                 total += (double)p.values.of[TDMI_T_Y][(int64_t)n * it.in.c + c];
             }
             assert_true(fabs(total - 1.0) < 1e-5);
-            same(&p, TDMI_T_LOSS, n, log(sum) - x_at(&p, n, 0, 0, label), 1.0);
+            same(&p, TDMI_T_LOSS, n,
+                 log(sum) - weight * x_at(&p, n, 0, 0, label) -
+                     (1.0 - weight) * x_at(&p, n, 0, 0, other),
+                 1.0);
             assert_int_equal(p.values.predicted[n], guess);
         }
         end(&p);
