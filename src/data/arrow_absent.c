@@ -53,7 +53,7 @@ tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file, tdm
     return ABSENT("read", uri);
 }
 
-/* ---- closing accepts NULL -------------------------------------------------------------------- */
+/* ---- closing accepts NULL ---------------------------------------------------------------- */
 
 void tdmi_arrow_file_close(tdmi_arrow_file *file)
 {
@@ -70,8 +70,7 @@ void tdmi_arrow_remote_close(tdmi_arrow_remote *file)
     (void)file;
 }
 
-/* ---- needs what could not be opened ------------------------------------------------------------
- */
+/* ---- needs what could not be opened ------------------------------------------------------ */
 
 static tdm_status never_opened(tdm_error *err)
 {

@@ -52,7 +52,7 @@ tdm_status tdmi_arrow_file_stream(const tdmi_arrow_file *file, const char *const
 tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *path,
                                   struct ArrowArray *array, tdm_error *err) TDM_MUST_USE;
 
-/* ---- where one column lies ------------------------------------------------------------------- */
+/* ---- where one column lies --------------------------------------------------------------- */
 
 /* One column of one row group. Places are as the file says: check them. */
 struct tdmi_arrow_chunk {

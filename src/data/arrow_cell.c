@@ -9,7 +9,7 @@
 
 enum { VIEW_BYTES = 16, INLINE_BYTES = 12 };
 
-/* ---- schemas --------------------------------------------------------------------------------- */
+/* ---- schemas ----------------------------------------------------------------------------- */
 
 const struct ArrowSchema *tdmi_arrow_schema_field(const struct ArrowSchema *schema,
                                                   const char *name)
@@ -60,8 +60,7 @@ bool tdmi_arrow_is_number(const struct ArrowSchema *schema)
     return is_one_of(format_of(schema), "fg");
 }
 
-/* ---- cells ------------------------------------------------------------------------------------
- */
+/* ---- cells ------------------------------------------------------------------------------- */
 
 struct tdmi_arrow_cell tdmi_arrow_cell_at(const struct ArrowSchema *schema,
                                           const struct ArrowArray *array, int64_t row)

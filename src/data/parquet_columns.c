@@ -23,8 +23,7 @@ static tdm_status out_of_memory(const char *file, tdm_error *err)
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to find the columns of '%s'", file);
 }
 
-/* ---- what a column could be --------------------------------------------------------------------
- */
+/* ---- what a column could be -------------------------------------------------------------- */
 
 static bool is_binary_field(const struct ArrowSchema *schema, const char *name)
 {
@@ -62,8 +61,7 @@ static bool can_be_labels(const struct ArrowSchema *column)
            tdmi_arrow_is_number(column);
 }
 
-/* ---- pictures -----------------------------------------------------------------------------------
- */
+/* ---- pictures ---------------------------------------------------------------------------- */
 
 static tdm_status set_image(const struct tdmi_parquet_schema *schema,
                             const struct ArrowSchema *column, const char *field, tdmi_arena *arena,
@@ -151,8 +149,7 @@ static tdm_status find_image(const struct tdmi_parquet_schema *schema, const cha
     return fail_candidates(schema, "has several columns that could be pictures: name one", err);
 }
 
-/* ---- the small columns
- * --------------------------------------------------------------------------- */
+/* ---- the small columns ------------------------------------------------------------------- */
 
 static const char *value_named(const struct tdmi_parquet_schema *schema, const char *name)
 {

@@ -78,6 +78,9 @@ void tdmi_parquet_drop_unit(void *self, void *value);
 /* The picture of a row (of the table) in a loaded unit; bytes NULL: null. */
 struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
 
+/* Is the row one of a unit that only knows where its pictures lie? Then where. */
+bool tdmi_parquet_unit_span(const void *value, int64_t row, struct tdmi_page_span *span);
+
 /* parquet_table.c */
 struct tdmi_parquet_file *tdmi_parquet_file_of_row(const struct tdmi_parquet_table *table,
                                                    int64_t row);

@@ -19,7 +19,7 @@
 
 enum { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
 
-/* ---- the head ------------------------------------------------------------------------------- */
+/* ---- the head ---------------------------------------------------------------------------- */
 
 enum { DEPTH = 8, LARGEST_VARINT_BYTES = 10 };
 /* Types of Thrift's compact protocol. */
@@ -240,7 +240,7 @@ tdm_status tdmi_page_check(const struct tdmi_page_head *head, const void *body, 
     return TDM_OK;
 }
 
-/* ---- runs ------------------------------------------------------------------------------------ */
+/* ---- runs -------------------------------------------------------------------------------- */
 
 static tdm_status fail_damaged(const char *what, tdm_error *err)
 {
@@ -309,22 +309,35 @@ static int bits_for(int largest)
     return bits;
 }
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------ */
+
+tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_definition,
+                           int32_t n_values, bool *is_null, tdm_error *err)
+{
+    struct runs runs = {.reader = {levels, levels + n_bytes}, .bits = bits_for(max_definition)};
+    for (int32_t i = 0; i < n_values; i++) {
+        uint32_t level;
+        if (!next_number(&runs, &level) || level > (uint32_t)max_definition)
+            return fail_damaged("its levels end early or are too high", err);
+        is_null[i] = level < (uint32_t)max_definition;
+    }
+    return TDM_OK;
+}
 
 /* Marks the nulls: their values get bytes NULL and n_bytes -1. */
 static tdm_status read_levels(const uint8_t *bytes, size_t n_bytes,
                               const struct tdmi_page_form *form, struct tdmi_page *page,
                               tdm_error *err)
 {
-    struct runs runs = {.reader = {bytes, bytes + n_bytes}, .bits = bits_for(form->max_definition)};
-    for (int32_t i = 0; i < page->n_values; i++) {
-        uint32_t level;
-        if (!next_number(&runs, &level) || level > (uint32_t)form->max_definition)
-            return fail_damaged("its levels end early or are too high", err);
-        page->values[i].n_bytes = level < (uint32_t)form->max_definition ? -1 : 0;
-    }
-    return TDM_OK;
+    bool *is_null = tdmi_alloc((size_t)page->n_values, sizeof *is_null);
+    if (is_null == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the levels of %d values", page->n_values);
+    tdm_status status =
+        tdmi_page_nulls(bytes, n_bytes, form->max_definition, page->n_values, is_null, err);
+    for (int32_t i = 0; i < page->n_values && status == TDM_OK; i++)
+        page->values[i].n_bytes = is_null[i] ? -1 : 0;
+    tdmi_free(is_null);
+    return status;
 }
 
 static tdm_status read_plain(struct reader reader, const struct tdmi_page_form *form,
@@ -395,8 +408,7 @@ static tdm_status read_values(const struct tdmi_page_head *head, const struct td
     return status;
 }
 
-/* ---- the body ---------------------------------------------------------------------------------
- */
+/* ---- the body ---------------------------------------------------------------------------- */
 
 /* Replaces the compressed bytes of reader by uncompressed ones that page owns. */
 static tdm_status decompress(int codec, int64_t uncompressed_bytes, struct reader *reader,
@@ -480,9 +492,15 @@ tdm_status tdmi_page_decode(const struct tdmi_page_head *head, const struct tdmi
     page->n_values = head->n_values;
     page->held_bytes += (int64_t)head->n_values * (int64_t)sizeof *page->values;
     struct reader reader = {body, body + head->n_bytes};
-    return head->kind == TDMI_PAGE_DATA_V2
-               ? decode_second(head, form, reader, dictionary, page, err)
-               : decode_first(head, form, reader, dictionary, page, err);
+    tdm_status status = head->kind == TDMI_PAGE_DATA_V2
+                            ? decode_second(head, form, reader, dictionary, page, err)
+                            : decode_first(head, form, reader, dictionary, page, err);
+    if (status == TDM_OK && page->uncompressed != NULL) { /* no value lies in what was compressed */
+        tdmi_free(page->owned);
+        page->owned = NULL;
+        page->held_bytes -= (int64_t)owned_bytes;
+    }
+    return status;
 }
 
 void tdmi_page_release(struct tdmi_page *page)

@@ -68,4 +68,8 @@ tdm_status tdmi_page_decode(const struct tdmi_page_head *head, const struct tdmi
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_page_release(struct tdmi_page *page);
 
+/* Which of n_values are null, from definition levels alone. */
+tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_definition,
+                           int32_t n_values, bool *is_null, tdm_error *err) TDM_MUST_USE;
+
 #endif

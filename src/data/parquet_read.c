@@ -8,8 +8,7 @@
 
 enum { LARGEST_SPARK_SIDE = 1 << 15 };
 
-/* ---- where a row is
- * -------------------------------------------------------------------------------- */
+/* ---- where a row is ---------------------------------------------------------------------- */
 
 struct place {
     const struct tdmi_parquet_file *file;
@@ -44,8 +43,7 @@ static tdm_status fail_null(tdm_error *err)
     return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
 }
 
-/* ---- bytes as they stand
- * ------------------------------------------------------------------------------ */
+/* ---- bytes as they stand ----------------------------------------------------------------- */
 
 static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_error *err)
 {
@@ -58,28 +56,52 @@ static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_er
     return status == TDM_OK && is_null ? fail_null(err) : status;
 }
 
-/* Calls use with the value while its unit is held. */
-typedef tdm_status (*use_value)(void *self, struct tdmi_page_value value, tdm_error *err);
+/* Where a value of n_bytes goes; fails where it does not fit. */
+typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
 
-static tdm_status with_value(const struct tdmi_parquet_table *table, const struct place *place,
-                             int64_t row, use_value use, void *self, tdm_error *err)
+static tdm_status read_span(const struct place *place, struct tdmi_page_span span,
+                            find_room room_for, void *self, tdm_error *err)
+{
+    tdmi_storage_file *bytes = NULL;
+    uint8_t *room = NULL;
+    if (span.n_bytes < 0)
+        return fail_null(err);
+    TDM_TRY(room_for(self, span.n_bytes, &room, err), err, "cannot read a picture");
+    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
+    tdm_status status =
+        tdmi_storage_read(bytes, span.offset_bytes, room, (size_t)span.n_bytes, err);
+    tdmi_parquet_give_bytes(place->file, bytes);
+    return status;
+}
+
+/* The value of a unit of several rows, copied or read to where it goes. */
+static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const struct place *place,
+                                 int64_t row, find_room room_for, void *self, tdm_error *err)
 {
     const void *unit;
+    struct tdmi_page_span span;
+    uint8_t *room = NULL;
     TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
             "cannot load the rows around it");
-    struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
-    tdm_status status = value.bytes == NULL ? fail_null(err) : use(self, value, err);
+    tdm_status status;
+    if (tdmi_parquet_unit_span(unit, row, &span)) {
+        status = read_span(place, span, room_for, self, err);
+    } else {
+        struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
+        status = value.bytes == NULL ? fail_null(err) : room_for(self, value.n_bytes, &room, err);
+        if (status == TDM_OK)
+            memcpy(room, value.bytes, (size_t)value.n_bytes);
+    }
     tdmi_group_cache_give(table->cache, place->unit);
     return status;
 }
 
-static tdm_status add_to_text(void *self, struct tdmi_page_value value, tdm_error *err)
+static tdm_status room_in_text(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
 {
-    tdmi_text *text = self;
-    tdmi_text_add(text, value.bytes, (size_t)value.n_bytes);
-    return text->is_broken
-               ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %d bytes", value.n_bytes)
-               : TDM_OK;
+    *room = (uint8_t *)tdmi_text_room(self, (size_t)n_bytes);
+    return *room == NULL ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %lld bytes",
+                                    (long long)n_bytes)
+                         : TDM_OK;
 }
 
 static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
@@ -88,11 +110,10 @@ static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struc
     if (place->is_single)
         return read_single(place, text, err);
     tdmi_text_clear(text);
-    return with_value(table, place, row, add_to_text, text, err);
+    return read_from_unit(table, place, row, room_in_text, text, err);
 }
 
-/* ---- pixels
- * --------------------------------------------------------------------------------------------- */
+/* ---- pixels ------------------------------------------------------------------------------ */
 
 static size_t raw_bytes(const struct tdmi_raw_shape *shape)
 {
@@ -104,15 +125,16 @@ struct pixels {
     const struct tdmi_raw_shape *shape;
 };
 
-static tdm_status copy_pixels(void *self, struct tdmi_page_value value, tdm_error *err)
+static tdm_status room_for_pixels(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
 {
     const struct pixels *pixels = self;
     size_t n = raw_bytes(pixels->shape);
-    if ((size_t)value.n_bytes != n)
-        return TDM_FAIL(err, TDM_E_INPUT, "it has %d bytes; raw pictures of %d × %d × %d have %zu",
-                        value.n_bytes, pixels->shape->height, pixels->shape->width,
+    *room = pixels->target;
+    if ((size_t)n_bytes != n)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
+                        (long long)n_bytes, pixels->shape->height, pixels->shape->width,
                         pixels->shape->channels, n);
-    memcpy(pixels->target, value.bytes, n);
     return TDM_OK;
 }
 
@@ -121,7 +143,7 @@ static tdm_status read_pixels(const struct tdmi_parquet_table *table, const stru
 {
     if (!place->is_single) {
         struct pixels pixels = {target, &table->raw};
-        return with_value(table, place, row, copy_pixels, &pixels, err);
+        return read_from_unit(table, place, row, room_for_pixels, &pixels, err);
     }
     tdmi_storage_file *bytes = NULL;
     TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
@@ -145,8 +167,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
     return read_pixels(table, place, row, (uint8_t *)room, err);
 }
 
-/* ---- Spark's pictures
- * -------------------------------------------------------------------------------------- */
+/* ---- Spark's pictures -------------------------------------------------------------------- */
 
 /* BGR becomes RGB, BGRA is laid over white. */
 static void turn_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
@@ -192,8 +213,7 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
     return status;
 }
 
-/* ---- the table's entries
- * --------------------------------------------------------------------------------- */
+/* ---- the table's entries ----------------------------------------------------------------- */
 
 tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *bytes,
                                    tdm_error *err)

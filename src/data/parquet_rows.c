@@ -43,8 +43,7 @@ static struct small small_named(const struct tdmi_parquet_member *member, const 
     return small;
 }
 
-/* ---- cells
- * ------------------------------------------------------------------------------------------ */
+/* ---- cells ------------------------------------------------------------------------------- */
 
 /* The value as text: integers and whole numbers in their only form. *text NULL: null. buffer holds
  * numbers. */
@@ -148,8 +147,7 @@ static uint64_t hash_of(const char *text, size_t n_bytes)
     return *end == '\0' && digits[0] != '-' && digits[0] != '+' && digits[0] != ' ' ? hash : 0;
 }
 
-/* ---- what only some tables have
- * ---------------------------------------------------------------------- */
+/* ---- what only some tables have ---------------------------------------------------------- */
 
 static tdm_status grow_extras(struct rows *rows, tdm_error *err)
 {
@@ -195,8 +193,7 @@ static struct tdmi_spark_shape spark_shape(const struct rows *rows, struct tdmi_
                                      number_in(image, "nChannels")};
 }
 
-/* ---- rows
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 static tdm_status take_path(struct rows *rows, struct tdmi_arrow_cell row,
                             char path[LARGEST_PATH_BYTES], tdm_error *err)

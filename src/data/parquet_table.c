@@ -25,7 +25,7 @@ static tdm_status out_of_memory(const char *path, tdm_error *err)
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the table '%s'", path);
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------- */
 
 /* The last of n things, size bytes apart, whose number at `at` is not above wanted. */
 static int64_t find_last(const void *things, size_t size, size_t at, int64_t n, int64_t wanted)
@@ -82,8 +82,7 @@ void tdmi_parquet_give_bytes(const struct tdmi_parquet_file *file, tdmi_storage_
         tdmi_storage_close(bytes);
 }
 
-/* ---- opening a file ----------------------------------------------------------------------------
- */
+/* ---- opening a file ---------------------------------------------------------------------- */
 
 static tdm_status find_columns(struct tdmi_parquet_opening *opening,
                                const struct tdmi_parquet_member *member,
@@ -178,7 +177,8 @@ static tdm_status find_pages(struct tdmi_parquet_table *table, struct tdmi_parqu
         group->n_units = has_pages ? group->pages.n_pages : 1;
         table->n_units += group->n_units;
         needs_arrow = needs_arrow || !has_pages;
-        table->has_large_units = table->has_large_units || group->n_units < group->n_rows;
+        table->has_large_units =
+            table->has_large_units || (group->n_units < group->n_rows && !group->pages.are_spans);
     }
     if (!needs_arrow && status == TDM_OK) {
         tdmi_arrow_file_close(file->arrow);
@@ -225,8 +225,7 @@ static void close_file(struct tdmi_parquet_file *file)
     *file = (struct tdmi_parquet_file){0};
 }
 
-/* ---- the whole
- * ------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------- */
 
 /* A part that stands alone says nothing about the others. */
 static void forget_single_part(struct tdmi_listing *listing)

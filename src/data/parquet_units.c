@@ -11,7 +11,8 @@
 struct unit {
     int64_t first_row; /* in the table */
     struct tdmi_page page, dictionary;
-    struct ArrowArray *batches; /* page.values point into these instead */
+    struct tdmi_page_span *spans; /* in place of the values */
+    struct ArrowArray *batches;   /* page.values point into these instead */
     int64_t n_batches, capacity;
 };
 
@@ -27,13 +28,13 @@ void tdmi_parquet_drop_unit(void *self, void *value)
     for (int64_t b = 0; b < unit->n_batches; b++)
         tdmi_arrow_array_release(&unit->batches[b]);
     tdmi_free(unit->batches);
+    tdmi_free(unit->spans);
     tdmi_page_release(&unit->page);
     tdmi_page_release(&unit->dictionary);
     tdmi_free(unit);
 }
 
-/* ---- row groups through Arrow
- * -------------------------------------------------------------------- */
+/* ---- row groups through Arrow ------------------------------------------------------------ */
 
 /* The picture in one row of a stream; bytes NULL where it, or the struct it is in, is null. */
 static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
@@ -144,8 +145,7 @@ static tdm_status load_row_group(const struct tdmi_parquet_table *table,
     return status;
 }
 
-/* ---- either way
- * ------------------------------------------------------------------------------------ */
+/* ---- either way -------------------------------------------------------------------------- */
 
 static tdm_status load_page(const struct tdmi_parquet_file *file,
                             const struct tdmi_parquet_group *group, int64_t page, struct unit *unit,
@@ -153,8 +153,13 @@ static tdm_status load_page(const struct tdmi_parquet_file *file,
 {
     tdmi_storage_file *bytes = NULL;
     TDM_TRY(tdmi_parquet_take_bytes(file, &bytes, err), err, "cannot load a page");
-    tdm_status status =
-        tdmi_pages_load(&group->pages, bytes, page, &unit->page, &unit->dictionary, err);
+    tdm_status status = tdmi_pages_spans(&group->pages, bytes, page, &unit->spans, err);
+    if (status == TDM_OK && unit->spans == NULL)
+        status = tdmi_pages_load(&group->pages, bytes, page, &unit->page, &unit->dictionary, err);
+    else if (status == TDM_OK)
+        unit->page.held_bytes =
+            (int64_t)sizeof *unit->spans * (tdmi_pages_first_row(&group->pages, page + 1) -
+                                            tdmi_pages_first_row(&group->pages, page));
     tdmi_parquet_give_bytes(file, bytes);
     return status;
 }
@@ -191,4 +196,12 @@ struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row)
 {
     const struct unit *unit = value;
     return unit->page.values[row - unit->first_row];
+}
+
+bool tdmi_parquet_unit_span(const void *value, int64_t row, struct tdmi_page_span *span)
+{
+    const struct unit *unit = value;
+    if (unit->spans != NULL)
+        *span = unit->spans[row - unit->first_row];
+    return unit->spans != NULL;
 }

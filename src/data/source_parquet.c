@@ -28,8 +28,7 @@ static tdm_status out_of_memory(const char *path, tdm_error *err)
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", path);
 }
 
-/* ---- names
- * ------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static bool is_parquet_name(const char *name)
 {
@@ -61,8 +60,7 @@ static const char *split_of_name(const char *name)
     return NULL;
 }
 
-/* ---- probing
- * ----------------------------------------------------------------------------------------- */
+/* ---- probing ----------------------------------------------------------------------------- */
 
 enum answer { NOTHING_KNOWN, NO, YES };
 
@@ -114,8 +112,7 @@ static bool parquet_can_open(const char *path)
     return kind == TDMI_FILE_REGULAR && (is_parquet_name(path) || begins_as_parquet(path));
 }
 
-/* ---- finding the files
- * --------------------------------------------------------------------------------- */
+/* ---- finding the files ------------------------------------------------------------------- */
 
 /* What stands behind key= in a folder's name, with %20 and their like undone. */
 static char *unescaped(tdmi_arena *arena, const char *text)
@@ -226,8 +223,7 @@ static void take_parts_of_names(struct found *found)
     }
 }
 
-/* ---- the source
- * ----------------------------------------------------------------------------------------- */
+/* ---- the source -------------------------------------------------------------------------- */
 
 static tdm_status parquet_open(const char *path, const struct tdmi_source_options *options,
                                void **self, tdm_error *err)

@@ -232,6 +232,46 @@ static void options_name_columns(void **state)
     }
 }
 
+/* Uncompressed values that are worth a read of their own are read where they lie; a damaged page is
+ * still found. */
+static void large_values_are_read_where_they_lie(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"large.parquet", "large_v2.parquet"};
+    for (int n = 0; n < 2; n++) {
+        tdmi_source *source = open_source(fixture(names[n]));
+        uint8_t pixels[5000];
+        tdm_error err = {0};
+        assert_int_equal(tdmi_source_groups(source), 0); /* each as quick as any other */
+        for (int i = 5; i >= 0; i--) {
+            if (i == 3) {
+                assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_E_INPUT);
+                assert_non_null(strstr(err.frames[0].text, "null"));
+                continue;
+            }
+            assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_OK);
+            for (int p = 0; p < 5000; p++)
+                assert_int_equal(pixels[p], i);
+        }
+        tdmi_source_close(source);
+
+        struct tree tree = tree_new();
+        tdmi_text bytes = {0};
+        char text[8000];
+        assert_int_equal(tdmi_storage_read_file(fixture(names[n]), 1 << 20, &bytes, &err), TDM_OK);
+        bytes.bytes[bytes.length_bytes / 2] ^= 1; /* within a picture */
+        tree_file(&tree, "x.parquet", bytes.bytes, bytes.length_bytes);
+        source = open_source(tree_path(&tree, "x.parquet"));
+        assert_int_equal(tdmi_source_read_raw(source, 0, pixels, &err), TDM_E_INPUT);
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, "checksum"));
+        assert_non_null(strstr(text, "x.parquet"));
+        tdmi_source_close(source);
+        tdmi_text_release(&bytes);
+        tree_free(&tree);
+    }
+}
+
 /* A cache that holds nothing still gives every picture. */
 static void a_cache_of_one_byte_is_enough(void **state)
 {
@@ -255,15 +295,14 @@ static void a_cache_of_one_byte_is_enough(void **state)
 static void lack_of_memory_is_an_error_on_every_way(void **state)
 {
     (void)state;
-    static const char *const names[] = {"defaults.parquet", "delta_length.parquet",
+    static const char *const names[] = {"defaults.parquet",     "delta_length.parquet",
                                         "hugging_face.parquet", "spark_image.parquet",
-                                        "raw_list.parquet"};
+                                        "raw_list.parquet",     "large.parquet"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         assert_survives_lack_of_memory(fixture(names[n]));
 }
 
-/* ---- TANDEM_TEST_DATA/parquet
- * ------------------------------------------------------------------------ */
+/* ---- TANDEM_TEST_DATA/parquet ------------------------------------------------------------ */
 
 /* All rows through the stream; the number of them, or -1 with the sentence in text. */
 static int64_t count_rows(const char *path, char text[8000])
@@ -459,6 +498,7 @@ int main(void)
         cmocka_unit_test(nulls_are_named_when_they_are_read),
         cmocka_unit_test(tables_that_are_none_of_pictures_are_refused),
         cmocka_unit_test(options_name_columns),
+        cmocka_unit_test(large_values_are_read_where_they_lie),
         cmocka_unit_test(a_cache_of_one_byte_is_enough),
         cmocka_unit_test(lack_of_memory_is_an_error_on_every_way),
         cmocka_unit_test(every_file_at_hand_has_its_expected_result),
