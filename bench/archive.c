@@ -26,7 +26,8 @@ static void *read_share(void *self)
     tdmi_text bytes = {0};
     int64_t n = tdmi_archive_entries(reader->archive);
     for (int64_t i = reader->first; i < n; i += reader->step) {
-        reader->has_failed |= tdmi_archive_read(reader->archive, i, &bytes, NULL) != TDM_OK;
+        reader->has_failed |=
+            tdmi_archive_read(reader->archive, i, INT64_MAX, &bytes, NULL) != TDM_OK;
         reader->bytes += (int64_t)bytes.length_bytes;
     }
     tdmi_text_release(&bytes);

@@ -42,7 +42,7 @@ static inline void fuzz_archive(const char *name, const uint8_t *bytes, size_t l
     for (int64_t i = 0; archive != NULL && i < tdmi_archive_entries(archive) && i < 100; i++) {
         const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, i);
         tdm_error_clear(&err);
-        if (tdmi_archive_read(archive, i, &text, &err) == TDM_OK
+        if (tdmi_archive_read(archive, i, 1 << 24, &text, &err) == TDM_OK
                 ? (int64_t)text.length_bytes != entry->size_bytes
                 : err.n_frames == 0)
             abort();

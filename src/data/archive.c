@@ -250,14 +250,18 @@ int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name)
     return find_before(archive, name, INT64_MAX);
 }
 
-tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, tdmi_text *bytes,
-                             tdm_error *err)
+tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
+                             tdmi_text *bytes, tdm_error *err)
 {
     const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
     tdmi_text_clear(bytes);
     if (entry->is_folder)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; a file is wanted", entry->name,
                         archive->path);
+    if (entry->size_bytes > limit_bytes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' in '%s' has %lld bytes; at most %lld are accepted here", entry->name,
+                        archive->path, (long long)entry->size_bytes, (long long)limit_bytes);
     if (archive->form == TDMI_ARCHIVE_ZIP)
         return tdmi_zip_read(archive, entry, bytes, err);
     char *room = tdmi_text_room(bytes, (size_t)entry->size_bytes);

@@ -49,8 +49,11 @@ int64_t tdmi_archive_entries(const tdmi_archive *archive);
 const struct tdmi_archive_entry *tdmi_archive_entry(const tdmi_archive *archive, int64_t index);
 /* The last file of that name, which is the one that unpacking would leave; -1: none. O(log n). */
 int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name);
-/* The entry's bytes, replacing what text held; checksums are compared. Any thread. */
-tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, tdmi_text *bytes,
-                             tdm_error *err) TDM_MUST_USE;
+/* The entry's bytes, replacing what text held, refused above limit_bytes (a small archive may
+ * promise much); checksums are compared. Any thread. */
+tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
+                             tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
+/* What no picture reaches. */
+#define TDMI_ARCHIVE_PICTURE_BYTES ((int64_t)1 << 30)
 
 #endif

@@ -34,7 +34,7 @@ static size_t peek(void *self, const struct tdmi_tree_entry *entry, uint8_t *byt
 {
     tdmi_text text = {0};
     size_t length = 0;
-    if (tdmi_archive_read(self, entry->place, &text, NULL) == TDM_OK) {
+    if (tdmi_archive_read(self, entry->place, TDMI_ARCHIVE_PICTURE_BYTES, &text, NULL) == TDM_OK) {
         length = text.length_bytes < room_bytes ? text.length_bytes : room_bytes;
         if (length > 0)
             memcpy(bytes, text.bytes, length);
@@ -84,7 +84,8 @@ static tdm_status archive_open(const char *path, const struct tdm_source_options
 static tdm_status archive_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
     const struct archive_source *source = self;
-    return tdmi_archive_read(source->archive, source->entries[index], bytes, err);
+    return tdmi_archive_read(source->archive, source->entries[index], TDMI_ARCHIVE_PICTURE_BYTES,
+                             bytes, err);
 }
 
 const struct tdmi_source_table tdmi_source_archive = {

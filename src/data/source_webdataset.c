@@ -148,7 +148,7 @@ static tdm_status find_label(const tdmi_archive *archive, const struct group *gr
         if (files[i] < 0)
             continue;
         *entry = files[i];
-        TDM_TRY(tdmi_archive_read(archive, files[i], text, err), err,
+        TDM_TRY(tdmi_archive_read(archive, files[i], LONGEST_JSON_BYTES, text, err), err,
                 "cannot read the label of '%.*s'", (int)group->key_bytes, group->name);
         if (files[i] == group->json)
             TDM_TRY(take_json(text, group->name, word, err), err, "cannot read '%.*s'",
@@ -343,7 +343,8 @@ static tdm_status webdataset_read(const void *self, int64_t index, tdmi_text *by
 {
     const struct webdataset *set = self;
     const struct location *at = &set->locations[index];
-    return tdmi_archive_read(set->archives[at->archive], at->entry, bytes, err);
+    return tdmi_archive_read(set->archives[at->archive], at->entry, TDMI_ARCHIVE_PICTURE_BYTES,
+                             bytes, err);
 }
 
 const struct tdmi_source_table tdmi_source_webdataset = {

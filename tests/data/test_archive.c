@@ -32,7 +32,7 @@ static void assert_text(const tdmi_archive *archive, const char *name, const cha
     int64_t index = tdmi_archive_find(archive, name);
     if (index < 0)
         fail_msg("there is no '%s'", name);
-    if (tdmi_archive_read(archive, index, &bytes, &err) != TDM_OK)
+    if (tdmi_archive_read(archive, index, 1 << 20, &bytes, &err) != TDM_OK)
         fail_with(&err);
     assert_int_equal(bytes.length_bytes, strlen(expected));
     assert_string_equal(tdmi_text_string(&bytes), expected);
@@ -51,7 +51,7 @@ static void assert_damaged(const struct tree *tree, const char *name, const tdmi
     tdm_status status = tdmi_archive_open(tree_path(tree, name), &archive, &err);
     for (int64_t i = 0; status == TDM_OK && i < tdmi_archive_entries(archive); i++)
         if (!tdmi_archive_entry(archive, i)->is_folder)
-            status = tdmi_archive_read(archive, i, &text, &err);
+            status = tdmi_archive_read(archive, i, 1 << 20, &text, &err);
     assert_int_equal(status, TDM_E_INPUT);
     tdm_error_format(&err, sentence, sizeof sentence);
     if (strstr(sentence, word) == NULL)
@@ -96,6 +96,25 @@ static void zips_of_all_forms_are_read(void **state)
         tdmi_archive_close(archive);
         tdmi_text_release(&zip.bytes);
     }
+    tree_free(&tree);
+}
+
+static void an_entry_above_the_limit_is_not_read(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    struct pack_zip zip = {0};
+    tdmi_text bytes = {0};
+    tdm_error err = {0};
+    pack_zip_add(&zip, "a", "12345", 5);
+    pack_zip_end(&zip, "");
+    tdmi_archive *archive = open_archive(&tree, "x.zip", &zip.bytes);
+    assert_int_equal(tdmi_archive_read(archive, 0, 5, &bytes, &err), TDM_OK);
+    assert_int_equal(tdmi_archive_read(archive, 0, 4, &bytes, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "has 5 bytes; at most 4"));
+    tdmi_text_release(&bytes);
+    tdmi_archive_close(archive);
+    tdmi_text_release(&zip.bytes);
     tree_free(&tree);
 }
 
@@ -200,7 +219,7 @@ static void cut_and_flipped_archives_are_errors(void **state)
                 fail_msg("%s cut at byte %zu opens", names[f], at);
             for (int64_t i = 0; status == TDM_OK && i < tdmi_archive_entries(archive); i++)
                 if (!tdmi_archive_entry(archive, i)->is_folder &&
-                    tdmi_archive_read(archive, i, &text, &err) == TDM_OK && f != 1)
+                    tdmi_archive_read(archive, i, 1 << 20, &text, &err) == TDM_OK && f != 1)
                     assert_true(strcmp(tdmi_text_string(&text), "second") == 0 ||
                                 strcmp(tdmi_text_string(&text), "some bytes of the first") == 0 ||
                                 text.length_bytes == 0);
@@ -386,7 +405,7 @@ static void *read_all(void *self)
     for (int i = 0; i < 400; i++) {
         int entry = (reading->first + i * 7) % 50;
         snprintf(expected, sizeof expected, "entry %d", entry);
-        if (tdmi_archive_read(reading->archive, entry, &bytes, NULL) != TDM_OK ||
+        if (tdmi_archive_read(reading->archive, entry, 1 << 20, &bytes, NULL) != TDM_OK ||
             strcmp(tdmi_text_string(&bytes), expected) != 0)
             reading->is_wrong = true;
     }
@@ -450,6 +469,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zips_of_all_forms_are_read),
+        cmocka_unit_test(an_entry_above_the_limit_is_not_read),
         cmocka_unit_test(links_of_zips_are_left_out_and_backslashes_turned),
         cmocka_unit_test(a_zip_behind_other_bytes_is_read),
         cmocka_unit_test(zips_that_are_not_read_are_refused_by_name),
