@@ -107,7 +107,6 @@ static void heads_that_cannot_be_are_refused(void **state)
     } cases[] = {
         {{0}, 0, "ends at byte 0"},
         {{0, 0, 8}, 3, "too short"},
-        {{0x1f, 0x8b, 8, 0, 0}, 5, "cut short"},
         {{1, 0, 8, 3}, 4, "begins with 01 00"},
         {{0, 0, 0x0d, 3}, 4, "type 0d"},
         {{0, 0, 8, 0}, 4, "0 dimensions"},
@@ -130,7 +129,8 @@ static void heads_that_cannot_be_are_refused(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tree tree = tree_new();
         tree_file(&tree, "images-idx3-ubyte", cases[c].bytes, cases[c].n);
-        write_labels(&tree, "labels-idx1-ubyte", c == 16 ? "" : "1");
+        write_labels(&tree, "labels-idx1-ubyte",
+                     strcmp(cases[c].word, "no picture") == 0 ? "" : "1");
         assert_refused(tree.root, TDM_E_INPUT, cases[c].word);
         tree_free(&tree);
     }
