@@ -32,8 +32,12 @@ struct tdm_train_options {
     double val_fraction;           /* 0.1; both sum to at most 1 */
     double fraction;               /* use this part of the pictures of every class; 1: all */
     int per_class;                 /* use at most so many pictures a class; 0: all */
-    int batch;                     /* global batch, images */
-    int shard;                     /* images a shard; 0: the model's own */
+    const char *augment;   /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
+    bool strict;           /* a picture that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;        /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
+    int batch;             /* global batch, images */
+    int shard;             /* images a shard; 0: the model's own */
     double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
     const char *optimizer; /* a name of optimizers.def */
     double momentum;
@@ -67,6 +71,8 @@ TDM_API struct tdm_train_options tdm_train_options_default(void);
 TDM_API const char *tdm_network_name(int index);
 TDM_API const char *tdm_optimizer_name(int index);
 TDM_API const char *tdm_schedule_name(int index);
+/* What augment may hold; docs/image.md has the values that may follow. */
+TDM_API const char *tdm_augment_name(int index);
 
 /* What the run in that folder was begun with, so that going on needs no option repeated: sets every
  * field but source, run and resume. A folder without a run changes nothing. TDM_E_INPUT: its record

@@ -50,7 +50,11 @@ enum tdmi_cache_kind {
     TDMI_CACHE_DECODED,
     TDMI_CACHE_DISK
 };
-#define TDMI_CACHE_CHOICES "none|auto|encoded|decoded|disk"
+/* In words: "none", "auto", "encoded", "decoded", "disk". TDM_E_USAGE lists them. */
+tdm_status tdmi_cache_kind_find(const char *word, enum tdmi_cache_kind *kind,
+                                tdm_error *err) TDM_MUST_USE;
+/* NULL past the last. */
+const char *tdmi_cache_kind_word(int kind);
 
 struct tdmi_loader_cache {
     enum tdmi_cache_kind kind;

@@ -9,6 +9,7 @@
 #include "data/loader_internal.h"
 
 #include "base/cpu.h"
+#include "base/choice.h"
 #include "base/memory.h"
 #include "data/storage.h"
 #include "tandem/log.h"
@@ -114,6 +115,26 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
 }
 
 /* ---- caches ---------------------------------------------------------------------------------- */
+
+static const char *const cache_words[] = {
+    [TDMI_CACHE_NONE] = "none",       [TDMI_CACHE_AUTO] = "auto", [TDMI_CACHE_ENCODED] = "encoded",
+    [TDMI_CACHE_DECODED] = "decoded", [TDMI_CACHE_DISK] = "disk",
+};
+enum { N_CACHE_WORDS = sizeof cache_words / sizeof cache_words[0] };
+
+const char *tdmi_cache_kind_word(int kind)
+{
+    return kind >= 0 && kind < N_CACHE_WORDS ? cache_words[kind] : NULL;
+}
+
+tdm_status tdmi_cache_kind_find(const char *word, enum tdmi_cache_kind *kind, tdm_error *err)
+{
+    int index = 0;
+    tdm_status status = tdmi_choice_find("cache", word, cache_words, N_CACHE_WORDS, &index, err);
+    if (status == TDM_OK)
+        *kind = (enum tdmi_cache_kind)index;
+    return status;
+}
 
 static void note(tdmi_loader *loader, enum tdmi_cache_kind kind, const char *format, ...)
     TDM_PRINTF(3, 4);

@@ -2,6 +2,8 @@
  * One table of the options, used to check, to record and to compare them.
  */
 #include "train/options.h"
+#include "data/loader.h"
+#include "image/augment.h"
 #include "nn/network.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -12,7 +14,7 @@
 #include <string.h>
 
 /* TEXT is a name that this build knows, WORDS anything or nothing. */
-enum type { INTEGER, LONG, SEED, NUMBER, TEXT, WORDS };
+enum type { FLAG, INTEGER, LONG, SEED, NUMBER, TEXT, WORDS };
 /* What another value does to a run that is resumed. */
 enum effect {
     SAME_BITS,  /* nothing */
@@ -45,6 +47,10 @@ static const struct row {
     ROW("split-val", NUMBER, OTHER_BITS, val_fraction, 0, 1),
     ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
     ROW("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9),
+    ROW("augment", WORDS, OTHER_BITS, augment, 0, 0),
+    ROW("strict", FLAG, SAME_BITS, strict, 0, 1),
+    ROW("memory", LONG, SAME_BITS, memory, 0, 0x1p62),
+    ROW("cache", TEXT, SAME_BITS, cache, 0, 0),
     ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
     ROW("shard", INTEGER, OTHER_BITS, shard, 0, 65536),
     ROW("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000),
@@ -72,6 +78,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .train_fraction = 0.9,
         .val_fraction = 0.1,
         .fraction = 1.0,
+        .cache = "auto",
         .batch = 32,
         .optimizer = "sgd",
         .momentum = 0.9,
@@ -98,6 +105,8 @@ static const char *text_of(const struct tdm_train_options *options, const struct
 static double number_of(const struct tdm_train_options *options, const struct row *row)
 {
     switch (row->type) {
+    case FLAG:
+        return *(const bool *)field(options, row);
     case INTEGER:
         return *(const int *)field(options, row);
     case LONG:
@@ -131,6 +140,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: nothing ends it; one of --epochs, --steps and --minutes must be "
                         "above 0");
+    struct tdmi_augment augment;
+    enum tdmi_cache_kind cache;
+    TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
+            "training: option --augment");
+    TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     if (!(options->fraction > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",
@@ -222,6 +236,12 @@ const char *tdm_schedule_name(int index)
     return schedule ? schedule->name : NULL;
 }
 
+const char *tdm_augment_name(int index)
+{
+    return index >= 0 && index < TDMI_AUGMENTS ? tdmi_augment_name((enum tdmi_augment_kind)index)
+                                               : NULL;
+}
+
 /* ---- back from the record --------------------------------------------------------------- */
 
 /* The same word in static storage, as the registries spell it; NULL: it is not known here. */
@@ -231,10 +251,14 @@ static const char *known_word(const char *option, const char *word)
     const struct tdmi_optimizer *optimizer;
     const struct tdmi_schedule *schedule;
     const struct tdmi_backend *backend;
+    enum tdmi_cache_kind cache;
     if (strcmp(option, "model") == 0)
         return tdmi_network_find(word, &network, NULL) == TDM_OK ? network->name : NULL;
     if (strcmp(option, "optimizer") == 0)
         return tdmi_optimizer_find(word, &optimizer, NULL) == TDM_OK ? optimizer->name : NULL;
+    if (strcmp(option, "cache") == 0)
+        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word(cache)
+                                                                  : NULL;
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_find(word, &schedule, NULL) == TDM_OK ? schedule->name : NULL;
     for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
@@ -257,6 +281,9 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
         *(const char **)at = known;
         return TDM_OK;
     }
+    case FLAG:
+        *(bool *)at = tdm_json_as_number(value, 0.0) > 0.0;
+        return TDM_OK;
     case WORDS: /* nobody would own them: they are said again, or the comparison tells */
         return TDM_OK;
     case SEED:

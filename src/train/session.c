@@ -146,7 +146,12 @@ static bool is_utf8(const char *text)
 static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
-    TDM_TRY(tdmi_source_open(options->source, &options->how, &session->source, err), err,
+    TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &session->augment, err),
+            err, "preparing to change pictures");
+    struct tdm_source_options how = options->how;
+    if (how.cache_bytes == 0)
+        how.cache_bytes = options->memory / 4;
+    TDM_TRY(tdmi_source_open(options->source, &how, &session->source, err), err,
             "opening the pictures to train on");
     if (tdmi_source_classes(session->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -196,6 +201,12 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
         tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge",
                           (long long)split->n_train, tdmi_source_classes(session->source),
                           (long long)split->n_val);
+    if (session->contents.n_unreadable > 0 && options->strict)
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "%lld pictures of %s cannot be read, and --strict is on; the warnings above "
+            "name them",
+            (long long)session->contents.n_unreadable, options->source);
     if (session->contents.n_unreadable > 0)
         tdmi_session_note(session, "%lld pictures could not be read and are left out",
                           (long long)session->contents.n_unreadable);
@@ -273,7 +284,7 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
                           &session->judge_plan, err),
             err, "planning validation");
     TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, session->batch,
-                           false, &session->step, err),
+                           tdmi_augment_has_mix(&session->augment), &session->step, err),
             err, "preparing training");
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),

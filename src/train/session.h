@@ -39,6 +39,7 @@ struct tdmi_session {
     tdmi_split split;
     uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
     tdmi_order order;                    /* of the pictures that train */
+    struct tdmi_augment augment;         /* of the pictures that train */
     tdmi_loader *train_loader, *val_loader;
     int64_t steps_per_epoch;
 

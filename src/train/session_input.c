@@ -35,7 +35,8 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* The loaders' threads and the pool share the CPUs: a loader adds a thread only while training
+/* A quarter of --memory is the source's (session.c), a half the training loader's, a quarter the
+ * other's. The loaders' threads and the pool share the CPUs: a loader adds a thread only while training
  * waits for pictures, which is when the pool has nothing to do. */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
@@ -48,8 +49,13 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
         .batch = session->batch,
         .threads = tdmi_pool_threads(session->pool),
         .is_tuned = true,
-        .cache = {.kind = TDMI_CACHE_AUTO, .hashes = session->contents.hashes},
+        .augment = session->augment,
+        .augment_seed = session->options.seed,
+        .memory_bytes = session->options.memory / 2,
+        .cache = {.hashes = session->contents.hashes},
     };
+    TDM_TRY(tdmi_cache_kind_find(session->options.cache, &loader.cache.kind, err), err,
+            "preparing to read pictures");
     TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
     TDM_TRY(tdmi_loader_open(&loader, &session->train_loader, err), err,
             "preparing to read training pictures");
@@ -57,6 +63,8 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
     loader.items = session->split.val;
     loader.n_items = session->split.n_val;
     loader.order = NULL;
+    loader.augment = (struct tdmi_augment){0};
+    loader.memory_bytes = session->options.memory / 4;
     return TDM_WRAP(err, tdmi_loader_open(&loader, &session->val_loader, err),
                     "preparing to read validation pictures");
 }

@@ -46,12 +46,25 @@ static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
     return session->transport->finish(session->comm, err);
 }
 
+/* With strict the first picture that cannot be read ends the training. */
+static tdm_status refuse_problems(const struct tdmi_session *session,
+                                  const struct tdmi_batch *batch, tdm_error *err)
+{
+    for (int p = 0; session->options.strict && p < batch->n; p++)
+        if (batch->problems && batch->problems[p][0])
+            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+                            batch->problems[p]);
+    return TDM_OK;
+}
+
 static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
                               tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     const struct tdm_train_options *options = &session->options;
-    tdmi_step_begin(session->step, tdmi_session_values(session), batch, NULL);
+    const struct tdmi_mixing mixing = {&session->augment, options->seed, (uint32_t)progress->epoch};
+    TDM_TRY(refuse_problems(session, batch, err), err, "step %lld", (long long)progress->step + 1);
+    tdmi_step_begin(session->step, tdmi_session_values(session), batch, &mixing);
     TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
 
     const float *sums = tdmi_step_sums(session->step);
@@ -188,6 +201,7 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
         TDM_TRY(tdmi_judge_batch(session->judge, tdmi_session_values(session), batch,
                                  session->judgements, NULL, NULL, err),
                 err, "validating");
+        TDM_TRY(refuse_problems(session, batch, err), err, "validating");
         for (int p = 0; p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;

@@ -93,6 +93,32 @@ expect_same STOPPED "$(json_value error.code)" "the code says stopped"
 expect_stderr_matches '^tandem: '
 expect_exit 0 "$TANDEM" evaluate runs/stopped pictures --json
 
+# ---- changed pictures ----------------------------------------------------------------------
+set -- pictures --model lenet5 --epochs 3 --batch 16 --split 0.7,0.3 --json
+expect_exit 0 "$TANDEM" train "$@" -o runs/aug1 --augment flip,crop:1,mixup:0.4 --threads 1
+loss=$(json_value train.loss)
+expect_exit 0 "$TANDEM" train "$@" -o runs/aug2 --augment flip,crop:1,mixup:0.4 --threads 2 --cache none
+expect_same "$loss" "$(json_value train.loss)" "changed pictures are the same on two threads"
+expect_true "and so are the weights" cmp runs/aug1/best.safetensors runs/aug2/best.safetensors
+expect_exit 0 "$TANDEM" train "$@" -o runs/plain
+expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
+expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4
+expect_stderr_matches "begun with 'flip,crop:1,mixup:0.4'"
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --augment flop
+expect_stderr_matches 'flip'
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --cache attic
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --memory 1K
+expect_true "nothing is left of a refused run" test ! -e runs/bad/run.json
+
+# ---- pictures that cannot be read ----------------------------------------------------------
+cp -r pictures broken
+head -c 200 pictures/left/3.ppm >broken/left/3.ppm
+expect_exit 0 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/skips --json
+expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
+expect_stderr_matches 'skipped: .*left/3\.ppm'
+expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict
+expect_stderr_matches 'strict.*left/3\.ppm'
+
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
 expect_json n correct accuracy low high loss per_class trained_on skipped
