@@ -94,7 +94,7 @@ static void every_form_of_container_is_read(void **state)
         put(&text, 2 * c, 2);
         put(&text, n[c] - 1, 2);
     }
-    put(&text, 0, 12); /* offsets, not looked at */
+    put(&text, 0, 8), put(&text, 0, 4); /* offsets, not looked at */
     for (int c = 0; c < 3; c++)
         put_plain_container(&text, first[c], n[c]);
     put(&text, 1, 4);
