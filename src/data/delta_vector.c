@@ -248,9 +248,9 @@ static tdm_status read_file(const struct tdmi_delta_vector_place *vector, const 
     int64_t size = tdmi_storage_size(file), n = vector->size_bytes;
     if (n > size || offset > size - n || size - n - offset < 8)
         status = TDM_FAIL(err, TDM_E_INPUT,
-                          "the deletion vectors '%s' end at byte %lld, before the %lld bytes that "
-                          "the log places at byte %lld",
-                          path, (long long)size, (long long)n + 8, (long long)offset);
+                          "the deletion vectors '%s' end at byte %lld, before the vector of %lld "
+                          "bytes that the log places at byte %lld",
+                          path, (long long)size, (long long)n, (long long)offset);
     if (status == TDM_OK)
         status = tdmi_storage_read(file, 0, &version, 1, err);
     if (status == TDM_OK && version != FILE_VERSION)

@@ -326,6 +326,45 @@ static void partition_values_and_paths_of_spark_are_read(void **state)
     tdmi_delta_table_release(&table);
 }
 
+/* Any byte of a checkpoint may be another one, or the last ones may be missing: a table or a
+ * sentence comes of it. */
+static void damaged_checkpoints_are_survived(void **state)
+{
+    (void)state;
+    if (tdmi_arrow_version()[0] == '\0')
+        skip();
+    struct tree tree = tree_new();
+    char from[1024];
+    snprintf(from, sizeof from, "%s", __FILE__);
+    char *end = strstr(from, "tests/data/");
+    assert_non_null(end);
+    snprintf(end, (size_t)(from + sizeof from - end),
+             "tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet");
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_file_read(from, 1 << 20, &bytes, &n_bytes, &err), TDM_OK);
+    int n_read = 0, n_refused = 0;
+    for (size_t i = 0; i < 2 * n_bytes; i += 41) {
+        uint8_t *at = (uint8_t *)bytes + i / 2;
+        bool is_cut = i % 2 == 1;
+        *at ^= 0x41;
+        tree_file(&tree, "_delta_log/00000000000000000003.checkpoint.parquet", bytes,
+                  is_cut ? i / 2 : n_bytes);
+        *at ^= 0x41;
+        struct tdmi_delta_table table;
+        tdm_status status = tdmi_delta_log_read(tree.root, -1, &table, &err);
+        assert_true(status == TDM_OK || status == TDM_E_INPUT || status == TDM_E_MEMORY);
+        assert_true(status != TDM_OK || !is_cut);
+        n_read += status == TDM_OK;
+        n_refused += status != TDM_OK;
+        tdmi_delta_table_release(&table);
+    }
+    assert_true(n_read > 0 && n_refused > n_read / 4);
+    tdmi_free(bytes);
+    tree_free(&tree);
+}
+
 static void running_out_of_memory_is_an_error(void **state)
 {
     (void)state;
@@ -361,6 +400,7 @@ int main(void)
         cmocka_unit_test(golden_tables_are_as_written_down),
         cmocka_unit_test(every_golden_table_has_a_line),
         cmocka_unit_test(partition_values_and_paths_of_spark_are_read),
+        cmocka_unit_test(damaged_checkpoints_are_survived),
         cmocka_unit_test(running_out_of_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
