@@ -27,6 +27,10 @@ install(CODE "
     if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/([a-z]+)/\")
       set(name \${CMAKE_MATCH_1})
       file(INSTALL \${file} DESTINATION \${target} FOLLOW_SYMLINK_CHAIN)
+      if(name STREQUAL arrow) # S3 is loaded from beside it, when it is asked for
+        file(GLOB loaded ${CMAKE_SOURCE_DIR}/.deps/arrow/lib/libarrow_s3.so.*)
+        file(INSTALL \${loaded} DESTINATION \${target})
+      endif()
       file(INSTALL ${CMAKE_SOURCE_DIR}/.deps/\${name}/LICENSE RENAME LICENSE.\${name}
         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/tandem\")
     endif()

@@ -254,6 +254,12 @@ char *tdmi_path_join(tdmi_arena *arena, const char *folder, const char *name)
     size_t length = strlen(folder);
     if (length == 0 || name[0] == '/')
         return tdmi_arena_copy(arena, name);
+    const char *query = strstr(folder, "://") != NULL ? strchr(folder, '?') : NULL;
+    if (query != NULL) {
+        size_t before = (size_t)(query - folder);
+        return tdmi_arena_printf(arena, "%.*s%s%s%s", (int)before, folder,
+                                 query[-1] == '/' ? "" : "/", name, query);
+    }
     return tdmi_arena_printf(arena, "%s%s%s", folder, folder[length - 1] == '/' ? "" : "/", name);
 }
 

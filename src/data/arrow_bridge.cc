@@ -5,6 +5,7 @@
  */
 #include "data/arrow_bridge.h"
 #include "data/arrow_inside.hh"
+#include "data/arrow_storage.h"
 
 extern "C" {
 #include "base/memory.h"
@@ -35,6 +36,7 @@ constexpr int64_t read_ahead_bytes = 1 << 20;
 
 struct tdmi_arrow_file {
     std::string path;
+    std::shared_ptr<arrow::io::RandomAccessFile> remote; // of a store, kept; NULL for local files
     std::shared_ptr<parquet::FileMetaData> metadata;
     int64_t size_bytes;
 };
@@ -58,7 +60,10 @@ static parquet::ReaderProperties reader_properties()
 
 static std::unique_ptr<parquet::ParquetFileReader> reader_of(const tdmi_arrow_file *file)
 {
-    PARQUET_ASSIGN_OR_THROW(auto input, tandem::open_input(file->path));
+    std::shared_ptr<arrow::io::RandomAccessFile> input = file->remote;
+    if (input == nullptr) {
+        PARQUET_ASSIGN_OR_THROW(input, tandem::open_input(file->path));
+    }
     return parquet::ParquetFileReader::Open(input, reader_properties(), file->metadata);
 }
 
@@ -87,6 +92,8 @@ tdm_status tdmi_arrow_file_open(const char *path, tdmi_arrow_file **file, tdm_er
         ARROW_ASSIGN_OR_RAISE(opened->size_bytes, input->GetSize());
         opened->metadata = parquet::ParquetFileReader::Open(input, reader_properties())->metadata();
         ARROW_RETURN_NOT_OK(check_footer(*opened->metadata));
+        if (tdmi_arrow_is_uri(path))
+            opened->remote = input;
         *file = opened.release();
         return Status::OK();
     });

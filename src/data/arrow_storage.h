@@ -24,10 +24,10 @@ enum tdmi_arrow_uri_kind { TDMI_ARROW_URI_MISSING, TDMI_ARROW_URI_FILE, TDMI_ARR
 tdm_status tdmi_arrow_uri_stat(const char *uri, enum tdmi_arrow_uri_kind *kind, int64_t *size_bytes,
                                tdm_error *err) TDM_MUST_USE;
 
-/* Called for every file below the folder, at any depth, in the order of their paths by bytes.
- * path is relative to the folder. What visit returns ends the listing when it is not TDM_OK. */
-typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *path, int64_t size_bytes,
-                                       tdm_error *err);
+/* Called for every file and folder directly in the folder, in the order of their names by bytes.
+ * size_bytes as above. What visit returns ends the listing when it is not TDM_OK. */
+typedef tdm_status (*tdmi_arrow_visit)(void *self, const char *name, enum tdmi_arrow_uri_kind kind,
+                                       int64_t size_bytes, tdm_error *err);
 tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *self,
                                tdm_error *err) TDM_MUST_USE;
 
@@ -37,9 +37,9 @@ tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file,
                                   tdm_error *err) TDM_MUST_USE;
 void tdmi_arrow_remote_close(tdmi_arrow_remote *file);
 int64_t tdmi_arrow_remote_size(const tdmi_arrow_remote *file);
-/* Exactly n_bytes from offset, or TDM_E_INPUT. */
+/* *done of n_bytes from offset: fewer only at the end of the file. */
 tdm_status tdmi_arrow_remote_read(const tdmi_arrow_remote *file, int64_t offset_bytes, void *bytes,
-                                  size_t n_bytes, tdm_error *err) TDM_MUST_USE;
+                                  size_t n_bytes, size_t *done, tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }

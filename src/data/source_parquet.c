@@ -92,6 +92,14 @@ static enum answer probe(const char *folder, int depth)
     return answer;
 }
 
+static bool is_parquet_path(const char *path)
+{
+    char name[4096];
+    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
+    snprintf(name, sizeof name, "%.*s", (int)(n < 4000 ? n : 0), path);
+    return is_parquet_name(name);
+}
+
 static bool begins_as_parquet(const char *path)
 {
     tdmi_storage_file *file = NULL;
@@ -109,7 +117,7 @@ static bool parquet_can_open(const char *path)
     enum tdmi_file_kind kind = tdmi_storage_kind(path);
     if (kind == TDMI_FILE_FOLDER)
         return probe(path, 0) == YES;
-    return kind == TDMI_FILE_REGULAR && (is_parquet_name(path) || begins_as_parquet(path));
+    return kind == TDMI_FILE_REGULAR && (is_parquet_path(path) || begins_as_parquet(path));
 }
 
 /* ---- finding the files ------------------------------------------------------------------- */
@@ -181,6 +189,16 @@ static tdm_status add_member(struct found *found, const char *path, const char *
     return TDM_OK;
 }
 
+/* The name of a file in a store is what stands before the query. */
+static tdm_status add_single(struct found *found, const char *path, tdm_error *err)
+{
+    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
+    const char *before = tdmi_arena_printf(&found->arena, "%.*s", (int)n, path);
+    if (before == NULL)
+        return out_of_memory(path, err);
+    return add_member(found, path, tdmi_path_name(before), err);
+}
+
 /* name: of the folder, relative to the table; "" at its top. */
 static tdm_status find(struct found *found, const char *folder, const char *name, int depth,
                        tdm_error *err)
@@ -231,9 +249,8 @@ static tdm_status parquet_open(const char *path, const struct tdmi_source_option
     struct found found = {0};
     tdmi_parquet_table *table = NULL;
     tdmi_arena_init(&found.arena, 0);
-    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
-                            ? find(&found, path, "", 0, err)
-                            : add_member(&found, path, tdmi_path_name(path), err);
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find(&found, path, "", 0, err)
+                                                                    : add_single(&found, path, err);
     if (status == TDM_OK) {
         take_parts_of_names(&found);
         status =
