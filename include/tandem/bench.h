@@ -43,7 +43,10 @@ struct tdm_bench_loader {
      * threads, nothing else. For raw pixels of that size: reading them alone. */
     struct tdm_bench_rate ceiling;
     struct tdm_bench_rate fraction; /* loader / ceiling of the same round */
-    double milliseconds;            /* a batch, at the loader's median */
+    /* The same two per second of processor time: what other programs on the machine change least.
+     */
+    struct tdm_bench_rate loader_processor, ceiling_processor;
+    double milliseconds; /* a batch, at the loader's median */
     int rounds, threads;
     int64_t images;  /* handed out while measured */
     int64_t skipped; /* different pictures met that could not be read or decoded */

@@ -42,6 +42,8 @@ static void write_json(tdm_json_writer *json, const struct tdm_bench_loader *res
     write_rate(json, "ceiling_spread", &result->ceiling);
     tdm_json_number(json, "fraction_of_ceiling", result->fraction.median);
     write_rate(json, "fraction_spread", &result->fraction);
+    tdm_json_number(json, "images_per_processor_second", result->loader_processor.median);
+    tdm_json_number(json, "ceiling_images_per_processor_second", result->ceiling_processor.median);
     tdm_json_string(json, "kind", result->kind);
     tdm_json_bool(json, "raw", result->is_raw);
     tdm_json_integer(json, "rounds", result->rounds);
@@ -76,6 +78,8 @@ static void print_people(struct tdmi_output *out, const struct tdm_bench_loader 
                result->rounds, result->milliseconds);
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f), %s alone\n", "ceiling",
                result->ceiling.median, result->ceiling.low, result->ceiling.high, ceiling);
+    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of processor time\n", "",
+               result->loader_processor.median, result->ceiling_processor.median);
     if (result->ceiling.median > 0.0)
         tdmi_print(
             out, "  the loader reaches %.1f %% of its ceiling with %d thread%s (%.1f to %.1f)\n",

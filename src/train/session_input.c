@@ -36,8 +36,8 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
 }
 
 /* A quarter of --memory is the source's (session.c), a half the training loader's, a quarter the
- * other's. The loaders' threads and the pool share the CPUs: a loader adds a thread only while training
- * waits for pictures, which is when the pool has nothing to do. */
+ * other's. The loaders' threads and the pool share the CPUs: a loader adds a thread only while
+ * training waits for pictures, which is when the pool has nothing to do. */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_loader_options loader = {

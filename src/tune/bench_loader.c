@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     MAX_ROUNDS = 9,
@@ -50,7 +51,8 @@ struct bench {
     struct hand *hands;
     int64_t until_ns; /* of the ceiling's round */
     atomic_llong next_file, n_done;
-    double rates[3][MAX_ROUNDS]; /* loader, ceiling, their ratio */
+    double rates[3][MAX_ROUNDS];     /* loader, ceiling, their ratio */
+    double processor[2][MAX_ROUNDS]; /* the same two, per second of processor time */
 };
 
 struct tdm_bench_loader_options tdm_bench_loader_options_default(void)
@@ -196,10 +198,19 @@ static void release(struct bench *it)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* One round of the loader; *rate in good pictures per second. */
-static tdm_status run_loader(struct bench *it, double seconds, double *rate, int64_t *n_images,
+/* Seconds of processor time of the whole process. */
+static double processor_seconds(void)
+{
+    struct timespec time = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* One round of the loader; rates in good pictures per second. */
+static tdm_status run_loader(struct bench *it, double seconds, int round, int64_t *n_images,
                              tdm_error *err)
 {
+    double processor = processor_seconds();
     int64_t start = tdmi_clock_ns(), n_good = 0;
     double took = 0.0;
     TDM_TRY(tdmi_loader_seek(it->loader, it->epoch, it->position, err), err, "loading pictures");
@@ -220,7 +231,8 @@ static tdm_status run_loader(struct bench *it, double seconds, double *rate, int
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while loading pictures");
     }
-    *rate = (double)n_good / took;
+    it->rates[0][round] = (double)n_good / took;
+    it->processor[0][round] = (double)n_good / (processor_seconds() - processor);
     *n_images += n_good;
     return tdmi_loader_seek(it->loader, it->epoch, it->n_positions, err); /* rest */
 }
@@ -247,9 +259,10 @@ static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status run_ceiling(struct bench *it, double seconds, double *rate, tdm_error *err)
+static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_error *err)
 {
-    *rate = 0.0;
+    double processor = processor_seconds();
+    it->rates[1][round] = it->processor[1][round] = 0.0;
     if (it->n_files == 0)
         return TDM_OK;
     int64_t start = tdmi_clock_ns();
@@ -257,7 +270,9 @@ static tdm_status run_ceiling(struct bench *it, double seconds, double *rate, td
     atomic_store(&it->n_done, 0);
     TDM_TRY(tdmi_pool_run(it->pool, tdmi_pool_threads(it->pool), decode_on, it, err), err,
             "decoding pictures");
-    *rate = (double)atomic_load(&it->n_done) / tdmi_clock_seconds_since(start);
+    double n_done = (double)atomic_load(&it->n_done);
+    it->rates[1][round] = n_done / tdmi_clock_seconds_since(start);
+    it->processor[1][round] = n_done / (processor_seconds() - processor);
     return TDM_OK;
 }
 
@@ -285,6 +300,8 @@ static void fill_result(struct bench *it, struct tdm_bench_loader *result)
     tdmi_loader_rates(it->loader, &rates);
     result->loader = spread(it->rates[0], result->rounds);
     result->ceiling = spread(it->rates[1], result->rounds);
+    result->loader_processor = spread(it->processor[0], result->rounds);
+    result->ceiling_processor = spread(it->processor[1], result->rounds);
     result->fraction = spread(it->rates[2], result->rounds);
     if (result->loader.median > 0.0)
         result->milliseconds = 1e3 * it->options->batch / result->loader.median;
@@ -313,8 +330,8 @@ static tdm_status measure(struct bench *it, struct tdm_bench_loader *result, tdm
     for (int r = -WARM_UP; r < rounds; r++) {
         int at = r < 0 ? 0 : r;
         int64_t *images = r < 0 ? &warm_up_images : &result->images;
-        TDM_TRY(run_loader(it, one, &it->rates[0][at], images, err), err, "measuring the loader");
-        TDM_TRY(run_ceiling(it, one, &it->rates[1][at], err), err, "measuring the ceiling");
+        TDM_TRY(run_loader(it, one, at, images, err), err, "measuring the loader");
+        TDM_TRY(run_ceiling(it, one, at, err), err, "measuring the ceiling");
         if (it->rates[1][at] > 0.0)
             it->rates[2][at] = it->rates[0][at] / it->rates[1][at];
     }
