@@ -33,6 +33,7 @@ struct tdm_train_options {
     double fraction;               /* use this part of the pictures of every class; 1: all */
     int per_class;                 /* use at most so many pictures a class; 0: all */
     const char *augment;   /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
+    bool balance;          /* every class equally often in an epoch, whatever its size */
     bool strict;           /* a picture that cannot be read ends the training (TDM_E_INPUT) */
     int64_t memory;        /* bytes for reading ahead and caches; 0: a part of what is free */
     const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TINY_SIDE = 16 };
+/* Below NEAR_SIDE a fingerprint tells shirts from coats, not one shirt from another. */
+enum { TINY_SIDE = 16, NEAR_SIDE = 32 };
 
 void tdmi_finding_scratch_release(struct tdmi_finding_scratch *scratch)
 {
@@ -81,7 +82,7 @@ static tdm_status look_inside(const char *path, bool has_fingerprint,
     }
     finding->width = scratch->decoded.width;
     finding->height = scratch->decoded.height;
-    if (!has_fingerprint)
+    if (!has_fingerprint || finding->width < NEAR_SIDE || finding->height < NEAR_SIDE)
         return TDM_OK;
     return TDM_WRAP(
         err, tdmi_image_fingerprint(&scratch->decoded, &scratch->small, &finding->fingerprint, err),

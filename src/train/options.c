@@ -48,6 +48,7 @@ static const struct row {
     ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
     ROW("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9),
     ROW("augment", WORDS, OTHER_BITS, augment, 0, 0),
+    ROW("balance", FLAG, OTHER_BITS, balance, 0, 1),
     ROW("strict", FLAG, SAME_BITS, strict, 0, 1),
     ROW("memory", LONG, SAME_BITS, memory, 0, 0x1p62),
     ROW("cache", TEXT, SAME_BITS, cache, 0, 0),

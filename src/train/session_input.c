@@ -2,10 +2,31 @@
  * Where a training's pictures come from and in which order: the order, decided once for the life of
  * a run, and the two loaders.
  */
+#include "base/memory.h"
 #include "data/order_source.h"
 #include "train/session.h"
 
 #include <string.h>
+
+static tdm_status open_balanced(struct tdmi_session *session, tdm_error *err)
+{
+    const tdmi_split *split = &session->split;
+    int *labels = tdmi_alloc((size_t)split->n_train, sizeof *labels);
+    if (!labels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "balancing %lld pictures: out of memory",
+                        (long long)split->n_train);
+    for (int64_t i = 0; i < split->n_train; i++)
+        labels[i] = tdmi_source_item(session->source, split->train[i]).label;
+    tdm_status status = tdmi_order_init_balanced(
+        &session->order,
+        &(struct tdmi_order_balanced){.seed = session->options.seed,
+                                      .labels = labels,
+                                      .n_samples = split->n_train,
+                                      .n_classes = tdmi_source_classes(session->source)},
+        err);
+    tdmi_free(labels);
+    return status;
+}
 
 /* What a run was begun with stays: another order would be another run. */
 static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
@@ -16,6 +37,8 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
     bool is_grouped = *recorded ? strcmp(recorded, "grouped") == 0 : has_groups;
     session->order = (tdmi_order){
         .seed = session->options.seed, .n = session->split.n_train, .is_shuffled = true};
+    if (session->options.balance)
+        return TDM_WRAP(err, open_balanced(session, err), "showing every class equally often");
     if (!is_grouped)
         return TDM_OK;
     if (!has_groups)

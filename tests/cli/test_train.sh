@@ -110,6 +110,14 @@ expect_exit 2 "$TANDEM" train "$@" -o runs/bad --cache attic
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --memory 1K
 expect_true "nothing is left of a refused run" test ! -e runs/bad/run.json
 
+# A class of a third of the pictures is shown as often as the other.
+mkdir uneven && cp -r pictures/left uneven/ && mkdir uneven/right && cp pictures/right/?.ppm uneven/right/
+set -- uneven --model lenet5 --epochs 2 --batch 8 --split 0.7,0.3 --balance --json
+expect_exit 0 "$TANDEM" train "$@" -o runs/even1 --threads 1
+expect_exit 0 "$TANDEM" train "$@" -o runs/even2 --threads 2
+expect_true "balanced runs are equal on two threads" cmp runs/even1/best.safetensors runs/even2/best.safetensors
+expect_same 24 "$(json_value train.n)" "an epoch is as long as there are pictures"
+
 # ---- pictures that cannot be read ----------------------------------------------------------
 cp -r pictures broken
 head -c 200 pictures/left/3.ppm >broken/left/3.ppm
