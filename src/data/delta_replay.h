@@ -51,6 +51,9 @@ struct tdmi_delta_table { /* start from a zeroed object */
 };
 
 void tdmi_delta_table_release(struct tdmi_delta_table *table);
+/* What messages call the place of an action in its file: "line" of a commit, "row" of a checkpoint.
+ */
+const char *tdmi_delta_line_word(const char *origin);
 
 /* ---- replay -------------------------------------------------------------------------------- */
 

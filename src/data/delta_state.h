@@ -29,7 +29,4 @@ struct tdmi_delta_replay {
     const char *origin; /* of the last action */
 };
 
-/* Where an action stands, in words: "line" of a commit, "row" of a checkpoint. */
-const char *tdmi_delta_line_word(const char *origin);
-
 #endif

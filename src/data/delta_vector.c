@@ -354,6 +354,7 @@ tdm_status tdmi_delta_vector_read(const struct tdmi_delta_table *table,
             : read_rows(table, file, &arena, &bytes, rows, err);
     tdmi_text_release(&bytes);
     tdmi_arena_release(&arena);
-    return TDM_WRAP(err, status, "%s, line %lld: cannot find the deleted rows of '%.120s'",
-                    file->origin, (long long)file->line, file->path);
+    return TDM_WRAP(err, status, "%s, %s %lld: cannot find the deleted rows of '%.120s'",
+                    file->origin, tdmi_delta_line_word(file->origin), (long long)file->line,
+                    file->path);
 }

@@ -74,14 +74,16 @@ static tdm_status check_file(const struct opening *in, const struct tdmi_delta_f
     TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot look at '%s'", path);
     if (place.kind != TDMI_FILE_REGULAR)
         return TDM_WRAP(err, tdmi_storage_refuse(path, place.kind, "a Parquet file", err),
-                        "%s, line %" PRId64 " makes '%.120s' part of version %" PRId64
+                        "%s, %s %" PRId64 " makes '%.120s' part of version %" PRId64
                         ": was the table vacuumed or copied in part?",
-                        file->origin, file->line, file->path, in->table.version);
+                        file->origin, tdmi_delta_line_word(file->origin), file->line, file->path,
+                        in->table.version);
     if (place.size_bytes != file->size_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' has %" PRId64 " bytes, and %s, line %" PRId64 " says %" PRId64
+                        "'%s' has %" PRId64 " bytes, and %s, %s %" PRId64 " says %" PRId64
                         ": it was cut short or replaced",
-                        path, place.size_bytes, file->origin, file->line, file->size_bytes);
+                        path, place.size_bytes, file->origin, tdmi_delta_line_word(file->origin),
+                        file->line, file->size_bytes);
     return TDM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Delta tables as data sets: versions, partitions, deleted rows, files that are gone or changed. */
 #include "parquet_files.h"
 
+#include "base/file.h"
 #include "data/arrow_bridge.h"
 #include "data/delta_write.h"
 
@@ -243,6 +244,26 @@ static void files_that_are_gone_or_changed_are_named(void **state)
     tree_free(&tree);
 }
 
+static void a_file_that_a_checkpoint_names_has_a_row(void **state)
+{
+    (void)state;
+    if (!has_arrow())
+        return;
+    struct tree tree = tree_new();
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    assert_int_equal(
+        tdmi_file_read(fixture("pets/_delta_log/00000000000000000003.checkpoint.parquet"), 1 << 20,
+                       &bytes, &n_bytes, &err),
+        TDM_OK);
+    tree_file(&tree, "_delta_log/00000000000000000003.checkpoint.parquet", bytes, n_bytes);
+    tdmi_free(bytes);
+    assert_refused(tree.root, TDM_E_INPUT,
+                   "_delta_log/00000000000000000003.checkpoint.parquet, row ");
+    tree_free(&tree);
+}
+
 static void tables_without_pictures_are_refused(void **state)
 {
     (void)state;
@@ -338,6 +359,7 @@ int main(void)
         cmocka_unit_test(deleted_rows_are_no_items),
         cmocka_unit_test(a_class_without_rows_is_none),
         cmocka_unit_test(files_that_are_gone_or_changed_are_named),
+        cmocka_unit_test(a_file_that_a_checkpoint_names_has_a_row),
         cmocka_unit_test(tables_without_pictures_are_refused),
         cmocka_unit_test(golden_tables_are_refused_as_data_sets),
         cmocka_unit_test(a_written_table_is_a_data_set),
