@@ -17,6 +17,12 @@
 #define SIDECAR(path) "{\"sidecar\":{\"path\":\"" path "\",\"sizeInBytes\":7}}\n"
 #define SECOND ".checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11"
 
+/* What a file that cannot be opened as Parquet ends with. */
+static tdm_status no_parquet(void)
+{
+    return tdmi_arrow_version()[0] == '\0' ? TDM_E_ABSENT : TDM_E_INPUT;
+}
+
 static void log_text(const struct tree *tree, const char *name, const char *text)
 {
     char path[200];
@@ -126,7 +132,7 @@ static void checkpoints_of_the_second_kind_may_be_json(void **state)
     assert_table(tree.root, 3, "3: a");
     assert_no_table(tree.root, 2, TDM_E_INPUT, "00000000000000000000.json is missing");
     log_text(&tree, "5" SECOND ".json", PROTOCOL METADATA SIDECAR("none.parquet"));
-    assert_no_table(tree.root, -1, TDM_E_INPUT, "_delta_log/_sidecars/none.parquet");
+    assert_no_table(tree.root, -1, no_parquet(), "_delta_log/_sidecars/none.parquet");
     tree_free(&tree);
 }
 
@@ -140,8 +146,7 @@ static void checkpoints_in_parts_count_when_all_are_there(void **state)
     log_text(&tree, "2.checkpoint.0000000002.0000000002.parquet", "x");
     assert_table(tree.root, -1, "0: a");
     log_text(&tree, "1.checkpoint.0000000002.0000000002.parquet", "x");
-    assert_no_table(tree.root, 1, tdmi_arrow_version()[0] == '\0' ? TDM_E_ABSENT : TDM_E_INPUT,
-                    "checkpoint.0000000001.0000000002.parquet");
+    assert_no_table(tree.root, 1, no_parquet(), "checkpoint.0000000001.0000000002.parquet");
     tree_free(&tree);
 }
 
