@@ -63,8 +63,8 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     tdm_error problem = {0};
     tdm_status status =
         tdmi_picture_load(&loader->way, &worker->scratch, sample, key, values, &problem);
-    if (loader->scratch_limit > 0 &&
-        tdmi_picture_scratch_bytes(&worker->scratch) > loader->scratch_limit)
+    if (loader->way.scratch_limit > 0 &&
+        tdmi_picture_scratch_bytes(&worker->scratch) > loader->way.scratch_limit)
         tdmi_picture_scratch_shrink(&worker->scratch);
     if (status == TDM_E_MEMORY) {
         *err = problem;

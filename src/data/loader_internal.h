@@ -47,17 +47,17 @@ struct tdmi_loader {
     struct tdmi_loader_worker *workers;
     int n_workers; /* started */
     int most_threads;
-    int64_t scratch_limit; /* of what a thread keeps between pictures; 0: none */
     int64_t memory_bytes;
     int64_t cache_limit; /* bytes that a cache in memory may take */
     bool is_undecided;   /* a cache of encoded pictures waits for the first rates */
     enum tdmi_cache_kind cache;
     char cache_note[200];
 
+    pthread_mutex_t large; /* held by who decodes a picture beyond its share */
     pthread_mutex_t lock;
     pthread_cond_t work;  /* there may be something to claim, or the end has come */
     pthread_cond_t ready; /* a slot is full, or nobody is in work any more, or all failed */
-    bool has_lock, has_work, has_ready;
+    bool has_large, has_lock, has_work, has_ready;
 
     bool is_stopping, is_seeking, has_begun;
     uint32_t epoch;

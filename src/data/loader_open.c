@@ -4,7 +4,8 @@
  *     memory limit = slots × batch  +  threads × working memory  +  a bit a sample  +  cache
  *
  * Under a limit slots are given up first (two are left, so that reading and training overlap), then
- * threads, then the second slot; a cache gets what the rest leaves over.
+ * threads, then the second slot. Half of what is left over is for a cache, half for pictures that
+ * need more than a thread's share: those are decoded one at a time.
  */
 #include "data/loader_internal.h"
 
@@ -108,9 +109,12 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
                         "and the work of one thread; %lld bytes, or a smaller batch, are wanted",
                         (long long)limit, o->batch, o->preprocess.height, o->preprocess.width,
                         o->preprocess.channels, (long long)needed_bytes(loader));
-    loader->cache_limit = limit - needed_bytes(loader);
-    loader->scratch_limit = worker_bytes(loader) - (int64_t)sizeof(struct tdmi_loader_worker) -
-                            tdmi_picture_scratch_fixed(&loader->way);
+    const int64_t left = limit - needed_bytes(loader);
+    loader->cache_limit = o->cache.kind == TDMI_CACHE_NONE ? 0 : left / 2;
+    loader->way.scratch_limit = worker_bytes(loader) - (int64_t)sizeof(struct tdmi_loader_worker) -
+                                tdmi_picture_scratch_fixed(&loader->way);
+    loader->way.large_limit = loader->way.scratch_limit + left - loader->cache_limit;
+    loader->way.large = &loader->large;
     return TDM_OK;
 }
 
@@ -285,12 +289,13 @@ static tdm_status make_lock(tdmi_loader *loader, tdm_error *err)
     pthread_condattr_t steady;
     bool has_steady = pthread_condattr_init(&steady) == 0;
     loader->has_lock = pthread_mutex_init(&loader->lock, NULL) == 0;
+    loader->has_large = pthread_mutex_init(&loader->large, NULL) == 0;
     loader->has_work = pthread_cond_init(&loader->work, NULL) == 0;
     loader->has_ready = has_steady && pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) == 0 &&
                         pthread_cond_init(&loader->ready, &steady) == 0;
     if (has_steady)
         pthread_condattr_destroy(&steady);
-    if (!loader->has_lock || !loader->has_work || !loader->has_ready)
+    if (!loader->has_lock || !loader->has_large || !loader->has_work || !loader->has_ready)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the locks of the loader");
     return TDM_OK;
 }
@@ -340,7 +345,8 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
     begin(opened, options);
     tdm_status status = share_out(opened, err);
     if (status == TDM_OK) {
-        opened->memory_bytes = needed_bytes(opened);
+        opened->memory_bytes =
+            needed_bytes(opened) + opened->way.large_limit - opened->way.scratch_limit;
         opened->tuning = (struct tdmi_tuning){
             .threads = options->is_tuned ? 1 : opened->most_threads,
             .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
@@ -403,6 +409,8 @@ void tdmi_loader_close(tdmi_loader *loader)
         pthread_cond_destroy(&loader->ready);
     if (loader->has_work)
         pthread_cond_destroy(&loader->work);
+    if (loader->has_large)
+        pthread_mutex_destroy(&loader->large);
     if (loader->has_lock)
         pthread_mutex_destroy(&loader->lock);
     tdmi_free(loader);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "image/facts.h"
 #include <stdatomic.h>
 #include <string.h>
 
@@ -178,9 +179,10 @@ static tdm_status fit(const struct tdmi_picture_way *way, struct tdmi_picture_sc
     return tdmi_preprocess_image(&how, &images->resized, images, pixels, err);
 }
 
-static tdm_status decode(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
-                         struct tdmi_augment_key key, const void *bytes, size_t length_bytes,
-                         uint8_t *pixels, tdm_error *err)
+static tdm_status decode_freely(const struct tdmi_picture_way *way,
+                                struct tdmi_picture_scratch *scratch, struct tdmi_augment_key key,
+                                const void *bytes, size_t length_bytes, uint8_t *pixels,
+                                tdm_error *err)
 {
     const char *path = tdmi_source_item(way->source, key.sample).path;
     if (!way->has_box)
@@ -189,6 +191,37 @@ static tdm_status decode(const struct tdmi_picture_way *way, struct tdmi_picture
     tdm_status status = tdmi_image_decode(bytes, length_bytes, path, (struct tdmi_image_limits){0},
                                           &scratch->images.decoded, err);
     return status == TDM_OK ? fit(way, scratch, key, pixels, err) : status;
+}
+
+/* Bytes that decoding will hold: the file, its pixels, and those once more where they are turned.
+ */
+static int64_t decoding_bytes(const void *bytes, size_t length_bytes)
+{
+    struct tdmi_image_facts facts = {0};
+    if (tdmi_image_describe(bytes, length_bytes, "", &facts, NULL) != TDM_OK)
+        return (int64_t)length_bytes; /* and the decoder says why it is none */
+    int64_t pixels = facts.width * facts.height * (facts.orientation > 4 ? 2 : 1);
+    return (int64_t)length_bytes + 3 * pixels;
+}
+
+/* Under a memory limit pictures beyond a thread's share are decoded one at a time. */
+static tdm_status decode(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                         struct tdmi_augment_key key, const void *bytes, size_t length_bytes,
+                         uint8_t *pixels, tdm_error *err)
+{
+    int64_t needed = way->scratch_limit > 0 ? decoding_bytes(bytes, length_bytes) : 0;
+    if (needed <= way->scratch_limit)
+        return decode_freely(way, scratch, key, bytes, length_bytes, pixels, err);
+    if (needed > way->large_limit)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "decoding it needs %lld bytes and the memory limit leaves %lld; a larger "
+                        "limit, or to leave the picture out, is wanted",
+                        (long long)needed, (long long)way->large_limit);
+    pthread_mutex_lock(way->large);
+    tdm_status status = decode_freely(way, scratch, key, bytes, length_bytes, pixels, err);
+    tdmi_picture_scratch_shrink(scratch);
+    pthread_mutex_unlock(way->large);
+    return status;
 }
 
 static tdm_status load_encoded(const struct tdmi_picture_way *way,

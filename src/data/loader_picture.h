@@ -8,6 +8,7 @@
 #include "data/cache_disk.h"
 #include "data/cache_memory.h"
 #include "data/loader.h"
+#include <pthread.h>
 
 enum { TDMI_CHANNELS_MAX = 3 };
 
@@ -28,6 +29,10 @@ struct tdmi_picture_way {
     tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two pictures */
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
+    /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
+     * that one. 0: no limit. */
+    int64_t scratch_limit, large_limit;
+    pthread_mutex_t *large;
 };
 
 enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };

@@ -44,6 +44,40 @@ static void a_memory_limit_is_kept_or_refused_with_what_is_needed(void **state)
     tdmi_source_close(virtual.source);
 }
 
+/* Pictures beyond a thread's share are decoded one at a time; beyond the limit they are an error,
+ * not a picture left out. */
+static void large_pictures_keep_to_the_limit(void **state)
+{
+    (void)state;
+    struct virtual_source virtual = source_of(3, false);
+    virtual.n = 6;
+    virtual.damaged_every = 0;
+    virtual.shape.width = virtual.shape.height = 1600; /* 7.3 MiB */
+    virtual_open(&virtual);
+    struct tdmi_loader_options options = options_of(&virtual, NULL);
+    options.preprocess.width = options.preprocess.height = SIDE;
+    uint64_t digests[2];
+    for (int limited = 0; limited < 2; limited++) {
+        options.memory_bytes = limited ? 32 << 20 : 0;
+        tdmi_loader *loader = open_loader(&options);
+        digests[limited] = digest_from(loader, &options, 2, 0);
+        struct tdmi_loader_rates rates;
+        tdmi_loader_rates(loader, &rates);
+        assert_true(!limited || rates.memory_bytes <= options.memory_bytes);
+        tdmi_loader_close(loader);
+    }
+    assert_int_equal(digests[0], digests[1]);
+    options.memory_bytes = 16 << 20;
+    tdm_error err = {0};
+    const struct tdmi_batch *batch = NULL;
+    tdmi_loader *loader = open_loader(&options);
+    assert_int_equal(tdmi_loader_seek(loader, 0, 0, &err), TDM_OK);
+    assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_MEMORY);
+    assert_non_null(strstr(err.frames[0].text, "the memory limit leaves"));
+    tdmi_loader_close(loader);
+    tdmi_source_close(virtual.source);
+}
+
 struct counted {
     int n_alloc, n_free, fail_at;
 };
@@ -220,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_memory_limit_is_kept_or_refused_with_what_is_needed),
+        cmocka_unit_test(large_pictures_keep_to_the_limit),
         cmocka_unit_test(the_ring_lies_where_the_caller_wants),
         cmocka_unit_test(memory_is_flat_over_twenty_epochs),
         cmocka_unit_test(resuming_late_in_a_long_epoch_takes_no_time),
