@@ -65,8 +65,8 @@ struct tdmi_folder_entry {
 tdm_status tdmi_folder_list(const char *path, tdmi_arena *arena, struct tdmi_folder_entry **entries,
                             size_t *n_entries, tdm_error *err) TDM_MUST_USE;
 
-/* "folder/name" in the arena ("name" when folder is "" or name is absolute; a URI's "?query" stays at
- * the end). */
+/* "folder/name" in the arena ("name" when folder is "" or name is absolute; a URI's "?query" stays
+ * at the end). */
 char *tdmi_path_join(tdmi_arena *arena, const char *folder, const char *name);
 /* The part after the last slash. */
 const char *tdmi_path_name(const char *path);
