@@ -26,6 +26,7 @@ enum {
     MAX_THREADS = 4096,
     LARGEST_SIDE = 65535,
     SCRATCH_FLOOR = 4 << 20, /* room for a usual photo of a megapixel */
+    USUAL_FILE = 1 << 20,    /* what a picture's file hardly exceeds on average */
     TARGETS_KEPT = 8         /* and for the work of resizing to the target */
 };
 
@@ -210,7 +211,7 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
                  mib(does_fit ? decoded : loader->cache_limit));
     } else if (kind == TDMI_CACHE_ENCODED) {
         tdmi_memory_cache *encoded = NULL;
-        status = open_memory_cache(loader, INT64_MAX, &encoded, err);
+        status = open_memory_cache(loader, loader->n_samples * USUAL_FILE, &encoded, err);
         atomic_store(&loader->way.encoded, encoded);
         if (encoded != NULL)
             note(loader, kind, "files of pictures are kept in memory (at most %.1f MiB)",
@@ -235,7 +236,10 @@ void tdmi_loader_decide(tdmi_loader *loader)
         return;
     tdmi_memory_cache *encoded = NULL;
     tdm_error err = {0};
-    if (open_memory_cache(loader, INT64_MAX, &encoded, &err) != TDM_OK || encoded == NULL)
+    const int64_t mean = times->bytes[TDMI_STAGE_READ] / times->pictures[TDMI_STAGE_READ] + 1;
+    if (open_memory_cache(loader, loader->n_samples * (mean + mean / 4), &encoded, &err) !=
+            TDM_OK ||
+        encoded == NULL)
         return; /* it would only have made things faster */
     atomic_store_explicit(&loader->way.encoded, encoded, memory_order_release);
     note(loader, TDMI_CACHE_ENCODED,
