@@ -59,7 +59,7 @@ static const char *place_of(struct opening *in, const struct tdmi_delta_file *fi
     const char *path = file->path;
     if (tdmi_delta_path_is_absolute(path))
         return path;
-    if (tdmi_delta_path_is_uri(in->table.path))
+    if (tdmi_storage_is_uri(in->table.path))
         path = tdmi_delta_path_write(&in->arena, path);
     return path == NULL ? NULL : tdmi_path_join(&in->arena, in->table.path, path);
 }
@@ -250,6 +250,9 @@ static tdm_status open_table(struct delta *delta, struct opening *in, const char
     int64_t version;
     if (!tdmi_delta_path_version(path, &in->arena, &table, &version))
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the Delta table '%s'", path);
+    /* Storage takes what follows file:// as it is, Arrow undoes its escapes: plain names agree. */
+    if (strncmp(table, "file://", 7) == 0)
+        table += 7;
     tdm_status status = tdmi_delta_log_read(table, version, &in->table, err);
     if (status == TDM_OK)
         status = make_members(in, err);
