@@ -302,6 +302,51 @@ static void lack_of_memory_is_an_error_on_every_way(void **state)
         assert_survives_lack_of_memory(fixture(names[n]));
 }
 
+/* Files without checksums: whatever byte is flipped, pictures come out or a sentence names the
+ * file. */
+static void a_flipped_byte_is_an_error_or_another_picture(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"defaults.parquet", "zstd_v2.parquet", "large_v2.parquet",
+                                        "delta_length.parquet", "hugging_face.parquet"};
+    int n_refused = 0;
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        struct tree tree = tree_new();
+        tdmi_text file = {0}, bytes = {0};
+        tdm_error err = {0};
+        assert_int_equal(tdmi_storage_read_file(fixture(names[n]), 1 << 20, &file, &err), TDM_OK);
+        size_t step = file.length_bytes > 10000 ? 997 : 7;
+        for (size_t at = 0; at < file.length_bytes; at += step) {
+            tdmi_source *source = NULL;
+            char text[8000];
+            file.bytes[at] ^= (char)(1 << at % 8);
+            tree_file(&tree, "flipped.parquet", file.bytes, file.length_bytes);
+            file.bytes[at] ^= (char)(1 << at % 8);
+            tdm_status status =
+                tdmi_source_open(tree_path(&tree, "flipped.parquet"), NULL, &source, &err);
+            for (int64_t i = 0; status == TDM_OK && i < tdmi_source_items(source); i++)
+                status = tdmi_source_read(source, i, &bytes, &err);
+            tdmi_source_close(source);
+            if (status == TDM_OK)
+                continue;
+            n_refused++;
+            tdm_error_format(&err, text, sizeof text);
+            assert_int_equal(status, TDM_E_INPUT);
+            assert_non_null(strstr(text, "flipped.parquet"));
+        }
+        tdmi_text_release(&bytes);
+        tdmi_text_release(&file);
+        tree_free(&tree);
+    }
+    assert_true(n_refused > 100);
+}
+
+static void a_build_without_arrow_refuses_them(void **state)
+{
+    (void)state;
+    assert_refused(fixture("defaults.parquet"), TDM_E_ABSENT, "tools/deps");
+}
+
 /* ---- TANDEM_TEST_DATA/parquet ------------------------------------------------------------ */
 
 /* All rows through the stream; the number of them, or -1 with the sentence in text. */
@@ -501,13 +546,16 @@ int main(void)
         cmocka_unit_test(large_values_are_read_where_they_lie),
         cmocka_unit_test(a_cache_of_one_byte_is_enough),
         cmocka_unit_test(lack_of_memory_is_an_error_on_every_way),
+        cmocka_unit_test(a_flipped_byte_is_an_error_or_another_picture),
         cmocka_unit_test(every_file_at_hand_has_its_expected_result),
         cmocka_unit_test(a_wrong_checksum_is_named_by_row_and_offset),
         cmocka_unit_test(the_real_set_of_hugging_face_is_read),
     };
-    if (tdmi_arrow_version()[0] == '\0') {
-        print_message("skip - no Arrow in this build\n");
-        return 0;
-    }
-    return cmocka_run_group_tests_name("data/parquet_foreign", with_arrow, NULL, NULL);
+    const struct CMUnitTest without_arrow[] = {
+        cmocka_unit_test(a_build_without_arrow_refuses_them),
+    };
+    bool has_arrow = tdmi_arrow_version()[0] != '\0';
+    return has_arrow
+               ? cmocka_run_group_tests_name("data/parquet_foreign", with_arrow, NULL, NULL)
+               : cmocka_run_group_tests_name("data/parquet_foreign", without_arrow, NULL, NULL);
 }
