@@ -25,6 +25,10 @@ tdm_status tdmi_atomic_write(tdmi_atomic_file *file, const void *bytes, size_t l
 /* Overwrite bytes already written (a checksum that is known last). */
 tdm_status tdmi_atomic_write_at(tdmi_atomic_file *file, uint64_t offset, const void *bytes,
                                 size_t length_bytes, tdm_error *err) TDM_MUST_USE;
+/* Let commit give it another final name, on the same file system: one that the bytes decide. Its
+ * folder must be there. */
+tdm_status tdmi_atomic_rename(tdmi_atomic_file *file, const char *path,
+                              tdm_error *err) TDM_MUST_USE;
 /* Frees file whatever the result. */
 tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */

@@ -30,6 +30,21 @@ struct tdmi_atomic_file {
     bool is_made, is_broken;
 };
 
+/* Of the target; false: no memory. */
+static bool find_folder(tdmi_atomic_file *file)
+{
+    char *folder = tdmi_arena_copy(&file->arena, file->target);
+    if (!folder)
+        return false;
+    char *slash = strrchr(folder, '/');
+    if (slash == folder)
+        slash[1] = '\0';
+    else if (slash)
+        *slash = '\0';
+    file->folder = slash ? folder : ".";
+    return true;
+}
+
 /* Where the bytes finally go, and the mode they get there (0 for a new file). */
 static tdm_status find_target(tdmi_atomic_file *file, const char *path, mode_t *mode,
                               tdm_error *err)
@@ -52,15 +67,8 @@ static tdm_status find_target(tdmi_atomic_file *file, const char *path, mode_t *
     } else {
         file->target = tdmi_arena_copy(&file->arena, path);
     }
-    char *folder = file->target ? tdmi_arena_copy(&file->arena, file->target) : NULL;
-    if (!folder)
+    if (!file->target || !find_folder(file))
         return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
-    char *slash = strrchr(folder, '/');
-    if (slash == folder)
-        slash[1] = '\0';
-    else if (slash)
-        *slash = '\0';
-    file->folder = slash ? folder : ".";
     if (tdmi_path_name(file->target)[0] == '\0')
         return TDM_FAIL(err, TDM_E_USAGE, "cannot write \"%s\": it names no file", path);
     return TDM_OK;
@@ -163,6 +171,15 @@ tdm_status tdmi_atomic_write_at(tdmi_atomic_file *file, uint64_t offset, const v
                         length_bytes, (unsigned long long)offset, file->target, (long long)written);
     }
     return put(file, (off_t)offset, bytes, length_bytes, err);
+}
+
+tdm_status tdmi_atomic_rename(tdmi_atomic_file *file, const char *path, tdm_error *err)
+{
+    file->target = tdmi_arena_copy(&file->arena, path);
+    if (file->target && find_folder(file))
+        return TDM_OK;
+    file->is_broken = true;
+    return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
 }
 
 tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)

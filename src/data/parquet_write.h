@@ -23,7 +23,7 @@ struct tdmi_parquet_row {
     const char *path;
     const char *split; /* "train", "val", "test", or "" */
     int32_t width, height;
-    uint64_t hash; /* XXH64 of the image's bytes; 16 hex digits in the file */
+    uint64_t hash; /* XXH64 of the file that the picture was made from; 16 hex digits */
 };
 
 struct tdmi_parquet_write_options {

@@ -213,6 +213,12 @@ int64_t tdmi_source_quarantined(const tdmi_source *source)
     return source->n_quarantined;
 }
 
+bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp)
+{
+    return source->table->stamp != NULL &&
+           source->table->stamp(source->self, in_table(source, index), stamp);
+}
+
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
 {
     return source->table->hash == NULL ? 0

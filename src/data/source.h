@@ -34,6 +34,11 @@ struct tdmi_raw_shape {
     int height, width, channels; /* channels 1 or 3 */
 };
 
+/* A file with the same stamp has not been written to since. */
+struct tdmi_stamp {
+    int64_t size_bytes, modified_ns; /* since 1970 */
+};
+
 typedef struct tdmi_source tdmi_source;
 
 struct tdmi_source_table {
@@ -55,6 +60,9 @@ struct tdmi_source_table {
     /* All of these may be NULL or false. */
 
     bool takes_columns; /* the column and shape options mean something here */
+    /* Size and time of the file an item is, without reading it; false: it is no file of its own, or
+     * asking would cost as much as reading. */
+    bool (*stamp)(const void *self, int64_t index, struct tdmi_stamp *stamp);
     /* XXH64 (seed 0) of the picture's bytes where the source has it written down; 0: unknown. */
     uint64_t (*hash)(const void *self, int64_t index);
     /* false: not every item is raw pixels of this one shape. read_raw fills height × width ×
@@ -90,6 +98,8 @@ int64_t tdmi_source_ignored(const tdmi_source *source);
 /* Pictures left out because the quarantine list names them. */
 int64_t tdmi_source_quarantined(const tdmi_source *source);
 
+/* false: unknown. */
+bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp);
 /* 0: the source does not know it; read the bytes. */
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index);
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);

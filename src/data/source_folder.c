@@ -55,13 +55,32 @@ static tdm_status folder_open(const char *path, const struct tdm_source_options 
     return status;
 }
 
-static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
+/* false: too long to be opened. */
+static bool find_path(const struct folder *folder, const char *path, char full[LONGEST_PATH])
+{
+    int length = snprintf(full, LONGEST_PATH, "%s%s", folder->root, path);
+    return length >= 0 && length < LONGEST_PATH;
+}
+
+/* An object store answers over the network, so one by one would take as long as reading. */
+static bool folder_stamp(const void *self, int64_t index, struct tdmi_stamp *stamp)
 {
     const struct folder *folder = self;
+    char full[LONGEST_PATH];
+    struct tdmi_place place = {0};
+    if (tdmi_storage_is_uri(folder->root) ||
+        !find_path(folder, tdmi_listing_item(self, index).path, full) ||
+        tdmi_storage_look(full, &place, NULL) != TDM_OK || place.kind != TDMI_FILE_REGULAR)
+        return false;
+    *stamp = (struct tdmi_stamp){place.size_bytes, place.modified_ns};
+    return true;
+}
+
+static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
+{
     const char *path = tdmi_listing_item(self, index).path;
     char full[LONGEST_PATH]; /* reading allocates nothing */
-    int length = snprintf(full, sizeof full, "%s%s", folder->root, path);
-    if (length < 0 || length >= (int)sizeof full)
+    if (!find_path(self, path, full))
         return TDM_FAIL(err, TDM_E_INPUT, "cannot read the picture '%s': its path is too long",
                         path);
     return TDM_WRAP(err, tdmi_storage_read_file(full, LARGEST_FILE_BYTES, bytes, err),
@@ -80,4 +99,5 @@ const struct tdmi_source_table tdmi_source_folder = {
     .item = tdmi_listing_item,
     .n_ignored = tdmi_listing_n_ignored,
     .read = folder_read,
+    .stamp = folder_stamp,
 };

@@ -22,6 +22,7 @@
 struct tdmi_place {
     enum tdmi_file_kind kind; /* missing and not allowed to look (forbidden) are two answers */
     int64_t size_bytes;       /* of a file; else 0 */
+    int64_t modified_ns;      /* when a local file was last written to, since 1970; else 0 */
     uint64_t identity[2]; /* equal for one folder reached twice; zeros: the store has no links */
 };
 /* Links are followed. Fails only where the store cannot answer at all (no such store in this build,

@@ -23,8 +23,10 @@ static tdm_status local_look(const char *path, struct tdmi_place *place, tdm_err
         place->kind = TDMI_FILE_MISSING;
         return TDM_OK;
     }
-    if (S_ISREG(found.st_mode))
+    if (S_ISREG(found.st_mode)) {
         place->size_bytes = found.st_size;
+        place->modified_ns = (int64_t)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec;
+    }
     place->identity[0] = (uint64_t)found.st_dev;
     place->identity[1] = (uint64_t)found.st_ino;
     return TDM_OK;

@@ -58,6 +58,22 @@ static void a_file_appears_whole_at_commit(void **state)
     folder_remove(&folder);
 }
 
+static void bytes_may_decide_the_name(void **state)
+{
+    (void)state;
+    tdm_error err = {0};
+    tdmi_atomic_file *file = NULL;
+    assert_int_equal(tdmi_folder_make("renamed/below", &err), TDM_OK);
+    assert_int_equal(tdmi_atomic_open("renamed/below/working", &file, &err), TDM_OK);
+    assert_int_equal(tdmi_atomic_write(file, "seven", 5, &err), TDM_OK);
+    assert_int_equal(tdmi_atomic_rename(file, "renamed/seven", &err), TDM_OK);
+    assert_int_equal(tdmi_file_kind_of("renamed/seven"), TDMI_FILE_MISSING);
+    assert_int_equal(tdmi_atomic_commit(file, &err), TDM_OK);
+    assert_content("renamed/seven", "seven");
+    assert_int_equal(tdmi_file_kind_of("renamed/below/working"), TDMI_FILE_MISSING);
+    assert_int_equal(rmdir("renamed/below"), 0); /* nothing is left in it */
+}
+
 static void an_aborted_file_leaves_nothing(void **state)
 {
     struct folder folder = folder_new();
@@ -429,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_appears_whole_at_commit),
+        cmocka_unit_test(bytes_may_decide_the_name),
         cmocka_unit_test(an_aborted_file_leaves_nothing),
         cmocka_unit_test(modes_are_kept_and_new_files_honour_umask),
         cmocka_unit_test(missing_parents_are_made),

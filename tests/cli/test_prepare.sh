@@ -1,0 +1,91 @@
+# prepare as a user meets it; what is in the files is tested in tests/data.
+. "$SOURCE/tests/cli/lib.sh"
+
+"$TANDEM" synth pictures --classes 3 --per-class 30 --size 48 --format ppm --quiet >/dev/null
+first=$(ls pictures | head -1)
+head -c 500 "pictures/$first/000001.ppm" >"pictures/$first/cut.ppm"
+echo "a note" >"pictures/$first/notes.txt"
+
+if "$TANDEM" prepare nowhere -o out --codec raw 2>&1 | grep -q 'no Apache Arrow'; then
+    expect_exit 4 "$TANDEM" prepare pictures -o out --codec raw
+    expect_stderr_matches 'no Apache Arrow'
+    finish
+    exit
+fi
+find pictures -type f -exec cksum {} + | sort >before
+
+expect_exit 0 "$TANDEM" prepare pictures -o new/out --size 32 --codec raw --json
+expect_json images train val classes quarantined bytes seconds
+expect_same 90 "$(json_value images)" "every picture that decodes"
+expect_same 81 "$(json_value train)" "train"
+expect_same 9 "$(json_value val)" "val"
+expect_same 3 "$(json_value classes)" "classes"
+expect_same 1 "$(json_value quarantined)" "what does not decode"
+expect_same "$(cat new/out/part-*.parquet | wc -c | tr -d ' ')" "$(json_value bytes)" "bytes of the files"
+expect_stderr_matches 'quarantined as truncated: .*cut\.ppm'
+find pictures -type f -exec cksum {} + | sort >after
+expect_true "nothing in the source was changed" cmp before after
+expect_same '' "$(ls -A new/out | grep -v '^part-[0-9]*-[0-9a-f]*\.parquet$' | grep -v '^_')" \
+    "every other name begins with _"
+expect_same '' "$(ls -d new/out/_prepare 2>/dev/null)" "nothing of the work is left"
+
+# Again, and with other options.
+find new/out -type f -exec cksum {} + | sort >before
+expect_exit 0 "$TANDEM" prepare pictures -o new/out --size 32 --codec raw --json
+expect_same 90 "$(json_value images)" "the same answer"
+expect_same 1 "$(json_value quarantined)" "the same answer"
+find new/out -type f -exec cksum {} + | sort >after
+expect_true "nothing was written again" cmp before after
+expect_exit 2 "$TANDEM" prepare pictures -o new/out --size 33 --codec raw
+expect_stderr_matches 'begun with --size 32, and 33 is asked for'
+expect_exit 0 "$TANDEM" prepare pictures -o again --size 32 --codec raw --threads 1
+expect_stdout_matches '^90 pictures of 3 classes in again: 81 train, 9 val \(2 files, '
+expect_stdout_matches '^next: tandem train again$'
+expect_true "one thread gives the same bytes" diff -r new/out again
+
+# Shares and a merge.
+for k in 2/2 1/2; do
+    expect_exit 0 "$TANDEM" prepare pictures -o cut --size 32 --codec raw --slice $k --quiet
+done
+expect_stdout_matches '^slice 1 of 2: 1 of 2 parts made in cut '
+expect_exit 0 "$TANDEM" prepare pictures -o cut --size 32 --codec raw --merge --json
+expect_json images train val classes quarantined bytes seconds
+expect_true "shares give the same bytes" diff -r new/out cut
+expect_exit 1 "$TANDEM" prepare pictures -o empty --size 32 --codec raw --merge
+expect_stderr_matches '2 of 2 parts of .empty. are not there'
+for slice in 3 3/2 a/b 1/0 -1/2; do
+    expect_exit 2 "$TANDEM" prepare pictures -o other --slice "$slice"
+    expect_stderr_matches '--slice takes K/N'
+done
+
+# Killed at any moment and run again: the same bytes.
+for wait in 0.005 0.02 0.04 0.08 0.15; do
+    rm -rf killed
+    "$TANDEM" prepare pictures -o killed --size 32 --codec raw --threads 1 --quiet >/dev/null 2>&1 &
+    pid=$!
+    sleep $wait
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    expect_exit 0 "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet
+    expect_true "killed after $wait s, it ends with the same bytes" diff -r new/out killed
+done
+
+# What training makes of it.
+expect_exit 0 "$TANDEM" train new/out --model lenet5 --epochs 1 -o run --json
+expect_same 81 "$(json_value train.n)" "the split is kept"
+expect_same 9 "$(json_value val.n)" "the split is kept"
+
+# What cannot be.
+expect_exit 2 "$TANDEM" prepare pictures
+expect_stderr_matches 'needs -o OUT'
+expect_exit 3 "$TANDEM" prepare nowhere -o other
+expect_exit 2 "$TANDEM" prepare pictures -o pictures
+expect_stderr_matches 'holds something else'
+expect_exit 2 "$TANDEM" prepare pictures -o before
+expect_stderr_matches 'is a file'
+expect_exit 2 "$TANDEM" prepare pictures -o other --codec gif
+mkdir bad bad/a bad/b && echo x >bad/a/1.jpg && echo y >bad/b/2.jpg
+expect_exit 3 "$TANDEM" prepare bad -o other --codec raw
+expect_stderr_matches 'none of the 2 pictures can be decoded'
+expect_true "no folder is left behind" test ! -e other
+finish

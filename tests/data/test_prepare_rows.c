@@ -1,0 +1,238 @@
+/*
+ * What prepare puts into rows: every form reads back, bad pictures are counted and named, given
+ * parts are kept.
+ */
+#include "prepare_sets.h"
+
+static void every_form_reads_back(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    static const char *const codecs[] = {"jpeg", "png", "raw", "keep"};
+    static const char *const fits[] = {"pad", "crop", "stretch"};
+    static const int sizes[] = {1, 7, 24, 41};
+    struct tree tree = pictures();
+    char *from = in(&tree, "in");
+    for (int i = 0; i < 4 * 3 * 4; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "out%d", i);
+        char *out = in(&tree, name);
+        struct tdm_prepare_options options = options_of(from, out);
+        options.codec = codecs[i % 4];
+        options.fit = fits[i / 4 % 3];
+        options.size = sizes[i / 12];
+        options.compression = i % 5 == 0 ? "snappy" : i % 5 == 1 ? "none" : NULL;
+        const bool is_encoded = i % 4 < 2;
+        if (!is_encoded || tdmi_image_can_encode(i % 4 == 0 ? TDMI_IMAGE_JPEG : TDMI_IMAGE_PNG)) {
+            struct tdm_prepare_result result = prepared(&options);
+            tdmi_source *source = open_source(out);
+            tdmi_text bytes = {0};
+            tdmi_image image = {0};
+            int64_t n_val = 0;
+            assert_int_equal(tdmi_source_items(source), result.images);
+            assert_int_equal(tdmi_source_classes(source), N_CLASSES);
+            assert_true((result.sampled > 0) == (i % 4 == 0));
+            for (int64_t r = 0; r < result.images; r++) {
+                const struct tdmi_item item = tdmi_source_item(source, r);
+                n_val += item.part == TDMI_PART_VAL;
+                assert_int_equal(item.path[5] - '0', item.label);
+                assert_int_equal(tdmi_source_read(source, r, &bytes, NULL), TDM_OK);
+                assert_int_equal(tdmi_image_decode(bytes.bytes, bytes.length_bytes, item.path,
+                                                   (struct tdmi_image_limits){0}, &image, NULL),
+                                 TDM_OK);
+                assert_true(i % 4 == 3 ||
+                            (image.width == options.size && image.height == options.size));
+            }
+            assert_int_equal(n_val, result.val);
+            tdmi_image_release(&image);
+            tdmi_text_release(&bytes);
+            tdmi_source_close(source);
+        } else {
+            refused(&options, TDM_E_ABSENT, "cannot write");
+        }
+        free(out);
+    }
+    free(from);
+    tree_free(&tree);
+}
+
+static void bad_pictures_are_counted_and_named(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = pictures();
+    tree_text(&tree, "in/class0/cut.ppm", "P6\n40 40\n255\nabc");
+    tree_text(&tree, "in/class1/words.jpg", "this is no picture");
+    tree_text(&tree, "in/class1/notes.txt", "nor is this, and it does not say so");
+    char *from = in(&tree, "in"), *out = in(&tree, "out"), *list = in(&tree, "list.jsonl");
+    struct tdm_prepare_options options = options_of(from, out);
+    tree_text(&tree, "list.jsonl", "{\"path\":\"class2/p02.ppm\"}\n");
+    options.how.quarantine = list;
+    struct tdm_prepare_result result = prepared(&options);
+    assert_int_equal(result.images, N_CLASSES * PER_CLASS - 1);
+    assert_int_equal(result.quarantined, 3);
+    tdmi_text text = {0};
+    char *dataset = in(&tree, "out/_dataset.json");
+    read_all(dataset, &text);
+    assert_non_null(strstr(text.bytes, "class0/cut.ppm"));
+    assert_non_null(strstr(text.bytes, "truncated"));
+    assert_non_null(strstr(text.bytes, "class1/words.jpg"));
+    assert_non_null(strstr(text.bytes, "corrupt"));
+    tdmi_text_release(&text);
+    free(from), free(out), free(list), free(dataset);
+    tree_free(&tree);
+}
+
+/* Encoded, or the test ends as skipped. */
+static tdmi_text encoded(enum tdmi_image_format format, int side)
+{
+    tdmi_text bytes = {0};
+    tdmi_image image = {0};
+    if (!tdmi_image_can_encode(format))
+        skip();
+    assert_int_equal(tdmi_image_reshape(&image, side, side, NULL), TDM_OK);
+    for (int i = 0; i < 3 * side * side; i++)
+        image.pixels[i] = (uint8_t)(i * i / 7 + i);
+    assert_int_equal(tdmi_image_encode(&image, format, 90, &bytes, NULL), TDM_OK);
+    tdmi_image_release(&image);
+    return bytes;
+}
+
+static void damage_that_a_header_hides_is_dropped_later(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    tdmi_text bytes = encoded(TDMI_IMAGE_PNG, 40);
+    struct tree tree = pictures();
+    bytes.bytes[bytes.length_bytes / 2] ^= 0x55;
+    tree_file(&tree, "in/class1/hidden.png", bytes.bytes, bytes.length_bytes);
+    tdmi_text_release(&bytes);
+    char *from = in(&tree, "in"), *out = in(&tree, "out"), *cut = in(&tree, "cut");
+    char *dataset = in(&tree, "out/_dataset.json");
+    struct tdm_prepare_options options = options_of(from, out);
+    options.codec = "keep"; /* even there */
+    struct tdm_prepare_result result = prepared(&options);
+    assert_int_equal(result.images, N_CLASSES * PER_CLASS);
+    assert_int_equal(result.train + result.val, N_CLASSES * PER_CLASS);
+    assert_int_equal(result.quarantined, 1);
+    read_all(dataset, &bytes);
+    assert_non_null(strstr(bytes.bytes, "class1/hidden.png"));
+    tdmi_text_release(&bytes);
+    struct tdm_prepare_result again = prepared(&options);
+    assert_int_equal(again.images, result.images);
+    assert_int_equal(again.quarantined, 1);
+    options.folder = cut;
+    for (int k = 0; k < 2; k++) {
+        options.slice = k;
+        options.slices = 2;
+        prepared(&options);
+    }
+    options.slices = options.slice = 0;
+    options.merge = true;
+    prepared(&options);
+    assert_equal_folders(out, cut);
+    free(from), free(out), free(cut), free(dataset);
+    tree_free(&tree);
+}
+
+static void a_file_that_fits_already_keeps_its_bytes(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    tdmi_text file = encoded(TDMI_IMAGE_JPEG, 24), row = {0};
+    struct tree tree = pictures();
+    tree_file(&tree, "in/class1/fits.jpg", file.bytes, file.length_bytes);
+    char *from = in(&tree, "in");
+    for (int i = 0; i < 3; i++) { /* 0: kept, 1: cut to a part, 2: of another size */
+        char name[32];
+        snprintf(name, sizeof name, "out%d", i);
+        char *out = in(&tree, name);
+        struct tdm_prepare_options options = options_of(from, out);
+        options.codec = "jpeg";
+        options.fit = i == 1 ? "crop" : "pad";
+        options.crop_fraction = i == 1 ? 0.5 : 1;
+        options.size = i == 2 ? 23 : 24;
+        prepared(&options);
+        tdmi_source *source = open_source(out);
+        int n_found = 0;
+        for (int64_t r = 0; r < tdmi_source_items(source); r++) {
+            if (strcmp(tdmi_source_item(source, r).path, "class1/fits.jpg") != 0)
+                continue;
+            assert_int_equal(tdmi_source_read(source, r, &row, NULL), TDM_OK);
+            const bool is_kept = row.length_bytes == file.length_bytes &&
+                                 memcmp(row.bytes, file.bytes, row.length_bytes) == 0;
+            assert_true(is_kept == (i == 0));
+            n_found++;
+        }
+        assert_int_equal(n_found, 1);
+        tdmi_source_close(source);
+        free(out);
+    }
+    tdmi_text_release(&row);
+    tdmi_text_release(&file);
+    free(from);
+    tree_free(&tree);
+}
+
+static void a_set_of_bad_pictures_is_refused(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = tree_new();
+    tree_text(&tree, "in/a/1.jpg", "no picture");
+    tree_text(&tree, "in/b/2.jpg", "nor this");
+    char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
+    struct tdm_prepare_options options = options_of(from, out);
+    refused(&options, TDM_E_INPUT, "none of the 2 pictures can be decoded");
+    assert_int_equal(access(out, F_OK), -1);
+    options.source = nowhere;
+    refused(&options, TDM_E_INPUT, "nowhere");
+    free(from), free(out), free(nowhere);
+    tree_free(&tree);
+}
+
+static void given_parts_are_kept_and_the_rest_is_test(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = tree_new();
+    for (int i = 0; i < 40; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "in/%s/c%d/%d.ppm", i < 30 ? "train" : "test", i % 2, i);
+        picture(&tree, name, 10, 10, (uint32_t)i);
+    }
+    picture(&tree, "in/train/c0/copy.ppm", 10, 10, 30); /* of a test picture */
+    char *from = in(&tree, "in"), *out = in(&tree, "out"), *flat = in(&tree, "in/train"),
+         *three = in(&tree, "three");
+    struct tdm_prepare_options options = options_of(from, out);
+    options.train_fraction = 0.8;
+    options.val_fraction = 0.2;
+    struct tdm_prepare_result result = prepared(&options);
+    assert_int_equal(result.test, 10);
+    assert_int_equal(result.train, 24);
+    assert_int_equal(result.val, 6);
+    assert_int_equal(result.left_out, 1);
+    options = options_of(flat, three);
+    options.train_fraction = 0.6;
+    options.val_fraction = 0.2;
+    result = prepared(&options);
+    assert_int_equal(result.images, 31);
+    assert_int_equal(result.val, 6);
+    assert_in_range(result.test, 5, 7);
+    assert_int_equal(result.left_out, 0);
+    free(from), free(out), free(flat), free(three);
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_form_reads_back),
+        cmocka_unit_test(bad_pictures_are_counted_and_named),
+        cmocka_unit_test(damage_that_a_header_hides_is_dropped_later),
+        cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
+        cmocka_unit_test(a_set_of_bad_pictures_is_refused),
+        cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
