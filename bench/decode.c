@@ -1,9 +1,11 @@
 /*
  * How many pictures a second become a network's input, and how many libjpeg-turbo alone decodes:
  *
- *     decode ours|bare|write SIDE THREADS SECONDS FILE…
+ *     decode ours|draft|bare|write|write-draft SIDE THREADS SECONDS FILE…
  *
  * "ours" is the library's preprocessing (decode, orient, fit into SIDE x SIDE, white around),
+ * "draft" the same with reduced decoding of large pictures, "write" and "write-draft" write its
+ * results to standard output instead of measuring it,
  * "bare" libjpeg-turbo into rows of RGB with one decompressor a thread, the most that any caller of
  * it could reach. Files are read before the clock starts. Whole passes over all files are repeated
  * until SECONDS are over. Processor time is told too: with one thread, the rate that other programs
@@ -39,7 +41,7 @@ struct worker {
 };
 
 struct bench {
-    bool is_bare, is_writing;
+    bool is_bare, is_draft, is_writing;
     int side, n_files, n_workers;
     struct file *files;
     struct worker *workers;
@@ -84,7 +86,8 @@ static tdm_status decode_one(void *self, int index, int worker, tdm_error *err)
                                                .channels = 3,
                                                .fit = TDMI_FIT_PAD,
                                                .crop_fraction = 1,
-                                               .filter = TDMI_FILTER_LANCZOS};
+                                               .filter = TDMI_FILTER_LANCZOS,
+                                               .uses_draft = bench->is_draft};
     return tdmi_preprocess_file(&preprocess, file->bytes, file->length_bytes, file->name,
                                 &mine->scratch, mine->input, err);
 }
@@ -172,13 +175,18 @@ static tdm_status measure(struct bench *bench, double seconds, tdm_error *err)
 int main(int n_words, char **words)
 {
     enum { FIRST_FILE = 5 };
-    if (n_words <= FIRST_FILE || (strcmp(words[1], "ours") != 0 && strcmp(words[1], "bare") != 0 &&
-                                  strcmp(words[1], "write") != 0)) {
-        fprintf(stderr, "usage: decode ours|bare|write SIDE THREADS SECONDS FILE...\n");
+    static const char *const ways[] = {"ours", "draft", "bare", "write", "write-draft"};
+    size_t way = 0;
+    while (n_words > FIRST_FILE && way < 5 && strcmp(words[1], ways[way]) != 0)
+        way++;
+    if (n_words <= FIRST_FILE || way == 5) {
+        fprintf(stderr, "usage: decode ours|draft|bare|write|write-draft SIDE THREADS SECONDS "
+                        "FILE...\n");
         return 2;
     }
-    struct bench bench = {.is_bare = strcmp(words[1], "bare") == 0,
-                          .is_writing = strcmp(words[1], "write") == 0,
+    struct bench bench = {.is_bare = way == 2,
+                          .is_draft = way == 1 || way == 4,
+                          .is_writing = way >= 3,
                           .side = (int)strtol(words[2], NULL, 10),
                           .n_workers = (int)strtol(words[3], NULL, 10),
                           .n_files = n_words - FIRST_FILE};

@@ -1,7 +1,8 @@
 /*
  * Any bytes as a picture: described, then decoded under small limits, turned, fingerprinted and
- * preprocessed in a way that the bytes' own length chooses, whole and row by row. What comes out
- * must be a picture or a sentence, and a picture must be as large as its description said.
+ * preprocessed in a way that the bytes' own length chooses, whole, row by row and as a draft. What
+ * comes out must be a picture or a sentence, and a picture must be as large as its description
+ * said.
  */
 #include "image/facts.h"
 #include "image/fingerprint.h"
@@ -50,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     if (tdmi_image_fingerprint(&scratch.decoded, &scratch.resized, &fingerprint, &err) != TDM_OK)
         abort();
     uint8_t out[3 * 24 * 17], by_rows[sizeof out];
-    const struct tdmi_preprocess preprocess = {
+    struct tdmi_preprocess preprocess = {
         .width = 24,
         .height = 17,
         .channels = length_bytes % 2 == 0 ? 3 : 1,
@@ -63,6 +64,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     if (tdmi_preprocess_file(&preprocess, bytes, length_bytes, "input", &scratch, by_rows, &err) !=
             TDM_OK ||
         memcmp(out, by_rows, (size_t)(24 * 17 * preprocess.channels)) != 0)
+        abort();
+    preprocess.uses_draft = true;
+    preprocess.width = 1 + (int)(length_bytes % 24);
+    preprocess.height = 1 + (int)(length_bytes / 24 % 17);
+    if (tdmi_preprocess_file(&preprocess, bytes, length_bytes, "input", &scratch, out, &err) !=
+        TDM_OK)
         abort();
 out:
     tdmi_preprocess_scratch_release(&scratch);

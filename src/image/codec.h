@@ -14,7 +14,12 @@ struct tdmi_image_facts;
 /* Who would take rows as they are decoded, instead of a whole picture afterwards. */
 struct tdmi_row_sink {
     void *self;
-    /* The header is read. With *is_wanted false the whole picture is decoded as usual. */
+    /* NULL, or asked by a decoder that can leave detail out: how many times smaller may this
+     * picture be, 1, 2, 4 or 8? width and height are the upright picture's, orientation is what
+     * will turn it. Sides are then divided and rounded up. Asked whether rows are wanted or not. */
+    int (*divisor)(void *self, int width, int height, int orientation);
+    /* The header is read; the size is that of the rows. With *is_wanted false the whole picture is
+     * decoded as usual. Only for upright pictures. */
     tdm_status (*begin)(void *self, int width, int height, bool *is_wanted, tdm_error *err);
     /* n rows of RGB from row first on, in order. n and first are multiples of 4, n but for the last
      * ones. Bytes from rows to end can be read. */
@@ -29,6 +34,7 @@ struct tdmi_codec_source {
     int64_t deadline_ns;              /* of tdmi_clock_ns(): later it is refused */
     int64_t max_ns;                   /* the time it was given, for messages */
     const struct tdmi_row_sink *sink; /* NULL, or an offer that a decoder may leave alone */
+    int orientation;                  /* what the picture will be turned by; 1 is upright */
 };
 
 struct tdmi_codec {

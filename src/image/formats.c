@@ -235,8 +235,8 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
         .max_ns = max_ns,
     };
     const int orientation = tdmi_exif_orientation(bytes, length_bytes);
-    if (orientation == 1)
-        source.sink = sink;
+    source.sink = sink;
+    source.orientation = orientation;
     TDM_TRY(codec->decode(&source, image, err), err, "cannot read %s picture \"%s\"", codec->name,
             name);
     TDM_TRY(tdmi_image_orient(image, orientation, err), err, "cannot turn %s picture \"%s\"",

@@ -109,6 +109,7 @@ struct reader {
     const struct tdmi_codec_source *source;
     tdmi_image *image;
     unsigned n_watched;
+    int divisor;     /* of both sides, 1 but for drafts */
     bool is_late;    /* stopped for the time limit */
     bool is_handing; /* rows go to the sink, the image is a strip of them */
 };
@@ -162,6 +163,8 @@ static void read_pixels(void *self)
     const bool has_inks = decoder->num_components == 4;
     decoder->out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
     decoder->dct_method = JDCT_ISLOW;
+    decoder->scale_num = 1;
+    decoder->scale_denom = (unsigned)reader->divisor;
     (void)jpeg_start_decompress(decoder);
 
     const JDIMENSION width = decoder->output_width, height = decoder->output_height;
@@ -199,10 +202,19 @@ static void read_pixels(void *self)
 /* Memory for the picture, or for a strip when somebody takes its rows. */
 static tdm_status make_room(struct reader *reader, tdm_error *err)
 {
-    const int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
+    int64_t width = reader->decoder.image_width, height = reader->decoder.image_height;
     const struct tdmi_row_sink *sink = reader->source->sink;
+    const int orientation = reader->source->orientation;
     tdm_status status = tdmi_codec_check_shape(reader->source, width, height, err);
-    if (status == TDM_OK && sink != NULL)
+    reader->divisor = 1;
+    if (status == TDM_OK && sink != NULL && sink->divisor != NULL) {
+        const bool is_lying = orientation >= 5;
+        reader->divisor = sink->divisor(sink->self, (int)(is_lying ? height : width),
+                                        (int)(is_lying ? width : height), orientation);
+        width = (width + reader->divisor - 1) / reader->divisor;
+        height = (height + reader->divisor - 1) / reader->divisor;
+    }
+    if (status == TDM_OK && sink != NULL && orientation == 1)
         status = sink->begin(sink->self, (int)width, (int)height, &reader->is_handing, err);
     if (status != TDM_OK)
         return status;
@@ -224,9 +236,12 @@ static tdm_status refuse(const struct reader *reader, tdm_error *err)
     if (decoder->output_height == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "its header %s: %s",
                         is_short ? "is truncated" : "cannot be read", trap->text);
+    /* Rows of the whole picture, also when fewer are made of them. */
+    const unsigned row = decoder->output_scanline * (unsigned)reader->divisor;
     return TDM_FAIL(err, TDM_E_INPUT, "it is %s at row %u of %u: %s",
-                    is_short ? "truncated" : "damaged", decoder->output_scanline,
-                    decoder->output_height, trap->text);
+                    is_short ? "truncated" : "damaged",
+                    row < decoder->image_height ? row : decoder->image_height,
+                    decoder->image_height, trap->text);
 }
 
 /* Told from the markers before the first pass; the count while decoding is for what they hide. */

@@ -11,6 +11,7 @@
 
 #define WHITE 255
 #define MAX_SIDE 65535
+#define REDUCING_GAP 2 /* by how much the last step of a reduction shrinks at least */
 
 void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch)
 {
@@ -70,9 +71,55 @@ static void size_around(const struct tdmi_preprocess *preprocess, int width, int
         how->height = (int)((int64_t)how->width * height / width);
 }
 
-static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, int width, int height)
+/* A picture as it is, or as a decoder reduced it. */
+struct draft {
+    int width, height;   /* the whole picture's */
+    int divisor;         /* how many times smaller its sides were decoded, rounded up */
+    struct tdmi_box box; /* the picture in those pixels: of the last ones it may fill a part only */
+};
+
+static int divided(int side, int divisor)
 {
-    struct tdmi_resize how = {.box = {0, 0, width, height},
+    return (side + divisor - 1) / divisor;
+}
+
+/* How much of the last decoded column or row is beyond the picture. */
+static double excess(int side, int divisor)
+{
+    return divided(side, divisor) - (double)side / divisor;
+}
+
+/* What is beyond lies at the right and at the bottom of the stored picture; turned or mirrored by
+ * some orientations it comes to the left or to the top. */
+static struct draft draft_of(int width, int height, int divisor, int orientation)
+{
+    const bool is_left =
+        orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+    const bool is_top =
+        orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+    return (struct draft){.width = width,
+                          .height = height,
+                          .divisor = divisor,
+                          .box = {is_left ? excess(width, divisor) : 0,
+                                  is_top ? excess(height, divisor) : 0, (double)width / divisor,
+                                  (double)height / divisor}};
+}
+
+static struct draft whole(int width, int height)
+{
+    return draft_of(width, height, 1, 1);
+}
+
+/* Pillow's int(side / target / reducing_gap). */
+static int reduction_of(double side, int target)
+{
+    return (int)(side / target / REDUCING_GAP);
+}
+
+static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, const struct draft *draft)
+{
+    const int width = draft->width, height = draft->height;
+    struct tdmi_resize how = {.box = draft->box,
                               .width = preprocess->width,
                               .height = preprocess->height,
                               .filter = preprocess->filter};
@@ -84,7 +131,27 @@ static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, int wid
     how.part_height = how.height < preprocess->height ? how.height : preprocess->height;
     how.part_x = (how.width - how.part_width) / 2;
     how.part_y = (how.height - how.part_height) / 2;
+    if (preprocess->uses_draft) {
+        how.reduce_x = reduction_of(how.box.width, how.width);
+        how.reduce_y = reduction_of(how.box.height, how.height);
+    }
     return how;
+}
+
+/* The largest divisor a JPEG decoder knows with which both sides stay REDUCING_GAP times what they
+ * become, as Pillow's draft(); for pad that is the target, whatever part of it is filled. */
+static int divisor_of(const struct tdmi_preprocess *preprocess, int width, int height)
+{
+    const struct draft draft = whole(width, height);
+    struct tdmi_resize how = plan(preprocess, &draft);
+    if (preprocess->fit == TDMI_FIT_PAD) {
+        how.width = preprocess->width;
+        how.height = preprocess->height;
+    }
+    const int64_t across = width / (REDUCING_GAP * (int64_t)how.width);
+    const int64_t down = height / (REDUCING_GAP * (int64_t)how.height);
+    const int64_t possible = across < down ? across : down;
+    return possible >= 8 ? 8 : possible >= 4 ? 4 : possible >= 2 ? 2 : 1;
 }
 
 /* ---- pixels ---------------------------------------------------------------------------------- */
@@ -168,14 +235,13 @@ static tdm_status check(const struct tdmi_preprocess *preprocess, tdm_error *err
     return TDM_OK;
 }
 
-tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
-                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
-                                 tdm_error *err)
+static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct draft *draft,
+                      const tdmi_image *image, struct tdmi_preprocess_scratch *scratch,
+                      uint8_t *out, tdm_error *err)
 {
-    TDM_TRY(check(preprocess, err), err, "cannot preprocess a picture");
-    struct tdmi_resize how = plan(preprocess, image->width, image->height);
-    if (how.width == image->width && how.height == image->height && how.part_width == how.width &&
-        how.part_height == how.height) {
+    const struct tdmi_resize how = plan(preprocess, draft);
+    if (draft->divisor == 1 && how.width == image->width && how.height == image->height &&
+        how.part_width == how.width && how.part_height == how.height) {
         place(preprocess, image, out);
         return TDM_OK;
     }
@@ -191,7 +257,16 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
             place(preprocess, &scratch->resized, out);
     }
     return TDM_WRAP(err, status, "cannot fit a picture of %d x %d pixels into %d x %d",
-                    image->width, image->height, preprocess->width, preprocess->height);
+                    draft->width, draft->height, preprocess->width, preprocess->height);
+}
+
+tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
+                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
+                                 tdm_error *err)
+{
+    TDM_TRY(check(preprocess, err), err, "cannot preprocess a picture");
+    const struct draft draft = whole(image->width, image->height);
+    return fit(preprocess, &draft, image, scratch, out, err);
 }
 
 /* ---- rows as they are decoded ---------------------------------------------------------------- */
@@ -199,20 +274,33 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
 struct stream {
     const struct tdmi_preprocess *preprocess;
     struct tdmi_preprocess_scratch *scratch;
+    struct draft draft; /* of no size before the decoder asked */
     struct tdmi_resize how;
     struct tdmi_resampler resampler;
     uint8_t *out;
     bool is_used;
 };
 
+static int stream_divisor(void *self, int width, int height, int orientation)
+{
+    struct stream *stream = self;
+    const int divisor =
+        stream->preprocess->uses_draft ? divisor_of(stream->preprocess, width, height) : 1;
+    stream->draft = draft_of(width, height, divisor, orientation);
+    return divisor;
+}
+
 static tdm_status stream_begin(void *self, int width, int height, bool *is_wanted, tdm_error *err)
 {
     struct stream *stream = self;
-    stream->how = plan(stream->preprocess, width, height);
+    stream->how = plan(stream->preprocess, &stream->draft);
+    *is_wanted = false;
+    if (stream->preprocess->channels != 3 || stream->how.reduce_x > 1 || stream->how.reduce_y > 1)
+        return TDM_OK;
     TDM_TRY(tdmi_resampler_begin(&stream->resampler, width, height, &stream->how,
                                  &stream->scratch->resized, err),
-            err, "cannot fit a picture of %d x %d pixels into %d x %d", width, height,
-            stream->preprocess->width, stream->preprocess->height);
+            err, "cannot fit a picture of %d x %d pixels into %d x %d", stream->draft.width,
+            stream->draft.height, stream->preprocess->width, stream->preprocess->height);
     stream->is_used = tdmi_resampler_takes_rows(&stream->resampler);
     *is_wanted = stream->is_used;
     if (!stream->is_used)
@@ -232,7 +320,8 @@ static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, co
 }
 
 /* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes
- * are the same, read while they are in the nearest cache. Grey wants all three colours first. */
+ * are the same, read while they are in the nearest cache. Grey wants all three colours first, and
+ * means of blocks the whole picture. */
 tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const void *bytes,
                                 size_t length_bytes, const char *name,
                                 struct tdmi_preprocess_scratch *scratch, uint8_t *out,
@@ -240,13 +329,14 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
 {
     TDM_TRY(check(preprocess, err), err, "cannot preprocess \"%s\"", name);
     struct stream stream = {.preprocess = preprocess, .scratch = scratch, .out = out};
-    const struct tdmi_row_sink sink = {&stream, stream_begin, stream_feed};
-    tdm_status status =
-        tdmi_image_decode_rows(bytes, length_bytes, name, (struct tdmi_image_limits){0},
-                               preprocess->channels == 3 ? &sink : NULL, &scratch->decoded, err);
+    const struct tdmi_row_sink sink = {&stream, stream_divisor, stream_begin, stream_feed};
+    tdm_status status = tdmi_image_decode_rows(
+        bytes, length_bytes, name, (struct tdmi_image_limits){0}, &sink, &scratch->decoded, err);
     if (status != TDM_OK || stream.is_used)
         return status;
-    return TDM_WRAP(err, tdmi_preprocess_image(preprocess, &scratch->decoded, scratch, out, err),
+    if (stream.draft.width == 0) /* a decoder that has no drafts */
+        stream.draft = whole(scratch->decoded.width, scratch->decoded.height);
+    return TDM_WRAP(err, fit(preprocess, &stream.draft, &scratch->decoded, scratch, out, err),
                     "cannot preprocess \"%s\"", name);
 }
 

@@ -21,6 +21,10 @@ struct tdmi_preprocess {
     double crop_fraction; /* crop: short side to size / crop_fraction, then centre crop */
     enum tdmi_filter filter;
     enum tdmi_scale scale;
+    /* Large pictures may be reduced by whole numbers first, while both sides stay twice as large as
+     * they become: a JPEG while it is decoded, then any picture by means of pixels. For pad that is
+     * Pillow's thumbnail() as it comes, faster and a little different from whole pictures. */
+    bool uses_draft;
 };
 
 /* Working memory, one a thread; start from a zeroed object. */

@@ -2,10 +2,10 @@
  * The preprocessing as a JSON object, the form in which a model file carries it:
  *
  *     {"width": 224, "height": 224, "channels": 3, "fit": "crop", "crop_fraction": 0.875,
- *      "filter": "bilinear", "scale": "torch"}
+ *      "filter": "bilinear", "scale": "torch", "draft": false}
  *
- * Every member is required and unknown ones are refused: a model whose input is prepared by a
- * guess would give wrong answers without a word.
+ * Every member but draft (false in files from before it) is required and unknown ones are refused:
+ * a model whose input is prepared by a guess would give wrong answers without a word.
  */
 #include "image/preprocess.h"
 #include <string.h>
@@ -23,8 +23,8 @@ static const char *const scale_names[] = {[TDMI_SCALE_TF] = "tf",
                                           [TDMI_SCALE_UNIT] = "unit",
                                           [TDMI_SCALE_RAW] = "raw",
                                           NULL};
-static const char *const members[] = {"width",         "height", "channels", "fit",
-                                      "crop_fraction", "filter", "scale",    NULL};
+static const char *const members[] = {"width",  "height", "channels", "fit", "crop_fraction",
+                                      "filter", "scale",  "draft",    NULL};
 
 void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_writer *writer,
                              const char *key)
@@ -37,6 +37,7 @@ void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_
     tdm_json_number(writer, "crop_fraction", preprocess->crop_fraction);
     tdm_json_string(writer, "filter", filter_names[preprocess->filter]);
     tdm_json_string(writer, "scale", scale_names[preprocess->scale]);
+    tdm_json_bool(writer, "draft", preprocess->uses_draft);
     tdm_json_object_end(writer);
 }
 
@@ -90,6 +91,15 @@ static tdm_status read_side(const tdm_json_value *object, const char *key, int *
     return TDM_OK;
 }
 
+static tdm_status read_draft(const tdm_json_value *object, bool *uses_draft, tdm_error *err)
+{
+    const tdm_json_value *draft = tdm_json_member(object, "draft");
+    if (draft != NULL && tdm_json_kind_of(draft) != TDM_JSON_BOOL)
+        return TDM_FAIL(err, TDM_E_INPUT, "\"draft\" is neither true nor false");
+    *uses_draft = tdm_json_as_bool(draft, false);
+    return TDM_OK;
+}
+
 static tdm_status read_members(const tdm_json_value *object, struct tdmi_preprocess *preprocess,
                                tdm_error *err)
 {
@@ -118,6 +128,8 @@ static tdm_status read_members(const tdm_json_value *object, struct tdmi_preproc
         status = read_word(object, "filter", filter_names, &filter, err);
     if (status == TDM_OK)
         status = read_word(object, "scale", scale_names, &scale, err);
+    if (status == TDM_OK)
+        status = read_draft(object, &preprocess->uses_draft, err);
     if (status != TDM_OK)
         return status;
     preprocess->channels = channels;

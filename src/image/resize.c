@@ -352,31 +352,67 @@ static void resample(struct tdmi_resampler *r, const tdmi_image *source,
     }
 }
 
+static bool is_reducing(const struct tdmi_resize *how)
+{
+    return how->reduce_x > 1 || how->reduce_y > 1;
+}
+
+/* What a reduction makes of the source and of what is asked of it; small has no pixels yet. */
+static void plan_reduction(const tdmi_image *source, struct tdmi_resize *how, tdmi_image *small)
+{
+    how->reduce_x = how->reduce_x > 1 ? how->reduce_x : 1;
+    how->reduce_y = how->reduce_y > 1 ? how->reduce_y : 1;
+    small->width = (source->width + how->reduce_x - 1) / how->reduce_x;
+    small->height = (source->height + how->reduce_y - 1) / how->reduce_y;
+    how->box.x /= how->reduce_x;
+    how->box.width /= how->reduce_x;
+    how->box.y /= how->reduce_y;
+    how->box.height /= how->reduce_y;
+}
+
+/* Resamples with a workspace behind the first kept_bytes of room. Those are the target's where
+ * its pixels are NULL. The reduced picture lies between. */
+static tdm_status run(const tdmi_image *source, const struct tdmi_resize *how, size_t kept_bytes,
+                      struct tdmi_rows target, tdmi_image *room, tdm_error *err)
+{
+    struct tdmi_resampler resampler;
+    struct tdmi_resize step = *how;
+    tdmi_image small = {0};
+    tdm_status status = check(source->width, source->height, how, err);
+    if (status != TDM_OK)
+        return status;
+    if (is_reducing(how))
+        plan_reduction(source, &step, &small);
+    const tdmi_image *from = is_reducing(how) ? &small : source;
+    const size_t small_bytes = 3 * (size_t)small.width * (size_t)small.height;
+    status =
+        plan(&resampler, from->width, from->height, &step, kept_bytes + small_bytes, room, err);
+    if (status != TDM_OK)
+        return status;
+    if (is_reducing(how)) {
+        small.pixels = room->pixels + kept_bytes;
+        tdmi_image_reduce(source, step.reduce_x, step.reduce_y, small.pixels);
+    }
+    if (target.pixels == NULL)
+        target.pixels = room->pixels;
+    resample(&resampler, from, &step, target);
+    return TDM_OK;
+}
+
 tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_resize *how,
                                   struct tdmi_rows target, tdmi_image *room, tdm_error *err)
 {
-    struct tdmi_resampler resampler;
-    tdm_status status = check(source->width, source->height, how, err);
-    if (status == TDM_OK)
-        status = plan(&resampler, source->width, source->height, how, 0, room, err);
-    if (status == TDM_OK)
-        resample(&resampler, source, how, target);
-    return status;
+    return run(source, how, 0, target, room, err);
 }
 
 tdm_status tdmi_image_resize_part(const tdmi_image *source, const struct tdmi_resize *how,
                                   tdmi_image *target, tdm_error *err)
 {
-    struct tdmi_resampler resampler;
     const size_t row_bytes = 3 * (size_t)how->part_width;
-    tdm_status status = check(source->width, source->height, how, err);
-    if (status == TDM_OK)
-        status = plan(&resampler, source->width, source->height, how,
-                      row_bytes * (size_t)how->part_height, target, err);
+    const size_t bytes = how->part_height > 0 ? row_bytes * (size_t)how->part_height : 0;
+    tdm_status status = run(source, how, bytes, (struct tdmi_rows){NULL, row_bytes}, target, err);
     if (status == TDM_OK)
         status = tdmi_image_reshape(target, how->part_width, how->part_height, err);
-    if (status == TDM_OK)
-        resample(&resampler, source, how, (struct tdmi_rows){target->pixels, row_bytes});
     return status;
 }
 

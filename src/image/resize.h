@@ -14,7 +14,8 @@ struct tdmi_resize {
     int width, height;   /* what the box becomes */
     enum tdmi_filter filter;
     int part_x, part_y, part_width, part_height; /* of that, what is wanted */
-    const struct tdmi_resize_kernels *kernels;   /* NULL: the best of this machine */
+    int reduce_x, reduce_y; /* 2 and more: before, the means of so many pixels replace them */
+    const struct tdmi_resize_kernels *kernels; /* NULL: the best of this machine */
 };
 
 struct tdmi_rows { /* rows of RGB in somebody's memory */
@@ -29,6 +30,11 @@ tdm_status tdmi_image_resize_part(const tdmi_image *source, const struct tdmi_re
 tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_resize *how,
                                   struct tdmi_rows target, tdmi_image *room,
                                   tdm_error *err) TDM_MUST_USE;
+
+/* Rounded means of blocks of factor_x x factor_y pixels, fewer at the right and the bottom, as
+ * Pillow's reduce(): (ceil(height / factor_y), ceil(width / factor_x), 3) at target. Factors are 1
+ * to 65535. */
+void tdmi_image_reduce(const tdmi_image *source, int factor_x, int factor_y, uint8_t *target);
 
 /* ---- rows as they come ----------------------------------------------------------------------- */
 
@@ -48,7 +54,8 @@ struct tdmi_resampler {
     int n_done;                     /* … and how many of the target's are made */
 };
 
-/* Plans for a source of this size; memory is room's, which must stay as it is until the end. */
+/* Plans for a source of this size, which is not reduced before; memory is room's, which must stay
+ * as it is until the end. */
 tdm_status tdmi_resampler_begin(struct tdmi_resampler *resampler, int width, int height,
                                 const struct tdmi_resize *how, tdmi_image *room,
                                 tdm_error *err) TDM_MUST_USE;

@@ -90,6 +90,84 @@ static void a_file_is_decoded_turned_and_fitted_without_new_memory(void **state)
     tdmi_free(file.bytes);
 }
 
+/* By Pillow: draft(), which decodes less of a JPEG, and the means of blocks that come after. */
+static void drafts_give_the_expected_pixels(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    struct bytes table = read_checkout("tests/fixtures/image/drafts.txt");
+    char *rest = table.bytes, *line;
+    tdmi_image drawn = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    int n = 0;
+    while ((line = next_line(&rest)) != NULL) {
+        char name[40], fit[20], filter[20], wanted[20], found[65];
+        int width, height;
+        struct tdmi_preprocess preprocess = {.uses_draft = true};
+        assert_int_equal(sscanf(line, "%39s %d %d %d %19s %lf %19s %19s", name, &preprocess.width,
+                                &preprocess.height, &preprocess.channels, fit,
+                                &preprocess.crop_fraction, filter, wanted),
+                         8);
+        preprocess.fit = fit_named(fit);
+        preprocess.filter = filter_named(filter);
+        const size_t bytes =
+            (size_t)preprocess.width * (size_t)preprocess.height * (size_t)preprocess.channels;
+        uint8_t *out = malloc(bytes); /* its exact length, for the sanitizer */
+        assert_non_null(out);
+        if (sscanf(name, "%dx%d", &width, &height) == 2) {
+            draw_pattern(&drawn, width, height);
+            assert_int_equal(tdmi_preprocess_image(&preprocess, &drawn, &scratch, out, NULL),
+                             TDM_OK);
+        } else {
+            struct bytes file = read_corpus(name);
+            assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length, name,
+                                                  &scratch, out, NULL),
+                             TDM_OK);
+            tdmi_free(file.bytes);
+        }
+        digest_of(out, bytes, found);
+        if (strcmp(found, wanted) != 0)
+            fail_msg("%s: %s", line, found);
+        free(out);
+        n++;
+    }
+    assert_in_range(n, 150, 1000);
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&drawn);
+    tdmi_free(table.bytes);
+}
+
+/* Below twice the target a draft is no other picture. */
+static void small_pictures_are_the_same_as_drafts(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    static const char *const names[] = {"rgb420.jpg", "orientation3.jpg", "orientation6.jpg"};
+    struct tdmi_preprocess_scratch scratch = {0};
+    uint8_t whole[12 * 11 * 3], draft[sizeof whole];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int fit = TDMI_FIT_PAD; fit <= TDMI_FIT_STRETCH; fit++) {
+            struct bytes file = read_corpus(names[i]);
+            struct tdmi_preprocess preprocess = {.width = 12,
+                                                 .height = 11,
+                                                 .channels = 3,
+                                                 .fit = (enum tdmi_fit)fit,
+                                                 .crop_fraction = 1};
+            assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length, names[i],
+                                                  &scratch, whole, NULL),
+                             TDM_OK);
+            preprocess.uses_draft = true;
+            assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length, names[i],
+                                                  &scratch, draft, NULL),
+                             TDM_OK);
+            assert_memory_equal(whole, draft, sizeof whole);
+            tdmi_free(file.bytes);
+        }
+    tdmi_preprocess_scratch_release(&scratch);
+}
+
 /* Rows are resampled while they are decoded; here the picture is made first. Cut files too. */
 static void decoding_by_rows_gives_the_bytes_of_the_whole_picture(void **state)
 {
@@ -208,6 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_fit_gives_the_expected_pixels),
         cmocka_unit_test(a_file_is_decoded_turned_and_fitted_without_new_memory),
+        cmocka_unit_test(drafts_give_the_expected_pixels),
+        cmocka_unit_test(small_pictures_are_the_same_as_drafts),
         cmocka_unit_test(decoding_by_rows_gives_the_bytes_of_the_whole_picture),
         cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
         cmocka_unit_test(scales_are_their_formulas),

@@ -14,7 +14,8 @@ static void the_json_form_reads_back(void **state)
                                                 .fit = (enum tdmi_fit)(i % 3),
                                                 .crop_fraction = 0.875,
                                                 .filter = (enum tdmi_filter)(i % 3),
-                                                .scale = (enum tdmi_scale)i};
+                                                .scale = (enum tdmi_scale)i,
+                                                .uses_draft = i > 1};
         tdm_json_writer *writer = tdm_json_writer_new(0);
         const char *text = NULL;
         size_t length = 0;
@@ -31,10 +32,26 @@ static void the_json_form_reads_back(void **state)
         assert_int_equal(read.fit, written.fit);
         assert_int_equal(read.filter, written.filter);
         assert_int_equal(read.scale, written.scale);
+        assert_int_equal(read.uses_draft, written.uses_draft);
         assert_true(read.crop_fraction == written.crop_fraction);
         tdm_json_document_free(document);
         tdm_json_writer_free(writer);
     }
+}
+
+static void a_file_from_before_drafts_has_none(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"width\": 5, \"height\": 5, \"channels\": 3, \"fit\": \"pad\", "
+                               "\"crop_fraction\": 1, \"filter\": \"lanczos\", \"scale\": \"tf\"}";
+    tdm_json_document *document = NULL;
+    struct tdmi_preprocess read = {.uses_draft = true};
+    assert_int_equal(tdm_json_read(text, sizeof text - 1, "test", &document, NULL), TDM_OK);
+    assert_int_equal(tdmi_preprocess_from_json(tdm_json_root(document), "test", &read, NULL),
+                     TDM_OK);
+    assert_int_equal(read.width, 5);
+    assert_false(read.uses_draft);
+    tdm_json_document_free(document);
 }
 
 #define REST ", \"fit\": \"pad\", \"crop_fraction\": 1, \"filter\": \"lanczos\", \"scale\": \"tf\"}"
@@ -54,6 +71,8 @@ static void other_json_says_what_is_wrong(void **state)
         {"{\"width\": 5, \"height\": 5, \"channels\": 3, \"colour\": 1" REST, "\"colour\""},
         {"{\"width\": 5, \"height\": 5, \"channels\": 3, \"fit\": \"padd\"}",
          "\"padd\"; possible are: pad, crop, stretch"},
+        {"{\"width\": 5, \"height\": 5, \"channels\": 3, \"draft\": 1" REST,
+         "\"draft\" is neither true nor false"},
         {"{\"width\": 5, \"height\": 5, \"channels\": 3, \"fit\": 1}", "missing or no string"},
         {"{\"width\": 5, \"height\": 5, \"channels\": 3, \"fit\": \"pad\", \"filter\": \"x\"}",
          "lanczos, bicubic, bilinear"},
@@ -89,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_json_form_reads_back),
+        cmocka_unit_test(a_file_from_before_drafts_has_none),
         cmocka_unit_test(other_json_says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
