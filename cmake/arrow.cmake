@@ -1,6 +1,7 @@
-# Finds Arrow C++ and Parquet, 20 or newer: the target tandem_arrow and TDM_ARROW_VERSION.
+# Finds Arrow C++ and Parquet: the target tandem_arrow and TDM_ARROW_VERSION. 26 or newer, for a
+# store made of a URI and a strategy for trying again.
 # The wheel carries versioned .so files and headers only, so those are taken as they are.
-set(arrow_minimum 20.0.0)
+set(arrow_minimum 26.0.0)
 if(PkgConfig_FOUND)
   pkg_check_modules(ARROW_SYSTEM QUIET IMPORTED_TARGET arrow>=${arrow_minimum}
     parquet>=${arrow_minimum})

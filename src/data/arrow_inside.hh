@@ -38,10 +38,8 @@ template <class Call> arrow::Status guarded(Call &&call) noexcept
     }
 }
 
-inline tdm_status code_of(const arrow::Status &status)
-{
-    return status.IsOutOfMemory() ? TDM_E_MEMORY : TDM_E_INPUT;
-}
+// In arrow_storage.cc: damage is TDM_E_INPUT, a store that does not answer TDM_E_SYSTEM.
+tdm_status code_of(const arrow::Status &status);
 
 // The status as ours; attempt is a sentence's beginning ("cannot read") about object.
 inline tdm_status fail(tdm_error *err, const arrow::Status &status, const char *attempt,

@@ -20,9 +20,12 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
     tdm_error problem = {0};
     tdm_status status =
         hash != 0 ? TDM_OK : tdmi_source_read(reading->source, index, text, &problem);
-    if (status == TDM_E_MEMORY)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read '%s'",
+    if (tdmi_source_is_lost(status)) {
+        if (err != NULL)
+            *err = problem;
+        return TDM_WRAP(err, status, "cannot read '%s'",
                         tdmi_source_item(reading->source, index).path);
+    }
     if (status != TDM_OK) {
         tdm_log(TDM_LOG_WARNING, "left out: %s", problem.frames[0].text);
         return TDM_OK;

@@ -95,9 +95,12 @@ const char *tdmi_delta_path_read(tdmi_arena *arena, const char *text, const char
             *why = "it lies on another machine";
         return local == NULL ? NULL : decoded(arena, local, why);
     }
-    if (scheme == 3 && (strncmp(text, "s3a", 3) == 0 || strncmp(text, "s3n", 3) == 0))
-        return tdmi_arena_printf(arena, "s3%s", text + 3);
-    return tdmi_arena_copy(arena, text);
+    if (scheme == 3 && (strncmp(text, "s3a", 3) == 0 || strncmp(text, "s3n", 3) == 0)) {
+        text = tdmi_arena_printf(arena, "s3%s", text + 3);
+        if (text == NULL)
+            return NULL;
+    }
+    return decoded(arena, text, why); /* places are written as they are */
 }
 
 const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path)

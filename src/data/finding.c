@@ -97,8 +97,11 @@ tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fi
     tdm_error problem = {0};
     *finding = (struct tdmi_finding){0};
     tdm_status status = tdmi_source_read(source, index, &scratch->bytes, &problem);
-    if (status == TDM_E_MEMORY)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read '%s'", path);
+    if (tdmi_source_is_lost(status)) {
+        if (err != NULL)
+            *err = problem;
+        return TDM_WRAP(err, status, "cannot read '%s'", path);
+    }
     if (status != TDM_OK) {
         keep_reason(finding, TDM_VERDICT_UNREADABLE, &problem);
         return TDM_OK;

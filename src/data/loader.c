@@ -38,7 +38,8 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
         memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
 }
 
-/* Fills position `at` of the slot. Only running out of memory is a failure. */
+/* Fills position `at` of the slot. What says nothing about this picture is a failure of the whole:
+ * without memory, or with a store that went away, each of the others would end the same way. */
 static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_t position,
                        struct tdmi_slot *slot, int at, tdm_error *err)
 {
@@ -66,7 +67,7 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     if (loader->way.scratch_limit > 0 &&
         tdmi_picture_scratch_bytes(&worker->scratch) > loader->way.scratch_limit)
         tdmi_picture_scratch_shrink(&worker->scratch);
-    if (status == TDM_E_MEMORY) {
+    if (tdmi_source_is_lost(status)) {
         *err = problem;
         return TDM_WRAP(err, status, "cannot load '%s'", item.path);
     }

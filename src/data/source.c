@@ -91,16 +91,14 @@ static tdm_status make(const struct tdmi_source_table *table, const char *path,
     return TDM_OK;
 }
 
-tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
-                            tdmi_source **source, tdm_error *err)
+static tdm_status open_plain(const char *path, const struct tdmi_place *place,
+                             const struct tdm_source_options *options, tdmi_source **source,
+                             tdm_error *err)
 {
     static const struct tdm_source_options by_itself = {0};
-    *source = NULL;
-    struct tdmi_place place;
-    TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
     const struct tdmi_source_table *table = kind_for(path);
-    if (table == NULL && (place.kind == TDMI_FILE_MISSING || place.kind == TDMI_FILE_FORBIDDEN))
-        return tdmi_storage_refuse(path, place.kind, "a data set", err);
+    if (table == NULL && (place->kind == TDMI_FILE_MISSING || place->kind == TDMI_FILE_FORBIDDEN))
+        return tdmi_storage_refuse(path, place->kind, "a data set", err);
     if (table == NULL)
         return fail_unknown(path, err);
 
@@ -117,8 +115,8 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
     tdm_status status = make(table, path, &opened, err);
     if (status != TDM_OK)
         goto out;
-    status = TDM_WRAP(err, table->open(path, options, &opened->self, err), "cannot open '%s' as %s",
-                      path, table->summary);
+    status = TDM_WRAP(err, table->open(opened->path, options, &opened->self, err),
+                      "cannot open '%s' as %s", path, table->summary);
     if (status != TDM_OK)
         goto out;
     opened->n_items = table->n_items(opened->self);
@@ -135,6 +133,21 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
     opened = NULL;
 out:
     tdmi_source_close(opened);
+    return status;
+}
+
+tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
+                            tdmi_source **source, tdm_error *err)
+{
+    *source = NULL;
+    struct tdmi_place place;
+    TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 256);
+    const char *plain = tdmi_storage_plain(path, &arena);
+    tdm_status status = plain != NULL ? open_plain(plain, &place, options, source, err)
+                                      : TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    tdmi_arena_release(&arena);
     return status;
 }
 
@@ -206,6 +219,11 @@ tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text 
 int64_t tdmi_source_ignored(const tdmi_source *source)
 {
     return source->table->n_ignored(source->self);
+}
+
+bool tdmi_source_is_lost(tdm_status status)
+{
+    return status == TDM_E_MEMORY || status == TDM_E_SYSTEM || status == TDM_E_STOPPED;
 }
 
 int64_t tdmi_source_quarantined(const tdmi_source *source)

@@ -93,6 +93,9 @@ int64_t tdmi_source_items(const tdmi_source *source);
 struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index);
 tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
                             tdm_error *err) TDM_MUST_USE;
+/* After a read that failed: nothing is wrong with this picture, so it is not to be skipped. Memory
+ * is out, a store does not answer, the system refuses, or a stop was requested. */
+bool tdmi_source_is_lost(tdm_status status);
 /* Files seen that are no pictures and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
 /* Pictures left out because the quarantine list names them. */

@@ -230,19 +230,18 @@ static tdm_status add_class(struct cifar *cifar, const char *name, const char *p
 /* One name a line; empty lines do not count. */
 static tdm_status read_names(struct cifar *cifar, const char *path, tdm_error *err)
 {
-    void *bytes = NULL;
-    size_t length = 0;
-    TDM_TRY(tdmi_file_read(path, LARGEST_NAMES_BYTES, &bytes, &length, err), err,
+    tdmi_text text = {0};
+    TDM_TRY(tdmi_storage_read_file(path, LARGEST_NAMES_BYTES, &text, err), err,
             "cannot read the class names of %s", cifar->form->name);
     tdm_status status = TDM_OK;
-    if (memchr(bytes, '\0', length) != NULL)
+    if (text.length_bytes > 0 && memchr(text.bytes, '\0', text.length_bytes) != NULL)
         status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is no text of class names: it holds a zero byte",
                           path);
-    char *rest = bytes;
+    char *rest = text.bytes;
     for (char *line; status == TDM_OK && (line = strsep(&rest, "\r\n")) != NULL;)
         if (line[0] != '\0')
             status = add_class(cifar, line, path, err);
-    tdmi_free(bytes);
+    tdmi_text_release(&text);
     int n_wanted = cifar->form->n_labels[cifar->form->label_bytes - 1];
     if (status == TDM_OK && cifar->listing.n_classes != n_wanted)
         status = TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,

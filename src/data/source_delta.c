@@ -53,15 +53,12 @@ static tdm_status no_memory(const struct opening *in, tdm_error *err)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* Where the file lies. URIs are encoded once more than names on a disk. */
+/* Where the file lies. */
 static const char *place_of(struct opening *in, const struct tdmi_delta_file *file)
 {
-    const char *path = file->path;
-    if (tdmi_delta_path_is_absolute(path))
-        return path;
-    if (tdmi_storage_is_uri(in->table.path))
-        path = tdmi_delta_path_write(&in->arena, path);
-    return path == NULL ? NULL : tdmi_path_join(&in->arena, in->table.path, path);
+    if (tdmi_delta_path_is_absolute(file->path))
+        return file->path;
+    return tdmi_path_join(&in->arena, in->table.path, file->path);
 }
 
 /* A local file is looked at first, because its absence says more here than to who opens it. */

@@ -35,6 +35,12 @@ bool tdmi_storage_is_uri(const char *path)
     return scheme_bytes(path) > 0 && !is_file_uri(path);
 }
 
+const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
+{
+    size_t length = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
+    return tdmi_arena_printf(arena, "%.*s", (int)length, path);
+}
+
 /* The table, and the path as it wants it. */
 static tdm_status find(const char *path, const struct tdmi_storage_table **table,
                        const char **wanted, tdm_error *err)

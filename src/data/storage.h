@@ -4,7 +4,8 @@
  * table of object stores, where the build has one. Everything that opens a path of the user's for
  * reading data asks here, so every kind of data set reads from every store.
  *
- * A place is a local path, "file://…", or a URI. tdmi_path_join makes places from places.
+ * A place is a local path, "file://…", or a URI whose path is written as it is, without
+ * percent-encoding. tdmi_path_join makes places from places.
  */
 #ifndef TANDEM_DATA_STORAGE_H
 #define TANDEM_DATA_STORAGE_H
@@ -33,6 +34,9 @@ tdm_status tdmi_storage_look(const char *path, struct tdmi_place *place,
 enum tdmi_file_kind tdmi_storage_kind(const char *path);
 /* Begins with "scheme://", other than file. */
 bool tdmi_storage_is_uri(const char *path);
+/* Without the "?query" of a URI, which says how to reach its store and, once looked at, is known
+ * there: what is joined to the path or cut from it then needs no care. In the arena, or NULL. */
+const char *tdmi_storage_plain(const char *path, tdmi_arena *arena);
 /* TDM_E_INPUT with the sentence for what stands there instead of `wanted` ("a folder of pictures"):
  * missing, not to be looked at, or of another kind. */
 tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *wanted,

@@ -84,11 +84,14 @@ static tdm_status list(struct prediction *it, const char *const *paths, size_t n
     for (size_t i = 0; i < n_paths; i++) {
         struct tdmi_place place;
         TDM_TRY(tdmi_storage_look(paths[i], &place, err), err, "looking at %s", paths[i]);
+        const char *plain = tdmi_storage_plain(paths[i], &it->arena);
+        if (!plain)
+            return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", paths[i]);
         if (place.kind == TDMI_FILE_FOLDER)
-            TDM_TRY(add_folder(it, paths[i], n_folders == 1, err), err, "searching %s for pictures",
+            TDM_TRY(add_folder(it, plain, n_folders == 1, err), err, "searching %s for pictures",
                     paths[i]);
         else if (place.kind == TDMI_FILE_REGULAR)
-            TDM_TRY(add(it, paths[i], paths[i], err), err, "listing pictures");
+            TDM_TRY(add(it, plain, plain, err), err, "listing pictures");
         else
             return tdmi_storage_refuse(paths[i], place.kind, "a picture or a folder of pictures",
                                        err);

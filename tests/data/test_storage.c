@@ -3,6 +3,7 @@
 
 #include "data/storage.h"
 #include "tandem/error.h"
+#include "tandem/stop.h"
 
 /* As another user, whom a closed folder keeps out; a test run as root would see everything. */
 static void become_nobody(void)
@@ -159,20 +160,58 @@ static void schemes_are_told_from_paths(void **state)
         assert_false(tdmi_storage_is_uri(paths[i]));
 }
 
-/* No store answers to this one, whatever the build. */
-static void a_uri_of_an_unknown_scheme_is_one_sentence(void **state)
+/* What needs no server to be refused: a build without object stores refuses all of it alike. */
+static void a_uri_that_leads_nowhere_is_one_sentence(void **state)
 {
     (void)state;
-    const bool has_stores = tdmi_storage_of_uris() != NULL;
+    static const struct {
+        const char *uri, *sentence;
+    } cases[] = {
+        {"ftp://host/pets", "stores begin with s3://, gs://, hdfs:// or file://"},
+        {"s3://bucket/pets?nonsense=1", "Unexpected query parameter in S3 URI: 'nonsense'"},
+        {"s3:///pets", "Missing bucket name"},
+        {"gs:///pets", "Missing bucket name"},
+        {"hdfs://127.0.0.1:9/pets", "HDFS"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_error err = {0};
+        struct tdmi_place place;
+        tdmi_storage_file *file = NULL;
+        bool has_stores = tdmi_storage_of_uris() != NULL;
+        const char *sentence = has_stores ? cases[i].sentence : "build with Arrow";
+        assert_int_not_equal(tdmi_storage_look(cases[i].uri, &place, &err), TDM_OK);
+        assert_non_null(strstr(err.frames[0].text, sentence));
+        assert_non_null(strstr(err.frames[0].text, cases[i].uri));
+        assert_int_not_equal(tdmi_storage_open(cases[i].uri, &file, &err), TDM_OK);
+        assert_null(file);
+        assert_int_equal(tdmi_storage_kind(cases[i].uri), TDMI_FILE_MISSING);
+    }
+}
+
+/* Making a store asks nothing of its server where the region is given. */
+static void a_bucket_takes_one_set_of_options(void **state)
+{
+    (void)state;
     tdm_error err = {0};
-    struct tdmi_place place;
-    tdmi_storage_file *file = NULL;
-    assert_int_equal(tdmi_storage_look("ftp://bucket/pets", &place, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, has_stores ? "stores begin with s3://"
-                                                          : "this build has no object storage"));
-    assert_int_equal(tdmi_storage_open("ftp://bucket/pets", &file, &err), TDM_E_INPUT);
-    assert_null(file);
-    assert_int_equal(tdmi_storage_kind("ftp://bucket/pets"), TDMI_FILE_MISSING);
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    /* Nobody listens on this port; asking to stop leaves it at one attempt. */
+    static const char first[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:9&scheme=http";
+    static const char other[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:8&scheme=http";
+    tdm_stop_request();
+    assert_int_not_equal(tdmi_storage_list(first, false, &arena, &entries, &n, &err), TDM_OK);
+    err = (tdm_error){0};
+    tdm_status status = tdmi_storage_list(other, false, &arena, &entries, &n, &err);
+    tdm_stop_clear();
+    assert_int_equal(status, TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, tdmi_storage_of_uris() != NULL
+                                                   ? "one set of options for a bucket"
+                                                   : "build with Arrow"));
+    assert_string_equal(tdmi_storage_plain(first, &arena), "s3://key:secret@one/a");
+    assert_string_equal(tdmi_storage_plain("a?b=c", &arena), "a?b=c");
+    tdmi_arena_release(&arena);
 }
 
 int main(void)
@@ -183,7 +222,8 @@ int main(void)
         cmocka_unit_test(a_folder_is_listed_by_bytes_with_sizes_on_request),
         cmocka_unit_test(files_are_read_at_an_offset),
         cmocka_unit_test(schemes_are_told_from_paths),
-        cmocka_unit_test(a_uri_of_an_unknown_scheme_is_one_sentence),
+        cmocka_unit_test(a_uri_that_leads_nowhere_is_one_sentence),
+        cmocka_unit_test(a_bucket_takes_one_set_of_options),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }
