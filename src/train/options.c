@@ -258,7 +258,7 @@ static const char *known_word(const char *option, const char *word)
     if (strcmp(option, "optimizer") == 0)
         return tdmi_optimizer_find(word, &optimizer, NULL) == TDM_OK ? optimizer->name : NULL;
     if (strcmp(option, "cache") == 0)
-        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word(cache)
+        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
                                                                   : NULL;
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_find(word, &schedule, NULL) == TDM_OK ? schedule->name : NULL;

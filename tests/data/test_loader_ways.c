@@ -29,7 +29,7 @@ static void threads_depth_caches_and_memory_change_no_bit(void **state)
                     options.is_tuned = (threads + cache) % 2;
                     options.memory_bytes = cache % 2 ? 24 << 20 : 0;
                     options.cache = (struct tdmi_loader_cache){
-                        .kind = cache, .hashes = hashes, .folder = tree.root};
+                        .kind = (enum tdmi_cache_kind)cache, .hashes = hashes, .folder = tree.root};
                     assert_int_equal(digest(&options), expected);
                 }
             }

@@ -27,12 +27,13 @@ static void our_files_are_read_page_by_page(void **state)
     (void)state;
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
         struct tree tree = tree_new();
-        write_parquet_file(&tree, "part-0.parquet",
-                           &(struct written){.n_rows = 100,
-                                             .n_classes = 3,
-                                             .options = {.image_codec = codec,
-                                                         .column_codec = TDMI_ARROW_SNAPPY,
-                                                         .group_bytes = 3000}});
+        write_parquet_file(
+            &tree, "part-0.parquet",
+            &(struct written){.n_rows = 100,
+                              .n_classes = 3,
+                              .options = {.image_codec = (enum tdmi_arrow_codec)codec,
+                                          .column_codec = TDMI_ARROW_SNAPPY,
+                                          .group_bytes = 3000}});
         tree_text(&tree, "_dataset.json", "{}");
         tree_text(&tree, "readme.txt", "x");
         tdmi_source *source = open_source(tree.root);
@@ -64,10 +65,11 @@ static void raw_pictures_go_where_they_are_asked(void **state)
         struct tree tree = tree_new();
         write_parquet_file(
             &tree, "a.parquet",
-            &(struct written){
-                .n_rows = 40,
-                .n_classes = 2,
-                .options = {.image_codec = codec, .raw_shape = {6, 5, 3}, .group_bytes = 1000}});
+            &(struct written){.n_rows = 40,
+                              .n_classes = 2,
+                              .options = {.image_codec = (enum tdmi_arrow_codec)codec,
+                                          .raw_shape = {6, 5, 3},
+                                          .group_bytes = 1000}});
         tdmi_source *source = open_source(tree_path(&tree, "a.parquet"));
         struct tdmi_raw_shape shape;
         assert_true(tdmi_source_raw_shape(source, &shape));
