@@ -78,6 +78,8 @@ static void write_json(tdm_json_writer *json, const struct tdm_prepare_options *
     tdm_json_integer(json, "max", result->change_max);
     tdm_json_object_end(json);
     tdm_json_number(json, "seconds", result->seconds);
+    if (result->is_complete && result->made == result->parts && result->seconds > 0)
+        tdm_json_number(json, "images_per_second", (double)result->images / result->seconds);
 }
 
 static void print_people(struct tdmi_output *out, const struct tdm_prepare_options *options,

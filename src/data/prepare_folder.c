@@ -172,23 +172,45 @@ static tdm_status remove_file(const char *path, tdm_error *err)
     return TDM_OK;
 }
 
-/* What a killed process was writing. Slices leave it to whoever has the whole folder. */
-static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
+static bool is_unfinished(const char *name, const char *start)
+{
+    const size_t n = strlen(name), n_end = strlen(".tmp");
+    return strncmp(name, start, strlen(start)) == 0 && n > n_end &&
+           strcmp(name + n - n_end, ".tmp") == 0;
+}
+
+static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *path,
+                                    const char *start, tdm_error *err)
 {
     struct tdmi_folder_entry *entries = NULL;
     size_t n = 0;
-    TDM_TRY(tdmi_folder_list(folder->work, &folder->arena, &entries, &n, err), err,
-            "cannot tidy '%s'", folder->work);
+    if (tdmi_file_kind_of(path) != TDMI_FILE_FOLDER)
+        return TDM_OK;
+    TDM_TRY(tdmi_folder_list(path, &folder->arena, &entries, &n, err), err, "cannot tidy '%s'",
+            path);
     for (size_t i = 0; i < n; i++) {
-        const char *path = NULL;
-        if (entries[i].name[0] != '.')
+        if (!is_unfinished(entries[i].name, start))
             continue;
-        path = tdmi_path_join(&folder->arena, folder->work, entries[i].name);
-        if (path == NULL)
+        const char *file = tdmi_path_join(&folder->arena, path, entries[i].name);
+        if (file == NULL)
             return out_of_memory(folder->path, err);
-        TDM_TRY(remove_file(path, err), err, "cannot tidy '%s'", folder->work);
+        TDM_TRY(remove_file(file, err), err, "cannot tidy '%s'", path);
     }
     return TDM_OK;
+}
+
+/* What killed processes were writing (base/file.h has the names). Slices leave it to whoever has
+ * the whole folder. */
+static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
+{
+    const char *log = tdmi_path_join(&folder->arena, folder->path, "_delta_log");
+    if (log == NULL)
+        return out_of_memory(folder->path, err);
+    tdm_status status = remove_unfinished(folder, folder->work, ".", err);
+    if (status == TDM_OK)
+        status = remove_unfinished(folder, folder->path, "._dataset.json.", err);
+    return status == TDM_OK ? remove_unfinished(folder, log, ".00000000000000000000.json.", err)
+                            : status;
 }
 
 static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,

@@ -70,6 +70,28 @@ for wait in 0.005 0.02 0.04 0.08 0.15; do
     expect_true "killed after $wait s, it ends with the same bytes" diff -r new/out killed
 done
 
+# No room: a sentence, and once there is some, the same bytes. (A limit on files stands for a disk.)
+rm -rf killed
+status=0
+(trap '' XFSZ && ulimit -f 60 && exec "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet) \
+    >"$out" 2>"$err" || status=$?
+expect_same 4 "$status" "a full disk is the environment's fault"
+expect_stderr_matches 'cannot write .*part-00000.*: File too large'
+expect_exit 0 "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet
+expect_true "with room it ends with the same bytes" diff -r new/out killed
+expect_exit 4 "$TANDEM" prepare pictures -o /proc/out --size 32 --codec raw
+
+# Asked to stop: what is finished stays.
+rm -rf killed
+"$TANDEM" prepare pictures -o killed --size 2000 --codec png --threads 1 --quiet >"$out" 2>"$err" &
+pid=$!
+sleep 0.5
+kill -TERM $pid
+status=0
+wait $pid || status=$?
+expect_same 1 "$status" "SIGTERM stops with exit 1"
+expect_stderr_matches 'stopped on request after .* of .* pictures'
+
 # What training makes of it.
 expect_exit 0 "$TANDEM" train new/out --model lenet5 --epochs 1 -o run --json
 expect_same 81 "$(json_value train.n)" "the split is kept"

@@ -116,7 +116,7 @@ static inline void assert_equal_folders(const char *a, const char *b)
     assert_non_null(list);
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
         char from[1500], to[1500];
-        if (entry->d_name[0] == '.')
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         snprintf(from, sizeof from, "%.1200s/%.255s", a, entry->d_name);
         snprintf(to, sizeof to, "%.1200s/%.255s", b, entry->d_name);

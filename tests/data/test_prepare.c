@@ -103,6 +103,8 @@ static void what_is_done_is_not_made_again(void **state)
     prepared(&options); /* part 0 */
     options.slices = 0;
     tree_text(&tree, "part/_prepare/.part-00001.parquet.77.tmp", "half of it");
+    tree_text(&tree, "part/_delta_log/.00000000000000000000.json.77.tmp", "half of it");
+    tree_text(&tree, "part/._dataset.json.77.tmp", "half of it");
     struct tdm_prepare_result result = prepared(&options);
     assert_int_equal(result.made, 1);
     assert_equal_folders(whole, part);
