@@ -202,7 +202,7 @@ static tdm_status find_label(const struct tdmi_parquet_schema *schema, const cha
 }
 
 tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
-                                     const struct tdmi_source_options *options, tdmi_arena *arena,
+                                     const struct tdm_source_options *options, tdmi_arena *arena,
                                      struct tdmi_parquet_columns *columns, tdm_error *err)
 {
     *columns = (struct tdmi_parquet_columns){0};

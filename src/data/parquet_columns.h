@@ -40,7 +40,7 @@ struct tdmi_parquet_schema {
     const char *class_label;
 };
 tdm_status tdmi_parquet_find_columns(const struct tdmi_parquet_schema *schema,
-                                     const struct tdmi_source_options *options, tdmi_arena *arena,
+                                     const struct tdm_source_options *options, tdmi_arena *arena,
                                      struct tdmi_parquet_columns *columns,
                                      tdm_error *err) TDM_MUST_USE;
 

@@ -52,7 +52,7 @@ struct tdmi_parquet_table {
 /* What is collected while files are opened. */
 struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
-    const struct tdmi_source_options *options;
+    const struct tdm_source_options *options;
     struct tdmi_parquet_labels labels;
     const char **class_names; /* from the metadata; in the arena of labels */
     int n_class_names;

@@ -304,7 +304,7 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
 }
 
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
-                                   int64_t n_members, const struct tdmi_source_options *options,
+                                   int64_t n_members, const struct tdm_source_options *options,
                                    tdmi_parquet_table **table, tdm_error *err)
 {
     *table = NULL;

@@ -29,7 +29,7 @@ typedef struct tdmi_parquet_table tdmi_parquet_table;
  * messages. TDM_E_INPUT: a file that is missing or damaged, no column of pictures or several,
  * labels that cannot be classes; TDM_E_ABSENT: a build without Arrow. */
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
-                                   int64_t n_members, const struct tdmi_source_options *options,
+                                   int64_t n_members, const struct tdm_source_options *options,
                                    tdmi_parquet_table **table, tdm_error *err) TDM_MUST_USE;
 
 /* Entries of struct tdmi_source_table; self is a table. */

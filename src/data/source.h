@@ -19,9 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Until every kind is written with the public name. */
-#define tdmi_source_options tdm_source_options
-
 enum tdmi_part { TDMI_PART_NONE, TDMI_PART_TRAIN, TDMI_PART_VAL, TDMI_PART_TEST };
 
 struct tdmi_item {

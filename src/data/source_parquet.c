@@ -243,7 +243,7 @@ static void take_parts_of_names(struct found *found)
 
 /* ---- the source -------------------------------------------------------------------------- */
 
-static tdm_status parquet_open(const char *path, const struct tdmi_source_options *options,
+static tdm_status parquet_open(const char *path, const struct tdm_source_options *options,
                                void **self, tdm_error *err)
 {
     struct found found = {0};

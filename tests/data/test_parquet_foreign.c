@@ -20,7 +20,7 @@ static const char *fixture(const char *name)
     return path;
 }
 
-static tdm_status open_fixture(const char *name, const struct tdmi_source_options *options,
+static tdm_status open_fixture(const char *name, const struct tdm_source_options *options,
                                tdmi_source **source, char text[8000])
 {
     tdm_error err = {0};
@@ -81,7 +81,7 @@ static void tables_of_pyarrow_are_read(void **state)
         {"unlabelled.parquet", "", "unlabelled.parquet#0", -1, 2, NULL},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct tdmi_source_options options = {.raw_shape = cases[c].raw_shape};
+        struct tdm_source_options options = {.raw_shape = cases[c].raw_shape};
         tdmi_source *source = NULL;
         char text[8000];
         print_message("# %s\n", cases[c].name);
@@ -187,7 +187,7 @@ static void tables_that_are_none_of_pictures_are_refused(void **state)
     (void)state;
     static const struct {
         const char *name, *word;
-        struct tdmi_source_options options;
+        struct tdm_source_options options;
     } cases[] = {
         {"two_pictures.parquet", "several columns that could be pictures", {0}},
         {"numbers.parquet", "no column of pictures", {0}},
@@ -213,7 +213,7 @@ static void options_name_columns(void **state)
     (void)state;
     static const struct {
         const char *name, *classes;
-        struct tdmi_source_options options;
+        struct tdm_source_options options;
     } cases[] = {
         {"two_pictures.parquet", "0 1 2", {.image_column = "right"}},
         {"hugging_face.parquet", "ant bee cow dog", {.image_column = "img.bytes"}},
@@ -278,7 +278,7 @@ static void a_cache_of_one_byte_is_enough(void **state)
     (void)state;
     static const char *const names[] = {"defaults.parquet", "delta_length.parquet"};
     for (int n = 0; n < 2; n++) {
-        struct tdmi_source_options options = {.cache_bytes = 1};
+        struct tdm_source_options options = {.cache_bytes = 1};
         tdmi_source *source = NULL;
         char text[8000];
         assert_int_equal(open_fixture(names[n], &options, &source, text), TDM_OK);

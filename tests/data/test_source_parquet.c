@@ -201,7 +201,7 @@ static void columns_that_are_not_there_are_refused(void **state)
     struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 4, .n_classes = 2});
     static const struct {
-        struct tdmi_source_options options;
+        struct tdm_source_options options;
         const char *word;
     } cases[] = {
         {{.image_column = "pixels"}, "no column 'pixels' of pictures"},
@@ -222,7 +222,7 @@ static void columns_that_are_not_there_are_refused(void **state)
         if (strstr(text, cases[c].word) == NULL)
             fail_msg("'%s' is not in: %s", cases[c].word, text);
     }
-    struct tdmi_source_options by_width = {.label_column = "width", .raw_shape = "5x5x1"};
+    struct tdm_source_options by_width = {.label_column = "width", .raw_shape = "5x5x1"};
     tdm_error err = {0};
     tdmi_source *source = NULL;
     assert_int_equal(tdmi_source_open(tree_path(&tree, "a.parquet"), &by_width, &source, &err),
