@@ -53,6 +53,8 @@ static tdm_status open_all(struct preparing *it, const struct tdm_prepare_option
     if (status == TDM_OK)
         status = tdmi_source_open(options->source, &options->how, &it->source, err);
     if (status == TDM_OK)
+        status = tdmi_prepare_folder_check_beside(options->folder, options->source, err);
+    if (status == TDM_OK)
         status = tdmi_prepare_folder_open(options->folder, &it->form, &it->folder, err);
     if (status == TDM_OK)
         status = tdmi_pool_new(options->threads, false, &it->pool, err);

@@ -7,6 +7,7 @@
 #include "data/storage.h"
 #include "track/lock.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,41 @@ enum tdmi_prepare_state tdmi_prepare_folder_state(const tdmi_prepare_folder *fol
 const tdm_json_value *tdmi_prepare_folder_dataset(const tdmi_prepare_folder *folder)
 {
     return tdm_json_root(folder->document);
+}
+
+/* ---- beside its source -------------------------------------------------------------------- */
+
+/* Cuts the last name off; false: there is none left. */
+static bool go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || path[1] == '\0')
+        return false;
+    slash[slash == path] = '\0';
+    return true;
+}
+
+tdm_status tdmi_prepare_folder_check_beside(const char *path, const char *source, tdm_error *err)
+{
+    char resolved[PATH_MAX], named[PATH_MAX];
+    struct tdmi_place of_source = {0}, above = {0};
+    const int n = snprintf(named, sizeof named, "%s%s", path[0] == '/' ? "" : "./", path);
+    if (n < 0 || n >= (int)sizeof named || tdmi_storage_is_uri(source) ||
+        tdmi_storage_look(source, &of_source, NULL) != TDM_OK || of_source.kind != TDMI_FILE_FOLDER)
+        return TDM_OK;
+    /* The first folder above that is there already says where it really lies. */
+    while (realpath(named, resolved) == NULL)
+        if (!go_up(named))
+            return TDM_OK;
+    const bool is_itself = strlen(named) == (size_t)n;
+    for (bool is_more = !is_itself || go_up(resolved); is_more; is_more = go_up(resolved))
+        if (tdmi_storage_look(resolved, &above, NULL) == TDM_OK &&
+            memcmp(above.identity, of_source.identity, sizeof above.identity) == 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "'%s' lies in '%s', where it would count as a class: name a folder "
+                            "outside",
+                            path, source);
+    return TDM_OK;
 }
 
 /* ---- working ------------------------------------------------------------------------------ */

@@ -23,6 +23,9 @@ typedef struct tdmi_prepare_folder tdmi_prepare_folder;
  * options. */
 tdm_status tdmi_prepare_folder_open(const char *path, const struct tdmi_prepare_form *form,
                                     tdmi_prepare_folder **folder, tdm_error *err) TDM_MUST_USE;
+/* TDM_E_USAGE: it lies somewhere below the folder of pictures. */
+tdm_status tdmi_prepare_folder_check_beside(const char *path, const char *source,
+                                            tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_prepare_folder_close(tdmi_prepare_folder *folder);
 enum tdmi_prepare_state tdmi_prepare_folder_state(const tdmi_prepare_folder *folder);

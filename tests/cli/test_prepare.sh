@@ -103,6 +103,12 @@ expect_stderr_matches 'needs -o OUT'
 expect_exit 3 "$TANDEM" prepare nowhere -o other
 expect_exit 2 "$TANDEM" prepare pictures -o pictures
 expect_stderr_matches 'holds something else'
+for inside in pictures/out pictures/new/out ./pictures/../pictures/x "$PWD/pictures/x"; do
+    expect_exit 2 "$TANDEM" prepare pictures -o "$inside"
+    expect_stderr_matches 'lies in .pictures., where it would count as a class'
+done
+(cd pictures && expect_exit 2 "$TANDEM" prepare . -o out && expect_exit 2 "$TANDEM" prepare ../pictures -o out)
+expect_true "nothing is made there" test ! -e pictures/out
 expect_exit 2 "$TANDEM" prepare pictures -o before
 expect_stderr_matches 'is a file'
 expect_exit 2 "$TANDEM" prepare pictures -o other --codec gif
