@@ -315,7 +315,7 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, audit.find_near),
      .group = "Verdicts",
-     .help = "also look for pictures that are nearly the same"},
+     .help = "copies are equal bytes alone, not pictures that look alike"},
     TDMI_ROWS_COLUMNS(audit.how),
     {.name = "quarantine",
      .type = TDMI_OPTION_PATH,

@@ -63,7 +63,8 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
 }
 
 /* A run that is gone on with keeps what it was begun with; only what was said now changes. */
-static tdm_status resolve(const struct tdmi_call *call, struct values *values, tdm_error *err)
+static tdm_status resolve(const struct tdmi_call *call, struct values *values,
+                          tdm_json_document **words, tdm_error *err)
 {
     struct tdmi_globals globals = *call->globals;
     *values = *(const struct values *)call->values;
@@ -74,20 +75,15 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values, t
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--resume needs -o RUN: which run is to be gone on with?");
     defaults(values);
-    tdm_status status = tdm_train_options_recorded(run, &values->train, err);
+    tdm_status status = tdm_train_options_recorded(run, &values->train, words, err);
     values->split =
         (struct tdmi_fractions){{values->train.train_fraction, values->train.val_fraction}, 2};
     tdmi_settings_store(call->settings, &globals, values);
     return status;
 }
 
-static tdm_status run(struct tdmi_call *call, tdm_error *err)
+static tdm_status train(struct tdmi_call *call, const struct values *values, tdm_error *err)
 {
-    struct values resolved;
-    const struct values *values = &resolved;
-    tdm_status status = resolve(call, &resolved, err);
-    if (status != TDM_OK)
-        return status;
     struct tdm_train_options options = values->train;
     struct tdm_train_result result;
     struct tdmi_watch watch;
@@ -100,12 +96,23 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     options.train_fraction = values->split.of[0];
     options.val_fraction = values->split.of[1];
     tdmi_watch_start(&watch, call->globals, "images");
-    status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
+    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
         write_json(call, values, &result);
     else if (status == TDM_OK)
         print_people(call, &result);
+    return status;
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    struct values values;
+    tdm_json_document *words = NULL; /* strings of values that were read from the record */
+    tdm_status status = resolve(call, &values, &words, err);
+    if (status == TDM_OK)
+        status = train(call, &values, err);
+    tdm_json_document_free(words);
     return status;
 }
 

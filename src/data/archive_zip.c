@@ -241,13 +241,13 @@ tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err)
 {
     struct end end = {0};
     TDM_TRY(find_end(archive, &end, err), err, "cannot open the zip '%s'", archive->path);
-    archive->shift = end.at - end.bytes - end.offset;
     if (end.bytes > end.at || end.offset > end.at - end.bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' is damaged: its directory of %lld bytes at byte %lld does not end "
                         "before byte %lld",
                         archive->path, (long long)end.bytes, (long long)end.offset,
                         (long long)end.at);
+    archive->shift = end.at - end.bytes - end.offset;
     uint8_t *directory = tdmi_alloc((size_t)end.bytes, 1);
     if (directory == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the directory of '%s' (%lld bytes)",

@@ -53,6 +53,17 @@ static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_fac
     finding->has_icc = facts->has_icc;
 }
 
+/* The decoder's sentence goes first, so that verdict and reason never disagree: a file may also
+ * lack its end and fail for something else before. */
+static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described,
+                         const tdm_error *problem)
+{
+    const char *reason = problem->n_frames > 0 ? problem->frames[0].text : "";
+    if (strstr(reason, "truncated"))
+        return true;
+    return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
+}
+
 static tdm_status look_inside(const char *path, bool has_fingerprint,
                               struct tdmi_finding_scratch *scratch, struct tdmi_finding *finding,
                               tdm_error *err)
@@ -74,9 +85,9 @@ static tdm_status look_inside(const char *path, bool has_fingerprint,
                         (long long)facts.width, (long long)facts.height);
     if (status != TDM_OK) {
         keep_reason(finding,
-                    status == TDM_E_ABSENT ? TDM_VERDICT_UNREADABLE
-                    : facts.is_cut         ? TDM_VERDICT_TRUNCATED
-                                           : TDM_VERDICT_CORRUPT,
+                    status == TDM_E_ABSENT                         ? TDM_VERDICT_UNREADABLE
+                    : is_cut_short(&facts, is_described, &problem) ? TDM_VERDICT_TRUNCATED
+                                                                   : TDM_VERDICT_CORRUPT,
                     &problem);
         return TDM_OK;
     }

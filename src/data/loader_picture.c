@@ -194,12 +194,14 @@ static tdm_status decode_freely(const struct tdmi_picture_way *way,
 }
 
 /* Bytes that decoding will hold: the file, its pixels, and those once more where they are turned.
- */
+ * A size that the decoder refuses before it takes memory counts as none. */
 static int64_t decoding_bytes(const void *bytes, size_t length_bytes)
 {
     struct tdmi_image_facts facts = {0};
     if (tdmi_image_describe(bytes, length_bytes, "", &facts, NULL) != TDM_OK)
         return (int64_t)length_bytes; /* and the decoder says why it is none */
+    if (facts.height > 0 && facts.width > TDMI_IMAGE_MOST_PIXELS / facts.height)
+        return (int64_t)length_bytes;
     int64_t pixels = facts.width * facts.height * (facts.orientation > 4 ? 2 : 1);
     return (int64_t)length_bytes + 3 * pixels;
 }

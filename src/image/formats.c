@@ -10,7 +10,6 @@
 #include <strings.h>
 
 /* Pillow refuses what is larger as a decompression bomb. */
-#define DEFAULT_MAX_PIXELS 178956970
 /* As many pixels, three channels of 16 bits, unpacked. */
 #define DEFAULT_MAX_BYTES ((int64_t)1 << 30)
 /* Far above what the largest picture needs, so that a busy machine refuses nothing sound. */
@@ -230,7 +229,7 @@ tdm_status tdmi_image_decode_rows(const void *bytes, size_t length_bytes, const 
     struct tdmi_codec_source source = {
         .bytes = bytes,
         .length_bytes = length_bytes,
-        .max_pixels = limits.max_pixels > 0 ? limits.max_pixels : DEFAULT_MAX_PIXELS,
+        .max_pixels = limits.max_pixels > 0 ? limits.max_pixels : TDMI_IMAGE_MOST_PIXELS,
         .deadline_ns = max_ns < INT64_MAX - now_ns ? now_ns + max_ns : INT64_MAX,
         .max_ns = max_ns,
     };

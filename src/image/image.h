@@ -44,8 +44,10 @@ bool tdmi_image_can_encode(enum tdmi_image_format format);
 
 /* ---- decode, encode ------------------------------------------------------------------------ */
 
+enum { TDMI_IMAGE_MOST_PIXELS = 178956970 }; /* as Pillow's bomb check */
+
 struct tdmi_image_limits {
-    int64_t max_pixels; /* 0: 178 million, as Pillow's bomb check */
+    int64_t max_pixels; /* 0: TDMI_IMAGE_MOST_PIXELS */
     int64_t max_bytes;  /* of the file; 0: 1 GiB */
     int64_t max_ns;     /* for decoding; 0: a minute, which no honest picture below 178 million
                            pixels needs */

@@ -285,8 +285,11 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
     case FLAG:
         *(bool *)at = tdm_json_as_number(value, 0.0) > 0.0;
         return TDM_OK;
-    case WORDS: /* nobody would own them: they are said again, or the comparison tells */
+    case WORDS: { /* the document owns them */
+        const char *words = tdm_json_as_string(value, "");
+        *(const char **)at = *words ? words : NULL;
         return TDM_OK;
+    }
     case SEED:
         *(uint64_t *)at = (uint64_t)tdm_json_as_integer(value, 0);
         return TDM_OK;
@@ -304,10 +307,11 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
 }
 
 tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
-                                      tdm_error *err)
+                                      tdm_json_document **words, tdm_error *err)
 {
     tdm_json_document *document = NULL;
     struct tdm_train_options read = *options;
+    *words = NULL;
     TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
     const tdm_json_value *recorded =
         tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
@@ -316,8 +320,11 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
         status =
             TDM_WRAP(err, read_row(&rows[i], tdm_json_member(recorded, rows[i].name), &read, err),
                      "reading the record of the run %s", run);
-    tdm_json_document_free(document);
-    if (status == TDM_OK)
-        *options = read;
-    return status;
+    if (status != TDM_OK) {
+        tdm_json_document_free(document);
+        return status;
+    }
+    *options = read;
+    *words = document;
+    return TDM_OK;
 }

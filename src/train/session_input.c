@@ -74,20 +74,20 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
         .is_tuned = true,
         .augment = session->augment,
         .augment_seed = session->options.seed,
-        .memory_bytes = session->options.memory / 2,
+        .memory_bytes = (session->options.memory + 1) / 2,
         .cache = {.hashes = session->contents.hashes},
     };
     TDM_TRY(tdmi_cache_kind_find(session->options.cache, &loader.cache.kind, err), err,
             "preparing to read pictures");
     TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
     TDM_TRY(tdmi_loader_open(&loader, &session->train_loader, err), err,
-            "preparing to read training pictures");
+            "preparing to read training pictures (they get a half of --memory)");
     tdmi_session_note(session, "%s", tdmi_loader_cache_note(session->train_loader));
     loader.items = session->split.val;
     loader.n_items = session->split.n_val;
     loader.order = NULL;
     loader.augment = (struct tdmi_augment){0};
-    loader.memory_bytes = session->options.memory / 4;
+    loader.memory_bytes = (session->options.memory + 3) / 4;
     return TDM_WRAP(err, tdmi_loader_open(&loader, &session->val_loader, err),
-                    "preparing to read validation pictures");
+                    "preparing to read validation pictures (they get a quarter of --memory)");
 }

@@ -34,8 +34,8 @@ expect_same 2 "$(wc -l <lists/bad.jsonl)" "the bad files are listed"
 expect_exit 0 "$TANDEM" train pictures --quarantine lists/bad.jsonl --model lenet5 --epochs 1 \
     --split 0.5,0.5 -o run --json
 expect_same 0 "$(json_value skipped)" "nothing is left to skip"
-expect_exit 2 "$TANDEM" train pictures --model lenet5 --epochs 1 --split 0.5,0.5 -o run --resume
-expect_stderr_matches "begun with 'lists/bad.jsonl'"
+expect_exit 0 "$TANDEM" train pictures -o run --resume --json
+expect_same lists/bad.jsonl "$(json_value options.quarantine)" "the list is remembered by the run"
 expect_exit 3 "$TANDEM" train pictures --quarantine nowhere.jsonl -o run2
 expect_true "no run is left behind" test ! -e run2/run.json
 

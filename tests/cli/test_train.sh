@@ -102,8 +102,11 @@ expect_same "$loss" "$(json_value train.loss)" "changed pictures are the same on
 expect_true "and so are the weights" cmp runs/aug1/best.safetensors runs/aug2/best.safetensors
 expect_exit 0 "$TANDEM" train "$@" -o runs/plain
 expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
-expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4
+expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4 --augment flip
 expect_stderr_matches "begun with 'flip,crop:1,mixup:0.4'"
+expect_exit 0 "$TANDEM" train pictures -o runs/aug1 --resume --epochs 4 --json
+expect_same flip,crop:1,mixup:0.4 "$(json_value options.augment)" "what changes pictures is remembered, too"
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --memory 1
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --augment flop
 expect_stderr_matches 'flip'
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --cache attic
