@@ -77,8 +77,8 @@ TDM_API const char *tdm_augment_name(int index);
 
 /* What the run in that folder was begun with, so that going on needs no option repeated: sets every
  * field but source, run and resume. *words is what recorded strings live in, to be freed with
- * tdm_json_document_free after the last use of options. A folder without a run changes nothing. TDM_E_INPUT: its record
- * is damaged, or names what this build does not know. */
+ * tdm_json_document_free after the last use of options. A folder without a run changes nothing.
+ * TDM_E_INPUT: its record is damaged, or names what this build does not know. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;
