@@ -154,7 +154,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--per-class", type=int, default=200)
     parser.add_argument("--size", type=int, default=160)
-    parser.add_argument("--steps", type=int, default=1000, help="of 32 pictures each")
+    parser.add_argument("--steps", type=int, default=800, help="of 32 pictures each")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--floor", type=float, default=0.95, help="what the network must reach")
     parser.add_argument("-o", "--output", help="write the rows as JSON, with the machine's facts")
