@@ -71,12 +71,18 @@ for wait in 0.005 0.02 0.04 0.08 0.15; do
 done
 
 # No room: a sentence, and once there is some, the same bytes. (A limit on files stands for a disk.)
+# ThreadSanitizer keeps its own books in files and dies of such a limit.
 rm -rf killed
 status=0
-(trap '' XFSZ && ulimit -f 60 && exec "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet) \
-    >"$out" 2>"$err" || status=$?
-expect_same 4 "$status" "a full disk is the environment's fault"
-expect_stderr_matches 'cannot write .*part-00000.*: File too large'
+if grep -q __tsan_init "$TANDEM"; then
+    skip "a full disk: ThreadSanitizer needs files larger than the limit that stands for it"
+else
+    (trap '' XFSZ && ulimit -f 60 &&
+        exec "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet) \
+        >"$out" 2>"$err" || status=$?
+    expect_same 4 "$status" "a full disk is the environment's fault"
+    expect_stderr_matches 'cannot write .*part-00000.*: File too large'
+fi
 expect_exit 0 "$TANDEM" prepare pictures -o killed --size 32 --codec raw --quiet
 expect_true "with room it ends with the same bytes" diff -r new/out killed
 expect_exit 4 "$TANDEM" prepare pictures -o /proc/out --size 32 --codec raw
