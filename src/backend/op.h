@@ -21,6 +21,9 @@ enum tdmi_op_kind {
     TDMI_OP_KINDS
 };
 
+/* What may follow an op in the same pass. hswish: z · relu6(z + 3) / 6. */
+enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, TDMI_ACT_SIGMOID };
+
 enum { TDMI_OP_INPUTS = 1, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
 /* All ops share one flat set of attributes; each file in src/nn/ops names those it uses. */
