@@ -144,7 +144,7 @@ static int read_table(const char *mode, const char *path, int n_threads, double 
                       const char *shape)
 {
     struct reading reading = {0};
-    struct tdmi_source_options options = {.raw_shape = shape};
+    struct tdm_source_options options = {.raw_shape = shape};
     struct tdmi_raw_shape raw;
     tdmi_source *source = NULL;
     tdmi_pool *pool = NULL;

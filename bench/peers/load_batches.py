@@ -1,10 +1,20 @@
-"""load_batches.py PEER FOLDER SIZE BATCH WORKERS SECONDS: shuffled batches of (BATCH, SIZE, SIZE, 3)
-bytes from all JPEG files below FOLDER, each shrunk to fit (Lanczos) and centred on white, as each peer's
-documentation does it. PEER is torch (DataLoader, worker processes, Pillow) or tf (tf.data, WORKERS
-threads). Small folders are repeated as `tandem bench loader` does. Prints "images_per_second": N, counted
-after the first batches, without the start of the workers.
+"""load_batches.py PEER PICTURES SIZE BATCH WORKERS SECONDS: shuffled batches of (BATCH, SIZE, SIZE, 3)
+bytes, each picture shrunk to fit (Lanczos) and centred on white where it is of another size, as each
+peer's documentation does it. PICTURES is a folder of JPEG files, or a table that `tandem prepare` made.
+
+PEER          reads
+torch         DataLoader, worker processes, Pillow. Files; of a table its column, read once by pyarrow
+              into memory that all workers share
+tf            tf.data with WORKERS threads. Files; of a table a TFRecord file with the same bytes,
+              written before the clock starts, shuffled through a buffer that holds all of it
+torch-files   the same two; of a table from files with its bytes, one a picture, written before
+tf-files
+
+Small sets are repeated as `tandem bench loader` does. Prints "images_per_processor_second": N and
+"images_per_second": N, counted after the first batches, without the start of the workers.
 """
 import glob
+import io
 import os
 import sys
 import time
@@ -13,22 +23,50 @@ EPOCH_AT_LEAST = 4096
 WARM_UP = 8  # batches
 
 
-def files(folder):
-    found = sorted(glob.glob(os.path.join(folder, "**/*.jp*g"), recursive=True))
+def repeated(found):
     return found * (1 if len(found) >= EPOCH_AT_LEAST else EPOCH_AT_LEAST // len(found) + 1)
 
 
-def torch_batches(paths, size, batch, workers):
+def files(folder):
+    return sorted(glob.glob(os.path.join(folder, "**/*.jp*g"), recursive=True))
+
+
+def column(folder):
+    """The pictures of a prepared table as one Arrow column, or None where the folder is none."""
+    parts = sorted(glob.glob(os.path.join(folder, "part-*.parquet")))
+    if not parts:
+        return None
+    import pyarrow
+    import pyarrow.parquet
+    return pyarrow.chunked_array(
+        [chunk for part in parts
+         for chunk in pyarrow.parquet.read_table(part, columns=["image"]).column(0).chunks])
+
+
+def unpacked(table):
+    os.makedirs("unpacked", exist_ok=True)
+    for number, value in enumerate(table):
+        with open(f"unpacked/{number:05}.jpg", "wb") as file:
+            file.write(value.as_buffer())
+    return files("unpacked")
+
+
+def torch_batches(pictures, size, batch, workers):
+    """pictures: paths, or an Arrow column of encoded ones."""
     import numpy
     import torch
     from PIL import Image
 
+    numbers = repeated(list(range(len(pictures))))
+
     class Pictures(torch.utils.data.Dataset):
         def __len__(self):
-            return len(paths)
+            return len(numbers)
 
         def __getitem__(self, index):
-            picture = Image.open(paths[index])
+            picture = pictures[numbers[index]]
+            picture = Image.open(picture if isinstance(picture, str) else
+                                 io.BytesIO(picture.as_buffer()))
             if picture.size != (size, size):
                 picture = picture.convert("RGB")
                 picture.thumbnail((size, size), Image.LANCZOS)
@@ -44,13 +82,14 @@ def torch_batches(paths, size, batch, workers):
             yield len(pixels)
 
 
-def tf_batches(paths, size, batch, workers):
+def tf_batches(pictures, size, batch, workers):
+    """pictures: paths, or an Arrow column of encoded ones."""
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
-    def load(path):
-        picture = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+    def load(encoded):
+        picture = tf.io.decode_jpeg(encoded, channels=3)
         shape = tf.shape(picture)
         if shape[0] != size or shape[1] != size:
             picture = tf.image.resize(picture, (size, size), method="lanczos3", antialias=True,
@@ -64,9 +103,18 @@ def tf_batches(paths, size, batch, workers):
 
     options = tf.data.Options()
     options.threading.private_threadpool_size = workers
-    data = tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths)).repeat()
-    data = data.map(load, num_parallel_calls=workers, deterministic=True).batch(batch).prefetch(2)
-    for pixels in data.with_options(options):
+    if isinstance(pictures, list):
+        paths = repeated(pictures)
+        data = tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths)).repeat()
+        data = data.map(lambda path: load(tf.io.read_file(path)), num_parallel_calls=workers,
+                        deterministic=True)
+    else:
+        with tf.io.TFRecordWriter("pictures.tfrecord") as writer:
+            for value in pictures:
+                writer.write(value.as_buffer().to_pybytes())
+        data = tf.data.TFRecordDataset("pictures.tfrecord").shuffle(len(pictures)).repeat()
+        data = data.map(load, num_parallel_calls=workers, deterministic=True)
+    for pixels in data.batch(batch).prefetch(2).with_options(options):
         yield pixels.shape[0]
 
 
@@ -87,7 +135,13 @@ def main():
     peer, folder = sys.argv[1:3]
     size, batch, workers = (int(text) for text in sys.argv[3:6])
     seconds = float(sys.argv[6])
-    batches = {"torch": torch_batches, "tf": tf_batches}[peer](files(folder), size, batch, workers)
+    framework, _, form = peer.partition("-")
+    pictures = column(folder)
+    if pictures is None:
+        pictures = files(folder)
+    elif form == "files":
+        pictures = unpacked(pictures)
+    batches = {"torch": torch_batches, "tf": tf_batches}[framework](pictures, size, batch, workers)
     for _ in range(WARM_UP):
         next(batches)
     n, begin, processor = 0, time.monotonic(), processor_seconds()

@@ -43,16 +43,17 @@ struct tdm_bench_loader {
      * threads, nothing else. For raw pixels of that size: reading them alone. */
     struct tdm_bench_rate ceiling;
     struct tdm_bench_rate fraction; /* loader / ceiling of the same round */
-    /* The same two per second of processor time: what other programs on the machine change least.
-     */
-    struct tdm_bench_rate loader_processor, ceiling_processor;
+    /* The same three per second of processor time: what other programs on the machine change
+     * least. */
+    struct tdm_bench_rate loader_processor, ceiling_processor, fraction_processor;
     double milliseconds; /* a batch, at the loader's median */
     int rounds, threads;
     int64_t images;  /* handed out while measured */
     int64_t skipped; /* different pictures met that could not be read or decoded */
     int64_t others;  /* files of the source that are no pictures */
     int64_t source_images;
-    bool is_raw; /* pixels as they are stored, no decoding */
+    bool is_raw;     /* pixels as they are stored, no decoding */
+    bool uses_draft; /* large JPEG pictures are decoded at a fraction of their size */
     struct tdm_bench_stage read, decode, augment;
     double consumer_wait_seconds; /* the caller waited for a batch */
     double ring_wait_seconds;     /* threads waited for a slot, added up */

@@ -44,8 +44,10 @@ static void write_json(tdm_json_writer *json, const struct tdm_bench_loader *res
     write_rate(json, "fraction_spread", &result->fraction);
     tdm_json_number(json, "images_per_processor_second", result->loader_processor.median);
     tdm_json_number(json, "ceiling_images_per_processor_second", result->ceiling_processor.median);
+    tdm_json_number(json, "fraction_of_processor_ceiling", result->fraction_processor.median);
     tdm_json_string(json, "kind", result->kind);
     tdm_json_bool(json, "raw", result->is_raw);
+    tdm_json_bool(json, "draft", result->uses_draft);
     tdm_json_integer(json, "rounds", result->rounds);
     tdm_json_integer(json, "threads", result->threads);
     tdm_json_integer(json, "images", result->images);

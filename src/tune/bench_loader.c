@@ -5,7 +5,6 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/memory.h"
 #include "base/thread.h"
 #include "data/loader.h"
 #include "data/order_source.h"
@@ -52,7 +51,7 @@ struct bench {
     int64_t until_ns; /* of the ceiling's round */
     atomic_llong next_file, n_done;
     double rates[3][MAX_ROUNDS];     /* loader, ceiling, their ratio */
-    double processor[2][MAX_ROUNDS]; /* the same two, per second of processor time */
+    double processor[3][MAX_ROUNDS]; /* the same, per second of processor time */
 };
 
 struct tdm_bench_loader_options tdm_bench_loader_options_default(void)
@@ -86,7 +85,8 @@ static tdm_status open_source(struct bench *it, tdm_error *err)
                                               .fit = TDMI_FIT_PAD,
                                               .crop_fraction = 1,
                                               .filter = TDMI_FILTER_LANCZOS,
-                                              .scale = TDMI_SCALE_TF};
+                                              .scale = TDMI_SCALE_TF,
+                                              .uses_draft = true};
     struct tdmi_raw_shape raw;
     it->is_raw =
         tdmi_source_raw_shape(it->source, &raw) && raw.width == o->size && raw.height == o->size;
@@ -303,12 +303,14 @@ static void fill_result(struct bench *it, struct tdm_bench_loader *result)
     result->loader_processor = spread(it->processor[0], result->rounds);
     result->ceiling_processor = spread(it->processor[1], result->rounds);
     result->fraction = spread(it->rates[2], result->rounds);
+    result->fraction_processor = spread(it->processor[2], result->rounds);
     if (result->loader.median > 0.0)
         result->milliseconds = 1e3 * it->options->batch / result->loader.median;
     result->threads = tdmi_pool_threads(it->pool);
     result->others = tdmi_source_ignored(it->source);
     result->source_images = it->n_items;
     result->is_raw = it->is_raw;
+    result->uses_draft = it->preprocess.uses_draft;
     for (int64_t i = 0; i < it->n_items; i++)
         result->skipped += it->is_bad[i];
     result->read = stage_of(&rates.read);
@@ -334,6 +336,8 @@ static tdm_status measure(struct bench *it, struct tdm_bench_loader *result, tdm
         TDM_TRY(run_ceiling(it, one, at, err), err, "measuring the ceiling");
         if (it->rates[1][at] > 0.0)
             it->rates[2][at] = it->rates[0][at] / it->rates[1][at];
+        if (it->processor[1][at] > 0.0)
+            it->processor[2][at] = it->processor[0][at] / it->processor[1][at];
     }
     result->rounds = rounds;
     fill_result(it, result);

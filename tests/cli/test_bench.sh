@@ -8,6 +8,7 @@ expect_json images_per_second ceiling_images_per_second milliseconds fraction_of
 expect_same 2 "$(json_value threads)" "as many threads as asked for"
 expect_same 20 "$(json_value source_images)" "20 pictures"
 expect_same 0 "$(json_value skipped)" "none skipped"
+expect_same True "$(json_value draft)" "large pictures are decoded as training does"
 expect_true "rates are above 0" python3 -c '
 import json, sys
 v = json.load(open(sys.argv[1]))
