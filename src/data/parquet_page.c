@@ -157,8 +157,8 @@ static enum answer read_kind(struct reader *reader, int32_t *const targets[], in
 /* Fields of the head by their ids; bits of `seen` are set for what was there. */
 static enum answer read_head(struct reader *reader, struct tdmi_page_head *head, unsigned *seen)
 {
-    int32_t kind = -1, crc = 0, encoding_of_levels = RLE;
-    int32_t *const data[] = {NULL, &head->n_values, &head->encoding, &encoding_of_levels};
+    int32_t kind = -1, crc = 0;
+    int32_t *const data[] = {NULL, &head->n_values, &head->encoding, &head->level_encoding};
     int32_t *const dictionary[] = {NULL, &head->n_values, &head->encoding};
     int32_t *const second[] = {NULL,
                                &head->n_values,
@@ -193,7 +193,7 @@ static enum answer read_head(struct reader *reader, struct tdmi_page_head *head,
     }
     head->has_crc = *seen & 1u << 4;
     head->crc = (uint32_t)crc;
-    if (kind < TDMI_PAGE_DATA || kind > TDMI_PAGE_DATA_V2 || encoding_of_levels != RLE)
+    if (kind < TDMI_PAGE_DATA || kind > TDMI_PAGE_DATA_V2)
         return BAD;
     head->kind = (enum tdmi_page_kind)kind;
     return READ;
@@ -205,7 +205,7 @@ tdm_status tdmi_page_head_read(const void *bytes, size_t n_bytes, struct tdmi_pa
     static const unsigned own_struct[] = {1u << 5, 0, 1u << 7, 1u << 8};
     struct reader reader = {bytes, (const uint8_t *)bytes + n_bytes};
     unsigned seen = 0;
-    *head = (struct tdmi_page_head){.n_values = -1, .is_compressed = true};
+    *head = (struct tdmi_page_head){.n_values = -1, .level_encoding = RLE, .is_compressed = true};
     *head_bytes = 0;
     enum answer answer = read_head(&reader, head, &seen);
     if (answer == SHORT)
@@ -310,6 +310,16 @@ static int bits_for(int largest)
 }
 
 /* ---- values ------------------------------------------------------------------------------ */
+
+/* Writers without nulls put there what they like: parquet-mr, and so Spark, says BIT_PACKED. */
+tdm_status tdmi_page_check_levels(const struct tdmi_page_head *head, tdm_error *err)
+{
+    if (head->kind == TDMI_PAGE_DATA && head->level_encoding != RLE)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the levels of the page there have encoding %d; %d (RLE) is read here",
+                        head->level_encoding, RLE);
+    return TDM_OK;
+}
 
 tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_definition,
                            int32_t n_values, bool *is_null, tdm_error *err)
@@ -439,6 +449,7 @@ static tdm_status decode_first(const struct tdmi_page_head *head, const struct t
         TDM_TRY(decompress(form->codec, head->n_bytes_uncompressed, &reader, page, err), err,
                 "cannot decode it");
     if (form->max_definition > 0 && head->kind == TDMI_PAGE_DATA) {
+        TDM_TRY(tdmi_page_check_levels(head, err), err, "cannot decode it");
         size_t left = (size_t)(reader.end - reader.at);
         if (left < 4)
             return fail_damaged("its levels end early", err);

@@ -25,6 +25,7 @@ struct tdmi_page_head {
     uint32_t crc;                               /* of the body as it lies in the file */
     int32_t n_values;                           /* nulls included */
     int32_t encoding;                           /* of the values, as the format numbers them */
+    int32_t level_encoding;                     /* version 1: where there are no nulls it is any */
     int32_t definition_bytes, repetition_bytes; /* version 2: levels before the values */
     bool is_compressed;                         /* version 2: the values */
 };
@@ -67,6 +68,9 @@ tdm_status tdmi_page_decode(const struct tdmi_page_head *head, const struct tdmi
                             const struct tdmi_page *dictionary, struct tdmi_page *page,
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_page_release(struct tdmi_page *page);
+
+/* Are the levels of the page in the form that is read here? Asked where its column has levels. */
+tdm_status tdmi_page_check_levels(const struct tdmi_page_head *head, tdm_error *err) TDM_MUST_USE;
 
 /* Which of n_values are null, from definition levels alone. */
 tdm_status tdmi_page_nulls(const uint8_t *levels, size_t n_bytes, int max_definition,

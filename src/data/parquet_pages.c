@@ -121,10 +121,10 @@ static bool is_in_order(const struct tdmi_arrow_page *index, int64_t n, int64_t 
         index[n - 1].first_row >= n_rows || n > n_rows)
         return false;
     for (int64_t i = 0; i < n; i++)
-        if (index[i].n_bytes <= 0 || index[i].offset_bytes >= end ||
-            index[i].n_bytes > end - index[i].offset_bytes ||
-            (i > 0 && (index[i].offset_bytes != index[i - 1].offset_bytes + index[i - 1].n_bytes ||
-                       index[i].first_row <= index[i - 1].first_row)))
+        if ((i > 0 && (index[i].offset_bytes != index[i - 1].offset_bytes + index[i - 1].n_bytes ||
+                       index[i].first_row <= index[i - 1].first_row)) ||
+            index[i].n_bytes <= 0 || index[i].offset_bytes >= end ||
+            index[i].n_bytes > end - index[i].offset_bytes)
             return false;
     return true;
 }
@@ -355,6 +355,7 @@ static tdm_status read_nulls(const struct tdmi_pages *pages, const tdmi_storage_
     int64_t n_bytes = head->definition_bytes;
     if (pages->form.max_definition == 0 && head->kind == TDMI_PAGE_DATA)
         return TDM_OK;
+    TDM_TRY(tdmi_page_check_levels(head, err), err, "cannot read its levels");
     if (head->kind == TDMI_PAGE_DATA) {
         TDM_TRY(read_length(bytes, *at, end, &n_bytes, err), err, "cannot read its levels");
         *at += 4;
