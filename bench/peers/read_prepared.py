@@ -58,7 +58,8 @@ def read_delta(folder):
 def read_spark(folder):
     import pyspark.sql
 
-    spark = pyspark.sql.SparkSession.builder.master("local[1]").getOrCreate()
+    spark = (pyspark.sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+             .config("spark.ui.showConsoleProgress", "false").getOrCreate())
     rows = [tuple(row[name] for name in COLUMNS) for row in spark.read.parquet(folder).collect()]
     return [(bytes(row[0]),) + row[1:] for row in rows]
 
