@@ -28,10 +28,15 @@ enum { TDMI_OP_INPUTS = 1, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
 /* All ops share one flat set of attributes; each file in src/nn/ops names those it uses. */
 struct tdmi_op_attrs {
-    int channels;                      /* conv, dense: outputs */
-    int kernel, stride;                /* conv, max_pool: square windows */
-    int pad_before, pad_after;         /* conv, max_pool: both axes; padding never wins a maximum */
+    int channels;         /* conv, dense: outputs */
+    int kernel, stride;   /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */
+    int dilation, groups; /* conv: both 1 in a plain one; groups = input channels: depthwise */
+    /* conv, max_pool, avg_pool, pad: zeros around the picture; in a pool they never win a maximum
+     */
+    int pad_top, pad_bottom, pad_left, pad_right;
+    int pad_front, pad_back;           /* pad: channels of zeros before the first, after the last */
     bool has_bias;                     /* conv, dense */
+    bool counts_padding;               /* avg_pool: divide by the whole window at the border too */
     double epsilon, momentum;          /* batch_norm; running = (1 - momentum) old + momentum new */
     struct tdmi_preprocess preprocess; /* input: bytes -> numbers */
 };

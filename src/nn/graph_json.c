@@ -16,13 +16,39 @@ static const struct attr {
     {"channels", ATTR_INT, offsetof(struct tdmi_op_attrs, channels)},
     {"kernel", ATTR_INT, offsetof(struct tdmi_op_attrs, kernel)},
     {"stride", ATTR_INT, offsetof(struct tdmi_op_attrs, stride)},
-    {"pad_before", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_before)},
-    {"pad_after", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_after)},
+    {"dilation", ATTR_INT, offsetof(struct tdmi_op_attrs, dilation)},
+    {"groups", ATTR_INT, offsetof(struct tdmi_op_attrs, groups)},
+    {"pad_top", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_top)},
+    {"pad_bottom", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_bottom)},
+    {"pad_left", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_left)},
+    {"pad_right", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_right)},
+    {"pad_front", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_front)},
+    {"pad_back", ATTR_INT, offsetof(struct tdmi_op_attrs, pad_back)},
     {"has_bias", ATTR_BOOL, offsetof(struct tdmi_op_attrs, has_bias)},
+    {"counts_padding", ATTR_BOOL, offsetof(struct tdmi_op_attrs, counts_padding)},
     {"epsilon", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, epsilon)},
     {"momentum", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, momentum)},
     {"preprocess", ATTR_PREPROCESS, offsetof(struct tdmi_op_attrs, preprocess)},
 };
+
+/* What a file from before an attribute means: the value of the one it had then, or this number.
+ * An attribute that is missing and not listed is a mistake. */
+static const struct older {
+    const char *name, *was;
+    double value;
+} older_list[] = {
+    {"dilation", NULL, 1.0},          {"groups", NULL, 1.0},
+    {"pad_top", "pad_before", 0.0},   {"pad_left", "pad_before", 0.0},
+    {"pad_bottom", "pad_after", 0.0}, {"pad_right", "pad_after", 0.0},
+};
+
+static const struct older *find_older(const char *name)
+{
+    for (size_t i = 0; i < sizeof older_list / sizeof older_list[0]; i++)
+        if (strcmp(older_list[i].name, name) == 0)
+            return &older_list[i];
+    return NULL;
+}
 
 static const struct attr *find_attr(const char *name)
 {
@@ -70,12 +96,29 @@ void tdmi_graph_to_json(const tdmi_graph *graph, tdm_json_writer *writer, const 
     tdm_json_array_end(writer);
 }
 
+static void set_number(const struct attr *attr, double number, void *at)
+{
+    if (attr->type == ATTR_INT)
+        *(int *)at = (int)number;
+    else if (attr->type == ATTR_BOOL)
+        *(bool *)at = number != 0.0;
+    else
+        *(double *)at = number;
+}
+
 static tdm_status read_attr(const struct attr *attr, const tdm_json_value *node,
                             struct tdmi_op_attrs *attrs, tdm_error *err)
 {
     const tdm_json_value *value = tdm_json_member(node, attr->name);
     void *at = (char *)attrs + attr->offset;
+    const struct older *older = value ? NULL : find_older(attr->name);
     bool fits = true;
+    if (older && older->was) {
+        value = tdm_json_member(node, older->was);
+    } else if (older) {
+        set_number(attr, older->value, at);
+        return TDM_OK;
+    }
     switch (attr->type) {
     case ATTR_INT: {
         int64_t number = tdm_json_as_integer(value, -1);

@@ -64,8 +64,12 @@ int tdmi_add_conv(tdmi_graph *graph, const char *name, int input, int channels, 
                           (struct tdmi_op_attrs){.channels = channels,
                                                  .kernel = kernel,
                                                  .stride = stride,
-                                                 .pad_before = pad,
-                                                 .pad_after = pad,
+                                                 .dilation = 1,
+                                                 .groups = 1,
+                                                 .pad_top = pad,
+                                                 .pad_bottom = pad,
+                                                 .pad_left = pad,
+                                                 .pad_right = pad,
                                                  .has_bias = has_bias});
 }
 

@@ -23,10 +23,10 @@ struct tdmi_tensor_spec {
     bool has_decay; /* weight decay applies */
 };
 
-enum { TDMI_OP_ATTRS = 8 };
+enum { TDMI_OP_ATTRS = 12 };
 
 struct tdmi_op {
-    /* Names of the attributes it uses, of the list in nn/attrs.c; NULL after the last. */
+    /* Names of the attributes it uses, of the list in nn/graph_json.c; NULL after the last. */
     const char *attrs[TDMI_OP_ATTRS];
     /* Refuses attributes and shapes it cannot do, in a sentence that starts after "node 'x': ". */
     tdm_status (*shape)(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,

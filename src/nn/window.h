@@ -5,7 +5,7 @@
 #include "nn/op.h"
 
 /* out gets height and width of the windows' grid and the input's channels. */
-tdm_status tdmi_window_shape(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
+tdm_status tdmi_window_shape(const struct tdmi_op_attrs *attrs, int dilation, struct tdmi_shape in,
                              struct tdmi_shape *out, tdm_error *err) TDM_MUST_USE;
 
 #endif

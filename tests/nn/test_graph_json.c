@@ -104,15 +104,39 @@ static void every_attribute_of_every_op_survives(void **state)
                        (struct tdmi_op_attrs){.channels = 5,
                                               .kernel = 4,
                                               .stride = 3,
-                                              .pad_before = 2,
-                                              .pad_after = 1,
+                                              .dilation = 2,
+                                              .groups = 1,
+                                              .pad_top = 6,
+                                              .pad_bottom = 5,
+                                              .pad_left = 4,
+                                              .pad_right = 3,
                                               .has_bias = true});
     x = tdmi_graph_add(graph, TDMI_OP_BATCH_NORM, "bn", x,
                        (struct tdmi_op_attrs){.epsilon = 1.0 / 3.0, .momentum = 0.01});
     x = tdmi_add_relu(graph, "relu", x);
+    x = tdmi_graph_add(graph, TDMI_OP_RELU6, "relu6", x, (struct tdmi_op_attrs){0});
+    x = tdmi_graph_add(graph, TDMI_OP_HSWISH, "hswish", x, (struct tdmi_op_attrs){0});
+    x = tdmi_graph_add(graph, TDMI_OP_SIGMOID, "sigmoid", x, (struct tdmi_op_attrs){0});
+    x = tdmi_graph_add(graph, TDMI_OP_CONV, "grouped", x,
+                       (struct tdmi_op_attrs){
+                           .channels = 10, .kernel = 1, .stride = 1, .dilation = 1, .groups = 5});
+    x = tdmi_graph_add(graph, TDMI_OP_PAD, "zeros", x,
+                       (struct tdmi_op_attrs){.pad_top = 1,
+                                              .pad_bottom = 2,
+                                              .pad_left = 3,
+                                              .pad_right = 4,
+                                              .pad_front = 5,
+                                              .pad_back = 6});
     x = tdmi_graph_add(
-        graph, TDMI_OP_MAX_POOL, "pool", x,
-        (struct tdmi_op_attrs){.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 2});
+        graph, TDMI_OP_AVG_POOL, "average", x,
+        (struct tdmi_op_attrs){.kernel = 2, .stride = 1, .pad_left = 1, .counts_padding = true});
+    x = tdmi_graph_add(graph, TDMI_OP_MAX_POOL, "pool", x,
+                       (struct tdmi_op_attrs){.kernel = 3,
+                                              .stride = 2,
+                                              .pad_top = 1,
+                                              .pad_bottom = 2,
+                                              .pad_left = 0,
+                                              .pad_right = 1});
     x = tdmi_add_global_pool(graph, "mean", x);
     x = tdmi_graph_add(graph, TDMI_OP_DENSE, "dense", x,
                        (struct tdmi_op_attrs){.channels = 7, .has_bias = false});
@@ -127,8 +151,15 @@ static void every_attribute_of_every_op_survives(void **state)
         assert_int_equal(a->channels, b->channels);
         assert_int_equal(a->kernel, b->kernel);
         assert_int_equal(a->stride, b->stride);
-        assert_int_equal(a->pad_before, b->pad_before);
-        assert_int_equal(a->pad_after, b->pad_after);
+        assert_int_equal(a->dilation, b->dilation);
+        assert_int_equal(a->groups, b->groups);
+        assert_int_equal(a->pad_top, b->pad_top);
+        assert_int_equal(a->pad_bottom, b->pad_bottom);
+        assert_int_equal(a->pad_left, b->pad_left);
+        assert_int_equal(a->pad_right, b->pad_right);
+        assert_int_equal(a->pad_front, b->pad_front);
+        assert_int_equal(a->pad_back, b->pad_back);
+        assert_int_equal(a->counts_padding, b->counts_padding);
     }
     for (int kind = 0; kind < TDMI_OP_KINDS; kind++) /* a new op belongs into this test */
         if (!is_used[kind])
@@ -171,6 +202,10 @@ static void what_is_no_graph_is_refused_in_a_sentence(void **state)
         {INPUT CONV(",\"channels\":9999999999" GOOD) END, "attribute 'channels' is missing or out"},
         {INPUT CONV(",\"channels\":2147483647" GOOD) END, "values"},
         {INPUT CONV(",\"channels\":0" GOOD) END, "at least 1"},
+        {INPUT CONV(",\"channels\":4,\"groups\":3" GOOD) END, "3 groups of 3 input and 4 output"},
+        {INPUT CONV(",\"channels\":4,\"groups\":0" GOOD) END, "0 groups"},
+        {INPUT CONV(",\"channels\":4,\"dilation\":0" GOOD) END, "dilation 0"},
+        {INPUT CONV(",\"channels\":4,\"dilation\":\"2\"" GOOD) END, "attribute 'dilation'"},
         {INPUT INPUT CONV(",\"channels\":4" GOOD) END, "its name is taken"},
         {INPUT CONV(",\"channels\":4" GOOD) CONV(",\"channels\":4" GOOD) END, "its name is taken"},
         {INPUT "{\"name\":\"relu\",\"op\":\"relu\",\"input\":\"input\"}," CONV(
@@ -210,6 +245,26 @@ static void the_text_of_these_cases_is_a_graph_but_for_the_mistake(void **state)
     tdmi_graph_free(graph);
 }
 
+/* Files from before paddings were told side by side, and before dilation and groups. */
+static void what_older_files_say_is_understood(void **state)
+{
+    tdmi_graph *graph = NULL;
+    (void)state;
+    assert_int_equal(read_text("{\"nodes\":[" INPUT CONV(
+                                   ",\"channels\":4,\"kernel\":3,\"stride\":1,\"pad_before\":2,"
+                                   "\"pad_after\":1,\"has_bias\":true") END "]}",
+                               &graph, NULL),
+                     TDM_OK);
+    const struct tdmi_op_attrs *attrs = &graph->nodes[1].attrs;
+    assert_int_equal(attrs->pad_top, 2);
+    assert_int_equal(attrs->pad_left, 2);
+    assert_int_equal(attrs->pad_bottom, 1);
+    assert_int_equal(attrs->pad_right, 1);
+    assert_int_equal(attrs->dilation, 1);
+    assert_int_equal(attrs->groups, 1);
+    tdmi_graph_free(graph);
+}
+
 static void a_missing_array_is_refused(void **state)
 {
     tdmi_graph *graph = NULL;
@@ -227,6 +282,7 @@ int main(void)
         cmocka_unit_test(every_attribute_of_every_op_survives),
         cmocka_unit_test(what_is_no_graph_is_refused_in_a_sentence),
         cmocka_unit_test(the_text_of_these_cases_is_a_graph_but_for_the_mistake),
+        cmocka_unit_test(what_older_files_say_is_understood),
         cmocka_unit_test(a_missing_array_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

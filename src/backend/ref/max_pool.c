@@ -12,8 +12,8 @@ struct window {
 
 static struct window window_at(const struct tdmi_op_desc *desc, int row, int column)
 {
-    return (struct window){row * desc->attrs.stride - desc->attrs.pad_before,
-                           column * desc->attrs.stride - desc->attrs.pad_before};
+    return (struct window){row * desc->attrs.stride - desc->attrs.pad_top,
+                           column * desc->attrs.stride - desc->attrs.pad_left};
 }
 
 static bool is_inside(struct tdmi_shape shape, int y, int x)

@@ -5,7 +5,7 @@
 static tdm_status shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
                         struct tdmi_shape *out, tdm_error *err)
 {
-    return tdmi_window_shape(attrs, in[0], out, err);
+    return tdmi_window_shape(attrs, 1, in[0], out, err);
 }
 
 static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out)
@@ -15,7 +15,7 @@ static double flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, str
 }
 
 const struct tdmi_op tdmi_op_max_pool = {
-    .attrs = {"kernel", "stride", "pad_before", "pad_after"},
+    .attrs = {"kernel", "stride", "pad_top", "pad_bottom", "pad_left", "pad_right"},
     .shape = shape,
     .flops = flops,
 };

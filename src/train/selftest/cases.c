@@ -1,14 +1,21 @@
 /* The table of op cases: odd, ragged, strided, 1×1, one image, one channel. */
 #include "train/selftest/cases.h"
 
-#define CONV(out, k, s, before, after, bias)                                                 \
-    {                                                                                        \
-        .channels = out, .kernel = k, .stride = s, .pad_before = before, .pad_after = after, \
-        .has_bias = bias                                                                     \
+/* The same padding on both axes. */
+#define PADS(before, after) \
+    .pad_top = before, .pad_bottom = after, .pad_left = before, .pad_right = after
+#define CONV(out, k, s, before, after, bias)                                              \
+    {                                                                                     \
+        .channels = out, .kernel = k, .stride = s, PADS(before, after), .has_bias = bias, \
+        .dilation = 1, .groups = 1                                                        \
     }
-#define POOL(k, s, before, after)                                          \
-    {                                                                      \
-        .kernel = k, .stride = s, .pad_before = before, .pad_after = after \
+#define GROUPED(out, k, s, d, g, before, after)                                                    \
+    {                                                                                              \
+        .channels = out, .kernel = k, .stride = s, PADS(before, after), .dilation = d, .groups = g \
+    }
+#define POOL(k, s, before, after)                     \
+    {                                                 \
+        .kernel = k, .stride = s, PADS(before, after) \
     }
 
 static const struct tdmi_case cases[] = {
@@ -32,6 +39,43 @@ static const struct tdmi_case cases[] = {
      2},
     {"1×1 stride 2", TDMI_OP_CONV, CONV(3, 1, 2, 0, 0, false), {5, 5, 17}, 2, 2},
     {"3×3 on one pixel", TDMI_OP_CONV, CONV(16, 3, 1, 1, 1, false), {1, 1, 16}, 4, 4},
+    {"depthwise 3×3", TDMI_OP_CONV, GROUPED(7, 3, 1, 1, 7, 1, 1), {6, 5, 7}, 2, 4},
+    {"depthwise 5×5 stride 2, odd picture",
+     TDMI_OP_CONV,
+     GROUPED(17, 5, 2, 1, 17, 2, 2),
+     {7, 9, 17},
+     2,
+     2},
+    {"depthwise 3×3 on one pixel", TDMI_OP_CONV, GROUPED(16, 3, 1, 1, 16, 1, 1), {1, 1, 16}, 1, 1},
+    {"depthwise 3×3 stride 2, padding after only",
+     TDMI_OP_CONV,
+     GROUPED(5, 3, 2, 1, 5, 0, 1),
+     {8, 8, 5},
+     3,
+     3},
+    {"3 groups", TDMI_OP_CONV, GROUPED(6, 3, 1, 1, 3, 1, 1), {5, 4, 9}, 2, 2},
+    {"two outputs of every channel", TDMI_OP_CONV, GROUPED(8, 3, 2, 1, 4, 1, 1), {5, 6, 4}, 2, 2},
+    {"dilation 2", TDMI_OP_CONV, GROUPED(5, 3, 1, 2, 1, 2, 2), {7, 6, 3}, 2, 2},
+    {"dilation 3, depthwise, stride 2",
+     TDMI_OP_CONV,
+     GROUPED(3, 3, 2, 3, 3, 2, 3),
+     {9, 8, 3},
+     2,
+     2},
+    {"another padding on every side",
+     TDMI_OP_CONV,
+     {.channels = 4,
+      .kernel = 4,
+      .stride = 2,
+      .dilation = 1,
+      .groups = 1,
+      .pad_top = 3,
+      .pad_bottom = 0,
+      .pad_left = 1,
+      .pad_right = 2},
+     {5, 6, 3},
+     2,
+     2},
     {"many pixels", TDMI_OP_BATCH_NORM, {.epsilon = 1e-5, .momentum = 0.1}, {6, 5, 7}, 4, 4},
     {"one channel", TDMI_OP_BATCH_NORM, {.epsilon = 1e-3, .momentum = 0.01}, {3, 3, 1}, 2, 2},
     {"one pixel, ragged shard",
@@ -41,10 +85,44 @@ static const struct tdmi_case cases[] = {
      5,
      8},
     {"odd sizes", TDMI_OP_RELU, {0}, {5, 3, 7}, 3, 4},
+    {"odd sizes", TDMI_OP_RELU6, {0}, {5, 3, 7}, 3, 4},
+    {"one value", TDMI_OP_RELU6, {0}, {1, 1, 1}, 1, 1},
+    {"odd sizes", TDMI_OP_HSWISH, {0}, {5, 3, 7}, 3, 4},
+    {"one value", TDMI_OP_HSWISH, {0}, {1, 1, 1}, 1, 1},
+    {"odd sizes", TDMI_OP_SIGMOID, {0}, {5, 3, 7}, 3, 4},
+    {"one value", TDMI_OP_SIGMOID, {0}, {1, 1, 1}, 1, 1},
     {"2×2", TDMI_OP_MAX_POOL, POOL(2, 2, 0, 0), {6, 8, 5}, 3, 3},
     {"2×2 on odd picture", TDMI_OP_MAX_POOL, POOL(2, 2, 0, 0), {7, 5, 3}, 2, 2},
     {"3×3 stride 2, padded, overlapping", TDMI_OP_MAX_POOL, POOL(3, 2, 1, 1), {9, 8, 4}, 2, 3},
     {"3×3 stride 1", TDMI_OP_MAX_POOL, POOL(3, 1, 1, 1), {4, 4, 2}, 1, 1},
+    {"another padding on every side",
+     TDMI_OP_MAX_POOL,
+     {.kernel = 3, .stride = 2, .pad_bottom = 1, .pad_left = 2, .pad_right = 1},
+     {6, 5, 3},
+     2,
+     2},
+    {"2×2", TDMI_OP_AVG_POOL, POOL(2, 2, 0, 0), {6, 8, 5}, 3, 3},
+    {"3×3 stride 2, padded, the picture's pixels count",
+     TDMI_OP_AVG_POOL,
+     POOL(3, 2, 1, 1),
+     {9, 8, 4},
+     2,
+     3},
+    {"3×3 stride 2, padded, all pixels count",
+     TDMI_OP_AVG_POOL,
+     {.kernel = 3, .stride = 2, PADS(1, 1), .counts_padding = true},
+     {9, 8, 4},
+     2,
+     3},
+    {"1×1 stride 2", TDMI_OP_AVG_POOL, POOL(1, 2, 0, 0), {5, 4, 3}, 2, 2},
+    {"3×3 on one pixel", TDMI_OP_AVG_POOL, POOL(3, 1, 1, 1), {1, 1, 5}, 1, 1},
+    {"every side and the channels",
+     TDMI_OP_PAD,
+     {.pad_top = 1, .pad_bottom = 2, .pad_left = 3, .pad_front = 2, .pad_back = 1},
+     {4, 5, 3},
+     2,
+     3},
+    {"nothing", TDMI_OP_PAD, {0}, {1, 1, 4}, 1, 1},
     {"7×7", TDMI_OP_GLOBAL_POOL, {0}, {7, 7, 9}, 3, 4},
     {"1×1", TDMI_OP_GLOBAL_POOL, {0}, {1, 1, 3}, 1, 1},
     {"flat", TDMI_OP_DENSE, {.channels = 10, .has_bias = true}, {1, 1, 84}, 5, 8},

@@ -47,6 +47,18 @@ static void fill(float *to, int64_t n, uint64_t stream)
     }
 }
 
+/* ±(0.8 … 8), and never within 0.2 of where ReLU6 and hswish bend. */
+static void fill_wide(float *to, int64_t n, uint64_t stream)
+{
+    fill(to, n, stream);
+    for (int64_t i = 0; to && i < n; i++) {
+        to[i] *= 8.0f;
+        float size = fabsf(to[i]);
+        if (fabsf(size - 3.0f) < 0.2f || fabsf(size - 6.0f) < 0.2f)
+            to[i] += to[i] > 0.0f ? 0.5f : -0.5f;
+    }
+}
+
 /* Distinct values 1/16 apart within any 512 neighbours: no maximum changes hands. */
 static void fill_distinct(float *to, int64_t n)
 {
@@ -106,6 +118,8 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
         return TDM_FAIL(err, TDM_E_MEMORY, "case '%s': out of memory", it->name);
     if (it->kind == TDMI_OP_MAX_POOL)
         fill_distinct(x, n_in);
+    else if (it->kind == TDMI_OP_RELU6 || it->kind == TDMI_OP_HSWISH)
+        fill_wide(x, n_in, 1);
     else
         fill(x, n_in, 1);
     fill(values->dy, n_out, 2);

@@ -1,0 +1,47 @@
+/* Zeros around the picture and its channels. The gradient is the middle of the output's. */
+#include "backend/ref/ref.h"
+
+#include <string.h>
+
+/* The channels of input pixel (y, x) begin here in the output. */
+static int64_t place_of(const struct tdmi_op_desc *desc, int64_t image, int y, int x)
+{
+    const struct tdmi_op_attrs *attrs = &desc->attrs;
+    int64_t row = image * desc->out.h + y + attrs->pad_top;
+    return (row * desc->out.w + x + attrs->pad_left) * desc->out.c + attrs->pad_front;
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    (void)stream;
+    struct tdmi_shape in = desc->in[0];
+    const float *x = call->x[0];
+    memset(call->y, 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out)));
+    for (int i = 0; i < call->n; i++)
+        for (int row = 0; row < in.h; row++)
+            for (int column = 0; column < in.w; column++, x += in.c)
+                memcpy(call->y + place_of(desc, i, row, column), x, sizeof(float) * (size_t)in.c);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    (void)stream;
+    if (!desc->wants_dx)
+        return;
+    struct tdmi_shape in = desc->in[0];
+    float *dx = call->dx;
+    for (int i = 0; i < call->n; i++)
+        for (int row = 0; row < in.h; row++)
+            for (int column = 0; column < in.w; column++, dx += in.c)
+                memcpy(dx, call->dy + place_of(desc, i, row, column), sizeof(float) * (size_t)in.c);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    (void)desc;
+    (void)needs; /* none */
+}
+
+const struct tdmi_kernel tdmi_ref_pad = {NULL, needs, forward, backward};

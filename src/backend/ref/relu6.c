@@ -1,0 +1,36 @@
+/* min(max(x, 0), 6). Backward asks the output, as that of ReLU does. */
+#include "backend/ref/ref.h"
+
+static float between(float x, float low, float high)
+{
+    float above = x > low ? x : low;
+    return above < high ? above : high;
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int64_t n = call->n * tdmi_shape_values(desc->out);
+    for (int64_t i = 0; i < n; i++)
+        call->y[i] = between(call->x[0][i], 0.0f, 6.0f);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    (void)stream;
+    if (!desc->wants_dx)
+        return;
+    int64_t n = call->n * tdmi_shape_values(desc->out);
+    for (int64_t i = 0; i < n; i++)
+        call->dx[i] = call->y[i] > 0.0f && call->y[i] < 6.0f ? call->dy[i] : 0.0f;
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    (void)desc;
+    (void)needs; /* none */
+}
+
+const struct tdmi_kernel tdmi_ref_relu6 = {NULL, needs, forward, backward};
