@@ -38,6 +38,10 @@ struct tdmi_op_attrs {
     bool has_bias;                     /* conv, dense */
     bool counts_padding;               /* avg_pool: divide by the whole window at the border too */
     double epsilon, momentum;          /* batch_norm; running = (1 - momentum) old + momentum new */
+    double rate;                       /* dropout: the part that becomes zero */
+    int stream;                        /* dropout: draws of its own, 0 to 255 */
+    double alpha, beta, bias;          /* lrn: x / (bias + alpha / kernel · Σ x²)^beta */
+    double label_smoothing;            /* softmax, logistic: see their reference kernels */
     struct tdmi_preprocess preprocess; /* input: bytes -> numbers */
 };
 
@@ -63,6 +67,13 @@ struct tdmi_mixed_label {
     float weight; /* of its own label, 0 to 1; 1: not mixed */
 };
 
+/* Whose draws a shard makes: keys of the counter generator. */
+struct tdmi_draws {
+    uint64_t seed;
+    uint32_t epoch;
+    const int64_t *samples; /* n of them; NULL: the positions in the call, for measuring alone */
+};
+
 struct tdmi_op_call {
     int n;                          /* images, 1 to max_images */
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */
@@ -79,6 +90,8 @@ struct tdmi_op_call {
     const int32_t *labels;                /* softmax: n labels, or NULL when only y is wanted */
     const struct tdmi_mixed_label *mixed; /* softmax with labels: n of them, or NULL: none is */
     struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
+    const float *class_weights;           /* softmax in training: one a class, or NULL: all 1 */
+    struct tdmi_draws draws;              /* dropout in training */
 };
 
 /* "conv" */

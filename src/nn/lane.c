@@ -73,6 +73,8 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         .labels = lane->shard.labels,
         .mixed = lane->shard.mixed,
         .judgements = lane->shard.judgements,
+        .class_weights = lane->shard.class_weights,
+        .draws = lane->shard.draws,
     };
     if (node->n_inputs) {
         call.x[0] = at(lane, lane->plan->nodes[node->inputs[0]].y);

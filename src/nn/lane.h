@@ -14,6 +14,8 @@ struct tdmi_shard {
     const int32_t *labels;                /* n, or NULL: only probabilities are wanted */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
     struct tdmi_judgement *judgements;    /* n, written when there are labels */
+    const float *class_weights;           /* training: one a class, or NULL: all 1 */
+    struct tdmi_draws draws;              /* training, where the network has dropout */
 };
 
 /* Values on the backend's memory, laid out as the graph says. */
