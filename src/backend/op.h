@@ -40,7 +40,7 @@ struct tdmi_op_attrs {
     double epsilon, momentum;          /* batch_norm; running = (1 - momentum) old + momentum new */
     double rate;                       /* dropout: the part that becomes zero */
     int stream;                        /* dropout: draws of its own, 0 to 255 */
-    double alpha, beta, bias;          /* lrn: x / (bias + alpha / kernel · Σ x²)^beta */
+    double alpha, beta, offset;        /* lrn: x / (offset + alpha / kernel · Σ x²)^beta */
     double label_smoothing;            /* softmax, logistic: see their reference kernels */
     struct tdmi_preprocess preprocess; /* input: bytes -> numbers */
 };

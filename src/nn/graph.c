@@ -156,9 +156,10 @@ tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err
         return TDM_WRAP(err, graph->mistake.code, "building the network %s", name);
     }
     if (graph->n_nodes == 0 || graph->nodes[0].kind != TDMI_OP_INPUT ||
-        graph->nodes[graph->n_nodes - 1].kind != TDMI_OP_SOFTMAX)
+        !tdmi_op_of(graph->nodes[graph->n_nodes - 1].kind)->judges)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "building the network %s: it must begin with an input and end with softmax",
+                        "building the network %s: it must begin with an input and end with softmax "
+                        "or a logistic loss",
                         name);
     for (int i = 0; i + 1 < graph->n_nodes; i++) {
         int readers = 0;

@@ -28,6 +28,12 @@ static const struct attr {
     {"counts_padding", ATTR_BOOL, offsetof(struct tdmi_op_attrs, counts_padding)},
     {"epsilon", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, epsilon)},
     {"momentum", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, momentum)},
+    {"rate", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, rate)},
+    {"stream", ATTR_INT, offsetof(struct tdmi_op_attrs, stream)},
+    {"alpha", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, alpha)},
+    {"beta", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, beta)},
+    {"offset", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, offset)},
+    {"label_smoothing", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, label_smoothing)},
     {"preprocess", ATTR_PREPROCESS, offsetof(struct tdmi_op_attrs, preprocess)},
 };
 
@@ -40,6 +46,7 @@ static const struct older {
     {"dilation", NULL, 1.0},          {"groups", NULL, 1.0},
     {"pad_top", "pad_before", 0.0},   {"pad_left", "pad_before", 0.0},
     {"pad_bottom", "pad_after", 0.0}, {"pad_right", "pad_after", 0.0},
+    {"label_smoothing", NULL, 0.0},
 };
 
 static const struct older *find_older(const char *name)

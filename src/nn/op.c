@@ -30,3 +30,16 @@ double tdmi_flops_elementwise(const struct tdmi_op_attrs *attrs, struct tdmi_sha
     (void)in;
     return 2.0 * (double)tdmi_shape_values(out);
 }
+
+tdm_status tdmi_judge_shape(const char *what, const struct tdmi_op_attrs *attrs,
+                            struct tdmi_shape in, tdm_error *err)
+{
+    if (tdmi_shape_pixels(in) != 1)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s over a picture of %d×%d; 1×1 is wanted", what, in.w,
+                        in.h);
+    if (!(attrs->label_smoothing >= 0.0 && attrs->label_smoothing < 1.0))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s with label smoothing %g; 0 to less than 1 is accepted", what,
+                        attrs->label_smoothing);
+    return TDM_OK;
+}

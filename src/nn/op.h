@@ -39,6 +39,7 @@ struct tdmi_op {
     /* Multiplications and additions of one image's forward pass. */
     double (*flops)(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out);
     bool backward_reads_x, backward_reads_y;
+    bool judges; /* ends a network: y are probabilities of the classes; labels give a loss */
 };
 
 #define X(name, NAME, inputs) extern const struct tdmi_op tdmi_op_##name;
@@ -47,6 +48,10 @@ struct tdmi_op {
 
 const struct tdmi_op *tdmi_op_of(enum tdmi_op_kind kind);
 int tdmi_op_inputs(enum tdmi_op_kind kind);
+
+/* What all ops that judge refuse; what is the name of one. */
+tdm_status tdmi_judge_shape(const char *what, const struct tdmi_op_attrs *attrs,
+                            struct tdmi_shape in, tdm_error *err) TDM_MUST_USE;
 
 /* Two operations a value: what simple element-wise ops cost. */
 double tdmi_flops_elementwise(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,

@@ -137,10 +137,18 @@ static void every_attribute_of_every_op_survives(void **state)
                                               .pad_bottom = 2,
                                               .pad_left = 0,
                                               .pad_right = 1});
+    x = tdmi_graph_add(
+        graph, TDMI_OP_LRN, "lrn", x,
+        (struct tdmi_op_attrs){.kernel = 5, .alpha = 1e-4, .beta = 0.75, .offset = 2.0});
+    x = tdmi_graph_add(graph, TDMI_OP_DROPOUT, "dropout", x,
+                       (struct tdmi_op_attrs){.rate = 0.3, .stream = 2});
     x = tdmi_add_global_pool(graph, "mean", x);
     x = tdmi_graph_add(graph, TDMI_OP_DENSE, "dense", x,
                        (struct tdmi_op_attrs){.channels = 7, .has_bias = false});
-    tdmi_add_softmax(graph, x);
+    x = tdmi_graph_add(graph, TDMI_OP_SOFTMAX, "early", x,
+                       (struct tdmi_op_attrs){.label_smoothing = 0.1});
+    tdmi_graph_add(graph, TDMI_OP_LOGISTIC, "logistic", x,
+                   (struct tdmi_op_attrs){.label_smoothing = 0.05});
     assert_int_equal(tdmi_graph_finish(graph, "test", NULL), TDM_OK);
     char *text = written(graph);
     assert_int_equal(read_text(text, &back, NULL), TDM_OK);
@@ -160,6 +168,9 @@ static void every_attribute_of_every_op_survives(void **state)
         assert_int_equal(a->pad_front, b->pad_front);
         assert_int_equal(a->pad_back, b->pad_back);
         assert_int_equal(a->counts_padding, b->counts_padding);
+        assert_int_equal(a->stream, b->stream);
+        assert_true(a->rate == b->rate && a->alpha == b->alpha && a->beta == b->beta);
+        assert_true(a->offset == b->offset && a->label_smoothing == b->label_smoothing);
     }
     for (int kind = 0; kind < TDMI_OP_KINDS; kind++) /* a new op belongs into this test */
         if (!is_used[kind])

@@ -68,7 +68,10 @@ static void run(struct network_run *it, const char *network, int size)
     assert_true(it->params && it->states && it->sums && it->pixels);
     fill(it);
     struct tdmi_values values = {it->params, it->states};
-    struct tdmi_shard shard = {it->images, it->pictures, it->labels, NULL, it->judgements};
+    struct tdmi_shard shard = {.n = it->images,
+                               .pixels = it->pictures,
+                               .labels = it->labels,
+                               .judgements = it->judgements};
     tdmi_lane_forward(it->lane, values, &shard, it->sums);
     memcpy(it->logits, tdmi_lane_logits(it->lane), /* before backward takes their place */
            sizeof(float) * (size_t)(it->images * it->classes));

@@ -89,7 +89,8 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
     memset(outcome->judgements, 0, sizeof outcome->judgements);
     assert_int_equal(tdmi_lane_open(plan, NULL, &lane, NULL), TDM_OK);
     for (int n = most_images; n >= most_images - 1; n--) {
-        struct tdmi_shard shard = {n, pictures, labels, NULL, outcome->judgements};
+        struct tdmi_shard shard = {
+            .n = n, .pixels = pictures, .labels = labels, .judgements = outcome->judgements};
         struct tdmi_values values = {params, states};
         tdmi_lane_forward(lane, values, &shard, plan->is_training ? outcome->sums : NULL);
         memcpy(outcome->logits, tdmi_lane_logits(lane), sizeof(float) * (size_t)n * 5);

@@ -148,7 +148,7 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
         const uint8_t *pixels[most_batch];
         int32_t labels[most_batch];
         struct tdmi_judgement judgements[most_batch];
-        struct tdmi_shard taken = {0, pixels, labels, NULL, judgements};
+        struct tdmi_shard taken = {.pixels = pixels, .labels = labels, .judgements = judgements};
         for (int p = s * shard; p < (s + 1) * shard && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;

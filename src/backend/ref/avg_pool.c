@@ -94,4 +94,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_avg_pool = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_avg_pool = {
+    .needs = needs, .forward = forward, .backward = backward};

@@ -293,4 +293,4 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     needs->workspace_bytes = values * sizeof(float);
 }
 
-const struct tdmi_kernel tdmi_ref_conv = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_conv = {.needs = needs, .forward = forward, .backward = backward};

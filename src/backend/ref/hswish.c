@@ -41,4 +41,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_hswish = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_hswish = {
+    .needs = needs, .forward = forward, .backward = backward};

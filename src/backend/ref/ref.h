@@ -31,6 +31,14 @@ void tdmi_ref_multiply_add(const struct tdmi_product *product);
 /* to[j][i] = from[i][j] for i < rows, j < columns */
 void tdmi_ref_transpose(const float *from, int rows, int columns, float *to);
 
+/* How much of sample i belongs to a class: 1 or 0 by its label, parts of 1 where it was mixed, and
+ * in training smoothed: (1 - s) of that and s / classes to every class. */
+double tdmi_ref_target(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call, int i,
+                       int class);
+/* 1 unless training is given weights. */
+double tdmi_ref_class_weight(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
+                             int class);
+
 void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
 void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                     float momentum);

@@ -33,4 +33,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_relu6 = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_relu6 = {
+    .needs = needs, .forward = forward, .backward = backward};

@@ -1,7 +1,10 @@
 /*
- * Softmax and its cross-entropy in one: y are probabilities, judgements the loss and the guess of
- * every sample, and dx = y - onehot(label), a sum over samples like every gradient here. Of a mixed
- * sample both are the weighted means over its two labels.
+ * Softmax and its cross-entropy in one. With probabilities y, targets t and class weights w:
+ *
+ *     loss = Σ w[c] · t[c] · -log y[c]        dx[c] = y[c] · Σ w[j] · t[j] - w[c] · t[c]
+ *
+ * Both are PyTorch's cross_entropy(reduction='sum') with weight and label_smoothing; the mean over
+ * samples later divides by their number, not by the sum of their weights.
  */
 #include "backend/ref/ref.h"
 
@@ -16,20 +19,17 @@ static int largest(const float *x, int n)
     return best;
 }
 
-/* Of one class: the logarithm of the sum of powers, less its own power. */
-static double loss_of(const float *x, int guess, double log_sum, int label)
+/* x less log_sum is the logarithm of the probability; classes that are no target count nothing. */
+static double loss_of(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call, int i,
+                      const float *x, int guess, double log_sum)
 {
-    return log_sum + ((double)x[guess] - (double)x[label]);
-}
-
-static double mixed_loss(const struct tdmi_op_call *call, int i, const float *x, int guess,
-                         double log_sum)
-{
-    const double own = loss_of(x, guess, log_sum, call->labels[i]);
-    if (!call->mixed || call->mixed[i].weight >= 1.0f)
-        return own;
-    const double weight = (double)call->mixed[i].weight;
-    return weight * own + (1.0 - weight) * loss_of(x, guess, log_sum, call->mixed[i].other);
+    double loss = 0.0;
+    for (int c = 0; c < desc->out.c; c++) {
+        double target = tdmi_ref_target(desc, call, i, c) * tdmi_ref_class_weight(desc, call, c);
+        if (target > 0.0)
+            loss += target * (log_sum + ((double)x[guess] - (double)x[c]));
+    }
+    return loss;
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -51,7 +51,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
             y[c] = (float)((double)y[c] / sum);
         if (call->labels)
             call->judgements[i] =
-                (struct tdmi_judgement){(float)mixed_loss(call, i, x, guess, log(sum)), guess};
+                (struct tdmi_judgement){(float)loss_of(desc, call, i, x, guess, log(sum)), guess};
     }
 }
 
@@ -63,13 +63,14 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     int classes = desc->out.c;
     for (int i = 0; i < call->n; i++) {
-        const float weight = call->mixed ? call->mixed[i].weight : 1.0f;
+        const float *y = call->y + (int64_t)i * classes;
         float *dx = call->dx + (int64_t)i * classes;
+        double weight = 0.0; /* of the sample, 1 without class weights */
         for (int c = 0; c < classes; c++)
-            dx[c] = call->y[(int64_t)i * classes + c];
-        dx[call->labels[i]] -= weight;
-        if (weight < 1.0f)
-            dx[call->mixed[i].other] -= 1.0f - weight;
+            weight += tdmi_ref_target(desc, call, i, c) * tdmi_ref_class_weight(desc, call, c);
+        for (int c = 0; c < classes; c++)
+            dx[c] = (float)((double)y[c] * weight - tdmi_ref_target(desc, call, i, c) *
+                                                        tdmi_ref_class_weight(desc, call, c));
     }
 }
 
@@ -79,4 +80,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_softmax = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_softmax = {
+    .needs = needs, .forward = forward, .backward = backward};

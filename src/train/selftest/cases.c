@@ -18,6 +18,11 @@
         .kernel = k, .stride = s, PADS(before, after) \
     }
 
+#define LRN(channels)                                                 \
+    {                                                                 \
+        .kernel = channels, .alpha = 0.5, .beta = 0.75, .offset = 2.0 \
+    }
+
 static const struct tdmi_case cases[] = {
     {"1×1", TDMI_OP_CONV, CONV(7, 1, 1, 0, 0, false), {5, 4, 3}, 2, 2},
     {"3×3 same", TDMI_OP_CONV, CONV(8, 3, 1, 1, 1, true), {6, 7, 4}, 3, 3},
@@ -125,11 +130,39 @@ static const struct tdmi_case cases[] = {
     {"nothing", TDMI_OP_PAD, {0}, {1, 1, 4}, 1, 1},
     {"7×7", TDMI_OP_GLOBAL_POOL, {0}, {7, 7, 9}, 3, 4},
     {"1×1", TDMI_OP_GLOBAL_POOL, {0}, {1, 1, 3}, 1, 1},
+    {"5 of 9 channels", TDMI_OP_LRN, LRN(5), {4, 3, 9}, 2, 3},
+    {"4 channels, one pixel", TDMI_OP_LRN, LRN(4), {1, 1, 7}, 1, 1},
+    {"more channels than there are", TDMI_OP_LRN, LRN(5), {3, 3, 2}, 2, 2},
+    {"half", TDMI_OP_DROPOUT, {.rate = 0.5, .stream = 1}, {3, 5, 7}, 3, 4},
+    {"a tenth, one value", TDMI_OP_DROPOUT, {.rate = 0.1}, {1, 1, 1}, 1, 1},
+    {"nothing", TDMI_OP_DROPOUT, {.rate = 0.0, .stream = 255}, {1, 1, 9}, 2, 2},
     {"flat", TDMI_OP_DENSE, {.channels = 10, .has_bias = true}, {1, 1, 84}, 5, 8},
     {"picture", TDMI_OP_DENSE, {.channels = 37, .has_bias = false}, {3, 4, 5}, 3, 3},
     {"one output", TDMI_OP_DENSE, {.channels = 1, .has_bias = true}, {1, 1, 9}, 1, 1},
     {"two classes", TDMI_OP_SOFTMAX, {0}, {1, 1, 2}, 4, 4},
-    {"257 classes, ragged shard", TDMI_OP_SOFTMAX, {0}, {1, 1, 257}, 3, 8},
+    {"257 classes, class weights, ragged shard", TDMI_OP_SOFTMAX, {0}, {1, 1, 257}, 3, 8},
+    {"class weights", TDMI_OP_SOFTMAX, {0}, {1, 1, 7}, 5, 5},
+    {"label smoothing", TDMI_OP_SOFTMAX, {.label_smoothing = 0.1}, {1, 1, 7}, 4, 5},
+    {"class weights and label smoothing",
+     TDMI_OP_SOFTMAX,
+     {.label_smoothing = 0.2},
+     {1, 1, 3},
+     5,
+     8},
+    {"one logit", TDMI_OP_LOGISTIC, {0}, {1, 1, 1}, 4, 4},
+    {"one logit, class weights and label smoothing",
+     TDMI_OP_LOGISTIC,
+     {.label_smoothing = 0.1},
+     {1, 1, 1},
+     5,
+     8},
+    {"7 classes, ragged shard", TDMI_OP_LOGISTIC, {0}, {1, 1, 7}, 2, 8},
+    {"7 classes, class weights and label smoothing",
+     TDMI_OP_LOGISTIC,
+     {.label_smoothing = 0.1},
+     {1, 1, 7},
+     3,
+     3},
     {"grey, unit scale",
      TDMI_OP_INPUT,
      {.preprocess =

@@ -1,4 +1,5 @@
 /* Checks of single ops. */
+#include "nn/op.h"
 #include "train/selftest/checks.h"
 #include "train/selftest/op_run.h"
 
@@ -46,7 +47,7 @@ static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *devi
     tdmi_backend_ref.device.close(host);
     if (status != TDM_OK || !compare(&got, &wanted, check))
         return status;
-    for (int i = 0; it->kind == TDMI_OP_SOFTMAX && i < it->n; i++)
+    for (int i = 0; tdmi_op_of(it->kind)->judges && i < it->n; i++)
         if (got.predicted[i] != wanted.predicted[i])
             fail(check, "guess", i, got.predicted[i], wanted.predicted[i], 0.0);
     return TDM_OK;
@@ -68,11 +69,12 @@ tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *dev
 
 /* ---- gradients -------------------------------------------------------------------------- */
 
-/* The number whose gradient backward returns: the loss of softmax, else y weighted with dy. */
+/* The number whose gradient backward returns: the loss of ops that judge, else y weighted with dy.
+ */
 static double objective(const struct tdmi_case *it, const struct tdmi_op_values *values)
 {
     double sum = 0.0;
-    if (it->kind == TDMI_OP_SOFTMAX) {
+    if (tdmi_op_of(it->kind)->judges) {
         for (int i = 0; i < it->n; i++)
             sum += (double)values->of[TDMI_T_LOSS][i];
     } else {

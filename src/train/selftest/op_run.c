@@ -47,6 +47,13 @@ static void fill(float *to, int64_t n, uint64_t stream)
     }
 }
 
+static void fill_positive(float *to, int64_t n, uint64_t stream)
+{
+    fill(to, n, stream);
+    for (int64_t i = 0; to && i < n; i++)
+        to[i] = fabsf(to[i]);
+}
+
 /* ±(0.8 … 8), and never within 0.2 of where ReLU6 and hswish bend. */
 static void fill_wide(float *to, int64_t n, uint64_t stream)
 {
@@ -105,7 +112,7 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     }
     if (has_backward)
         is_complete = is_complete && room(arena, values, TDMI_T_DX, n_in);
-    if (it->kind == TDMI_OP_SOFTMAX)
+    if (tdmi_op_of(it->kind)->judges)
         is_complete = is_complete && room(arena, values, TDMI_T_LOSS, it->n);
     values->n_dy = n_out;
     values->dy = tdmi_arena_alloc(arena, (size_t)n_out, sizeof(float));
@@ -113,8 +120,10 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     values->labels = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->labels);
     values->mixed = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->mixed);
     values->predicted = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->predicted);
+    values->samples = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *values->samples);
+    values->class_weights = tdmi_arena_alloc(arena, (size_t)out.c, sizeof(float));
     if (!is_complete || !values->dy || !values->pixels || !values->labels || !values->predicted ||
-        !values->mixed)
+        !values->mixed || !values->samples || !values->class_weights)
         return TDM_FAIL(err, TDM_E_MEMORY, "case '%s': out of memory", it->name);
     if (it->kind == TDMI_OP_MAX_POOL)
         fill_distinct(x, n_in);
@@ -127,6 +136,12 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
         values->pixels[i] = (uint8_t)(i * 37 + 11);
     for (int i = 0; i < it->n; i++)
         values->labels[i] = (i * 5 + 1) % (out.c > 1 ? out.c : 1);
+    for (int i = 0; i < it->n; i++)
+        values->samples[i] = 1000 - 7 * i;
+    if (it->n % 2 == 1) /* so that a case chooses by its number of images */
+        fill_positive(values->class_weights, out.c, 3);
+    else
+        values->class_weights = NULL;
     /* Every other sample is mixed, one of them with nothing of its own left. */
     for (int i = 0; i < it->n; i++)
         values->mixed[i] = (struct tdmi_mixed_label){(values->labels[i] + 1 + i / 2) % out.c,
@@ -211,7 +226,7 @@ static tdm_status fetch(struct device_run *run, const struct tdmi_case *it,
             TDM_TRY(run->backend->memory.download(run->stream, values->of[t], run->of[t],
                                                   sizeof(float) * (size_t)values->n[t], err),
                     err, "fetching");
-    for (int i = 0; it->kind == TDMI_OP_SOFTMAX && i < it->n; i++) {
+    for (int i = 0; tdmi_op_of(it->kind)->judges && i < it->n; i++) {
         values->of[TDMI_T_LOSS][i] = judgements[i].loss;
         values->predicted[i] = judgements[i].predicted;
     }
@@ -244,6 +259,8 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         .labels = values->labels,
         .mixed = values->mixed,
         .judgements = judgements,
+        .class_weights = values->class_weights,
+        .draws = {.seed = seed, .epoch = 3, .samples = values->samples},
     };
     kernel->forward(run->stream, desc, &call);
     if (values->of[TDMI_T_DX])

@@ -22,7 +22,7 @@ enum tdmi_op_tensor {
     TDMI_T_DPARAM1,
     TDMI_T_STATE_SUM0,
     TDMI_T_STATE_SUM1,
-    TDMI_T_LOSS, /* of softmax, one a sample */
+    TDMI_T_LOSS, /* of ops that judge, one a sample */
     TDMI_T_TENSORS
 };
 
@@ -32,9 +32,11 @@ struct tdmi_op_values {
     float *dy;
     int64_t n_dy;
     uint8_t *pixels;                /* of input */
-    int32_t *labels;                /* of softmax */
-    struct tdmi_mixed_label *mixed; /* of softmax */
+    int32_t *labels;                /* of ops that judge */
+    struct tdmi_mixed_label *mixed; /* of ops that judge */
     int32_t *predicted;
+    float *class_weights; /* of ops that judge, where the number of images is odd */
+    int64_t *samples;     /* keys of dropout's draws */
 };
 
 /* Room for all tensors of the case in the arena, inputs filled from the counter generator: away

@@ -1,0 +1,59 @@
+/*
+ * Dropout by draws of (seed, epoch, sample): one number in [0, 1) a value, in the order of the
+ * values, from a stream of the generator's blocks that is this node's own. A value stays when its
+ * number is at least the rate.
+ */
+#include "backend/ref/ref.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+/* Block numbers are 32 bits: 2^24 blocks of four draws for each stream. */
+static tdmi_rng draws_of(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call, int i)
+{
+    uint64_t sample = (uint64_t)(call->draws.samples ? call->draws.samples[i] : i);
+    tdmi_rng rng = tdmi_rng_at(call->draws.seed, TDMI_RNG_DROPOUT, call->draws.epoch, sample);
+    rng.counter[0] = (uint32_t)desc->attrs.stream << 24;
+    return rng;
+}
+
+/* to = from where it stays, scaled. */
+static void apply(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
+                  const float *from, float *to)
+{
+    int64_t n = tdmi_shape_values(desc->out);
+    float rate = (float)desc->attrs.rate, scale = (float)(1.0 / (1.0 - desc->attrs.rate));
+    for (int i = 0; i < call->n; i++, from += n, to += n) {
+        tdmi_rng rng = draws_of(desc, call, i);
+        for (int64_t k = 0; k < n; k++)
+            to[k] = tdmi_rng_unit(&rng) >= rate ? from[k] * scale : 0.0f;
+    }
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    (void)stream;
+    if (desc->is_training)
+        apply(desc, call, call->x[0], call->y);
+    else
+        memcpy(call->y, call->x[0],
+               sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out)));
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    (void)stream;
+    if (desc->wants_dx)
+        apply(desc, call, call->dy, call->dx);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    (void)desc;
+    (void)needs; /* none */
+}
+
+const struct tdmi_kernel tdmi_ref_dropout = {
+    .needs = needs, .forward = forward, .backward = backward};
