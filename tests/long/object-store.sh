@@ -66,7 +66,7 @@ fill_store() {
 import os, boto3, pyarrow as pa, pyarrow.parquet as pq
 client = boto3.client("s3")
 client.create_bucket(Bucket="store")
-for top in ("pets", "table", "delta", "pets.tar"):
+for top in ("pets", "table", "delta", "pets.tar", "pets.zip", "shards", "digits", "cifar"):
     names = [top] if os.path.isfile(top) else [
         os.path.join(folder, name) for folder, _, files in os.walk(top) for name in files]
     for name in names:
@@ -108,6 +108,42 @@ log = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
 with open("delta/_delta_log/00000000000000000000.json", "w") as out:
     out.write("".join(json.dumps(line) + "\n" for line in log))
 PYTHON
+# WebDataset shards, IDX (one of the files compressed), CIFAR and a zip of the same classes.
+"$python" - <<'PYTHON' || exit 1
+import gzip, io, os, struct, tarfile, zipfile
+classes = sorted(os.listdir("pets"))
+files = [(f"pets/{c}/{f}", i) for n in range(20) for i, c in enumerate(classes)
+         for f in sorted(os.listdir(f"pets/{c}"))[n:n + 1]]
+for folder in ("shards", "digits", "cifar"):
+    os.makedirs(folder)
+for shard in range(3):
+    with tarfile.open(f"shards/pets-{shard:06d}.tar", "w") as tar:
+        for number, (path, label) in enumerate(files[shard * 20:shard * 20 + 20]):
+            for ending, data in (("jpg", open(path, "rb").read()), ("cls", str(label).encode())):
+                entry = tarfile.TarInfo(f"{shard * 20 + number:06d}.{ending}")
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+with zipfile.ZipFile("pets.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    for path, _ in files:
+        archive.write(path)
+def pixels(number, label, n):
+    return bytes((number * 7 + label * 80 + b // 3) % 256 for b in range(n))
+for name, first, n in (("train", 0, 60), ("t10k", 60, 30)):
+    values = b"".join(pixels(i, i % 3, 28 * 28) for i in range(first, first + n))
+    images = struct.pack(">4B3I", 0, 0, 8, 3, n, 28, 28) + values
+    opened = gzip.open(f"digits/{name}-images-idx3-ubyte.gz", "wb") if name == "train" else \
+        open(f"digits/{name}-images-idx3-ubyte", "wb")
+    with opened as out:
+        out.write(images)
+    with open(f"digits/{name}-labels-idx1-ubyte", "wb") as out:
+        out.write(struct.pack(">4BI", 0, 0, 8, 1, n) + bytes(i % 3 for i in range(first, first + n)))
+for name, first in (("data_batch_1.bin", 0), ("data_batch_2.bin.gz", 40), ("test_batch.bin", 80)):
+    records = b"".join(bytes([i % 10]) + pixels(i, i % 10, 3072) for i in range(first, first + 40))
+    with (gzip.open if name.endswith("gz") else open)(f"cifar/{name}", "wb") as out:
+        out.write(records)
+with open("cifar/batches.meta.txt", "w") as out:
+    out.write("".join(f"thing {i}\n" for i in range(10)))
+PYTHON
 start_store 0
 "$tandem" audit s3://store/none >out.txt 2>&1
 grep -q 'no object storage' out.txt && skip "this build has no Arrow: $(tail -n 1 out.txt)"
@@ -146,7 +182,7 @@ same_bench() { # source in the store, source on disk: both reach a rate
 }
 
 options="?endpoint_override=127.0.0.1:$port&scheme=http&region=us-east-1"
-for set in pets pets.tar pets.csv table delta; do
+for set in pets pets.tar pets.zip pets.csv table delta shards digits cifar; do
     train "near-$set" "$set" >out.txt 2>&1 || { cat out.txt; fail "$set trains on disk"; }
     check "$set: audit says the same" same_audit "s3://store/$set" "./$set"
     check "$set: training gives the same weights" same_training "s3://store/$set" "near-$set"
