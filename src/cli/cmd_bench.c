@@ -3,6 +3,7 @@
  */
 #include "command.h"
 #include "tandem/bench.h"
+#include "tandem/train.h"
 
 #include <string.h>
 
@@ -123,35 +124,11 @@ static const struct tdmi_argument arguments[] = {
 #define FIELD(name) offsetof(struct values, loader.name)
 
 static const struct tdmi_option options[] = {
-    {.name = "size",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(size),
-     .low = 1,
-     .high = 4096,
-     .unit = "pixels",
-     .value_name = "PX",
-     .group = "Batches",
-     .help = "side of the pictures in a batch; shrunk to fit, centred on white"},
-    {.name = "batch",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(batch),
-     .low = 1,
-     .high = 65536,
-     .unit = "images",
-     .group = "Batches",
-     .help = "in a batch"},
-    {.name = "augment",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(augment),
-     .value_name = "SPEC",
-     .default_words = "nothing",
-     .group = "Batches",
-     .help = "what is done to pictures, such as flip,crop:4"},
-    {.name = "seed",
-     .type = TDMI_OPTION_SEED,
-     .offset = FIELD(seed),
-     .group = "Batches",
-     .help = "of the order"},
+    TDMI_ROW_SIZE(FIELD(size), 1, 4096, "Batches",
+                  "side of the pictures in a batch; shrunk to fit, centred on white"),
+    TDMI_ROW_BATCH(FIELD(batch), 65536, "Batches", "in a batch"),
+    TDMI_ROW_AUGMENT(FIELD(augment), "Batches", "what is done to pictures, such as flip,crop:4"),
+    TDMI_ROW_SEED(FIELD(seed), "Batches", "of the order"),
     {.name = "seconds",
      .type = TDMI_OPTION_DURATION,
      .offset = FIELD(seconds),

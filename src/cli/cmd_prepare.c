@@ -45,13 +45,10 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     options->source = call->arguments[0];
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
-    if (values->split.count != 2)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "--split takes two fractions, to train and to validate on (what they leave "
-                        "over becomes test); found %d",
-                        values->split.count);
-    options->train_fraction = values->split.of[0];
-    options->val_fraction = values->split.of[1];
+    tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
+                                        &options->val_fraction, err);
+    if (status != TDM_OK)
+        return status;
     return values->slice == NULL ? TDM_OK : read_slice(values->slice, options, err);
 }
 
@@ -173,15 +170,7 @@ static const struct tdmi_option options[] = {
      .group = "Result",
      .help = "complete what slices made",
      .is_command_line_only = true},
-    {.name = "size",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(size),
-     .low = 1,
-     .high = 8192,
-     .unit = "pixels",
-     .value_name = "PX",
-     .group = "Pictures",
-     .help = "of both sides"},
+    TDMI_ROW_SIZE(FIELD(size), 1, 8192, "Pictures", "of both sides"),
     {.name = "fit",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(fit),
@@ -215,16 +204,9 @@ static const struct tdmi_option options[] = {
      .high = 100,
      .group = "Pictures",
      .help = "of jpeg; from 95 on colours keep their full resolution"},
-    {.name = "split",
-     .type = TDMI_OPTION_FRACTIONS,
-     .offset = offsetof(struct values, split),
-     .group = "Rows",
-     .help = "part to train on and part to validate on, where the source does not say"},
-    {.name = "seed",
-     .type = TDMI_OPTION_SEED,
-     .offset = FIELD(seed),
-     .group = "Rows",
-     .help = "of split and order"},
+    TDMI_ROW_SPLIT(offsetof(struct values, split), "Rows",
+                   "part to train on and part to validate on, where the source does not say"),
+    TDMI_ROW_SEED(FIELD(seed), "Rows", "of split and order"),
     TDMI_ROWS_SOURCE(prepare.how),
     TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bytes"),
     {.name = NULL},

@@ -87,16 +87,13 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
     struct tdm_train_options options = values->train;
     struct tdm_train_result result;
     struct tdmi_watch watch;
-    if (values->split.count != 2)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "--split takes two fractions, to train and to validate on (what they leave "
-                        "is not used); found %d",
-                        values->split.count);
+    tdm_status status = tdmi_split_take(&values->split, "is not used", &options.train_fraction,
+                                        &options.val_fraction, err);
+    if (status != TDM_OK)
+        return status;
     options.source = call->arguments[0];
-    options.train_fraction = values->split.of[0];
-    options.val_fraction = values->split.of[1];
     tdmi_watch_start(&watch, call->globals, "images");
-    tdm_status status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
+    status = tdm_train(&options, tdmi_watch_sink(&watch), &result, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
         write_json(call, values, &result);
@@ -154,16 +151,7 @@ static const struct tdmi_option options[] = {
      .name_at = tdm_network_name,
      .group = "Network",
      .help = "the network to train"},
-    {.name = "size",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(size),
-     .low = 0,
-     .high = 4096,
-     .unit = "pixels",
-     .value_name = "PX",
-     .default_words = "the model's own",
-     .group = "Network",
-     .help = "side of its square input"},
+    TDMI_ROW_SIZE(FIELD(size), 0, 4096, "Network", "side of its square input"),
 
     {.name = "epochs",
      .type = TDMI_OPTION_INTEGER,
@@ -207,11 +195,8 @@ static const struct tdmi_option options[] = {
      .help = "validate so often, and at the end"},
 
     TDMI_ROWS_SOURCE(train.how),
-    {.name = "split",
-     .type = TDMI_OPTION_FRACTIONS,
-     .offset = offsetof(struct values, split),
-     .group = "Pictures",
-     .help = "to train and to validate on; what both leave is not used"},
+    TDMI_ROW_SPLIT(offsetof(struct values, split), "Pictures",
+                   "to train and to validate on; what both leave is not used"),
     {.name = "fraction",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(fraction),
@@ -229,14 +214,7 @@ static const struct tdmi_option options[] = {
      .default_words = "all",
      .group = "Pictures",
      .help = "train on at most so many of every class"},
-    {.name = "augment",
-     .type = TDMI_OPTION_TEXT,
-     .offset = FIELD(augment),
-     .value_name = "SPEC",
-     .default_words = "none",
-     .name_at = tdm_augment_name,
-     .group = "Pictures",
-     .help = "change them while training, such as flip,crop:4"},
+    TDMI_ROW_AUGMENT(FIELD(augment), "Pictures", "change them while training, such as flip,crop:4"),
     {.name = "balance",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(balance),
@@ -247,14 +225,7 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(strict),
      .group = "Pictures",
      .help = "end with 3 at the first that cannot be read, instead of skipping it"},
-    {.name = "batch",
-     .type = TDMI_OPTION_INTEGER,
-     .offset = FIELD(batch),
-     .low = 1,
-     .high = 65536,
-     .unit = "images",
-     .group = "Pictures",
-     .help = "in one step, over all devices"},
+    TDMI_ROW_BATCH(FIELD(batch), 65536, "Pictures", "in one step, over all devices"),
     {.name = "shard",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(shard),
@@ -264,11 +235,7 @@ static const struct tdmi_option options[] = {
      .default_words = "the model's own",
      .group = "Pictures",
      .help = "that one thread takes at a time; part of the result's bits"},
-    {.name = "seed",
-     .type = TDMI_OPTION_SEED,
-     .offset = FIELD(seed),
-     .group = "Pictures",
-     .help = "of split, order and first weights"},
+    TDMI_ROW_SEED(FIELD(seed), "Pictures", "of split, order and first weights"),
 
     {.name = "optimizer",
      .type = TDMI_OPTION_TEXT,

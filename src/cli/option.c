@@ -472,3 +472,16 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
     }
     }
 }
+
+tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
+                           double *val, tdm_error *err)
+{
+    if (split->count != 2)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--split takes two fractions, to train and to validate on (what they leave "
+                        "over %s); found %d",
+                        rest, split->count);
+    *train = split->of[0];
+    *val = split->of[1];
+    return TDM_OK;
+}

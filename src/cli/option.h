@@ -46,6 +46,10 @@ struct tdmi_fractions {
     int count;
 };
 
+/* The two that --split means, or TDM_E_USAGE; rest says what becomes of what they leave over. */
+tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
+                           double *val, tdm_error *err) TDM_MUST_USE;
+
 struct tdmi_option {
     const char *name; /* without dashes; NULL ends a table */
     char letter;      /* short form, 0 for none */
@@ -73,6 +77,35 @@ struct tdmi_option {
     {                                                                                     \
         .name = "device", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "NAME", \
         .group = "Machine", .help = words                                                 \
+    }
+
+/* heading: the group it stands in. */
+#define TDMI_ROW_SEED(at, heading, words)                                                         \
+    {                                                                                             \
+        .name = "seed", .type = TDMI_OPTION_SEED, .offset = (at), .group = heading, .help = words \
+    }
+/* least 0: the default is the model's own. */
+#define TDMI_ROW_SIZE(at, least, most, heading, words)                                           \
+    {                                                                                            \
+        .name = "size", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = least, .high = most, \
+        .unit = "pixels", .value_name = "PX", .default_words = "the model's own",                \
+        .group = heading, .help = words                                                          \
+    }
+#define TDMI_ROW_BATCH(at, most, heading, words)                                              \
+    {                                                                                         \
+        .name = "batch", .type = TDMI_OPTION_INTEGER, .offset = (at), .low = 1, .high = most, \
+        .unit = "images", .group = heading, .help = words                                     \
+    }
+#define TDMI_ROW_AUGMENT(at, heading, words)                                                  \
+    {                                                                                         \
+        .name = "augment", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "SPEC",    \
+        .default_words = "none", .name_at = tdm_augment_name, .group = heading, .help = words \
+    }
+/* A struct tdmi_fractions, which tdmi_split_take reads. */
+#define TDMI_ROW_SPLIT(at, heading, words)                                                \
+    {                                                                                     \
+        .name = "split", .type = TDMI_OPTION_FRACTIONS, .offset = (at), .group = heading, \
+        .help = words                                                                     \
     }
 
 /* Of every command that reads a data set; at is the struct tdm_source_options in struct values. */
