@@ -1,21 +1,29 @@
 /*
  * "Did you mean …?": the known name nearest to a mistyped one. Feed every known name to consider,
- * then ask for the sentence.
+ * then ask for the words.
  */
-#ifndef TANDEM_CLI_SUGGEST_H
-#define TANDEM_CLI_SUGGEST_H
+#ifndef TANDEM_SUGGEST_H
+#define TANDEM_SUGGEST_H
 
+#include "tandem/api.h"
 #include <stddef.h>
 
-struct tdmi_suggestion { /* start from {.typed = …} */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tdm_suggestion { /* start from {.typed = …} */
     const char *typed;
     const char *nearest; /* NULL while nothing is near enough */
     int distance;
-};
+} tdm_suggestion;
 
-void tdmi_suggest_consider(struct tdmi_suggestion *suggestion, const char *known);
+TDM_API void tdm_suggest_consider(tdm_suggestion *suggestion, const char *known);
 /* "; did you mean '--epochs'?" with prefix before the name, or "". */
-const char *tdmi_suggest_words(const struct tdmi_suggestion *suggestion, const char *prefix,
-                               char *text, size_t text_bytes);
+TDM_API const char *tdm_suggest_words(const tdm_suggestion *suggestion, const char *prefix,
+                                      char *text, size_t text_bytes);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

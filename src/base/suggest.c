@@ -3,7 +3,8 @@
  * neighbours cost one each. A name qualifies within a third of its length (at least one slip), and
  * when what was typed is its beginning.
  */
-#include "suggest.h"
+
+#include "tandem/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static int edit_distance(const char *a, const char *b)
     return row[n][m];
 }
 
-void tdmi_suggest_consider(struct tdmi_suggestion *suggestion, const char *known)
+void tdm_suggest_consider(tdm_suggestion *suggestion, const char *known)
 {
     size_t typed_length = strlen(suggestion->typed);
     int distance = edit_distance(suggestion->typed, known);
@@ -50,8 +51,8 @@ void tdmi_suggest_consider(struct tdmi_suggestion *suggestion, const char *known
     }
 }
 
-const char *tdmi_suggest_words(const struct tdmi_suggestion *suggestion, const char *prefix,
-                               char *text, size_t text_bytes)
+const char *tdm_suggest_words(const tdm_suggestion *suggestion, const char *prefix, char *text,
+                              size_t text_bytes)
 {
     text[0] = '\0';
     if (suggestion->nearest)

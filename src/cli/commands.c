@@ -2,7 +2,7 @@
  * The table of commands and the options that all of them share.
  */
 #include "command.h"
-#include "suggest.h"
+#include "tandem/suggest.h"
 
 #include <string.h>
 
@@ -56,16 +56,16 @@ const struct tdmi_option tdmi_global_options[] = {
 
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command, tdm_error *err)
 {
-    struct tdmi_suggestion suggestion = {.typed = name};
+    tdm_suggestion suggestion = {.typed = name};
     char words[80];
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
         if (strcmp((*at)->name, name) == 0) {
             *command = *at;
             return TDM_OK;
         }
-        tdmi_suggest_consider(&suggestion, (*at)->name);
+        tdm_suggest_consider(&suggestion, (*at)->name);
     }
-    tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
+    tdm_suggest_words(&suggestion, "tandem ", words, sizeof words);
     return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
                     *words ? words : "; 'tandem help' lists them all");
 }

@@ -4,7 +4,7 @@
  */
 #include "config.h"
 #include "settings.h"
-#include "suggest.h"
+#include "tandem/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@ struct visit {
 static tdm_status unknown_key(const struct visit *visit, const struct tdmi_config_entry *entry,
                               const struct tdmi_command *only, tdm_error *err)
 {
-    struct tdmi_suggestion suggestion = {.typed = entry->key};
+    tdm_suggestion suggestion = {.typed = entry->key};
     char words[80];
     for (const struct tdmi_command *const *at = tdmi_commands; *at; at++) {
         for (const struct tdmi_option *row = (*at)->options; (!only || only == *at) && row->name;
              row++)
-            tdmi_suggest_consider(&suggestion, row->name);
+            tdm_suggest_consider(&suggestion, row->name);
     }
-    tdmi_suggest_words(&suggestion, "", words, sizeof words);
+    tdm_suggest_words(&suggestion, "", words, sizeof words);
     if (!only)
         return TDM_FAIL(err, TDM_E_USAGE, "%s, line %d: no command has an option '%.60s'%s",
                         visit->path, entry->line, entry->key, words);

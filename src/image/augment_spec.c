@@ -4,6 +4,7 @@
  */
 #include "image/augment.h"
 
+#include "tandem/suggest.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,53 +69,14 @@ void tdmi_augment_usage(enum tdmi_augment_kind kind, tdmi_text *text)
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-/* Insertions, deletions and substitutions that turn one word into the other, row by row. */
-static int slips(const char *typed, const char *known)
-{
-    int row[LONGEST_WORD + 2];
-    const int n = (int)strlen(known);
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 0; typed[i] != '\0'; i++) {
-        int before = row[0]; /* of the row above, one to the left */
-        row[0] = i + 1;
-        for (int j = 0; j < n; j++) {
-            int best = smaller(row[j], row[j + 1]) + 1;
-            best = smaller(best, before + (typed[i] != known[j]));
-            before = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
-/* "; did you mean …?" for a name within a third of its length, at least two slips (a swap is two);
- * or for one that begins as typed. */
+/* "; did you mean …?", or nothing where no name of the list is near. */
 static const char *suggest(const char *typed, const char *(*name_of)(const void *list, int i),
                            const void *list, char text[100])
 {
-    const char *nearest = NULL;
-    int least = 1000;
-    for (int i = 0; name_of(list, i) != NULL; i++) {
-        const char *known = name_of(list, i);
-        const int length = (int)strlen(known), limit = length / 3 > 2 ? length / 3 : 2;
-        int distance = slips(typed, known);
-        if (typed[0] != '\0' && strncmp(typed, known, strlen(typed)) == 0)
-            distance = 1;
-        if (distance <= limit && distance < length && distance < least) {
-            least = distance;
-            nearest = known;
-        }
-    }
-    text[0] = '\0';
-    if (nearest != NULL)
-        snprintf(text, 100, "; did you mean '%s'?", nearest);
-    return text;
+    tdm_suggestion suggestion = {.typed = typed};
+    for (int i = 0; name_of(list, i) != NULL; i++)
+        tdm_suggest_consider(&suggestion, name_of(list, i));
+    return tdm_suggest_words(&suggestion, "", text, 100);
 }
 
 static const char *entry_name(const void *list, int i)

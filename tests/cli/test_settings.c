@@ -2,7 +2,6 @@
  * Where a setting comes from and which place wins, on the real tables of the command.
  */
 #include "cli/settings.h"
-#include "cli/suggest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,29 +96,6 @@ static void options_may_stand_anywhere_until_two_dashes(void **state)
     assert_false(globals.quiet);
 }
 
-static void a_mistyped_name_is_answered_with_the_nearest(void **state)
-{
-    static const struct {
-        const char *typed, *known, *other;
-        bool is_near;
-    } cases[] = {
-        {"trian", "train", "doctor", true},       {"docter", "doctor", "train", true},
-        {"epoch", "epochs", "steps", true},       {"weight-decy", "weight-decay", "warmup", true},
-        {"check", "checkpoint-every", "x", true}, {"lr", "model", "seed", false},
-        {"zebra", "train", "doctor", false},      {"", "train", "doctor", false},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct tdmi_suggestion suggestion = {.typed = cases[i].typed};
-        char text[80], expected[80] = "";
-        tdmi_suggest_consider(&suggestion, cases[i].other);
-        tdmi_suggest_consider(&suggestion, cases[i].known);
-        if (cases[i].is_near)
-            snprintf(expected, sizeof expected, "; did you mean '--%s'?", cases[i].known);
-        assert_string_equal(tdmi_suggest_words(&suggestion, "--", text, sizeof text), expected);
-    }
-}
-
 /* The arrays in struct tdmi_settings and the frame have fixed room: every table must fit, and the
  * names must be usable in all sources. */
 static void every_option_table_is_sound(void **state)
@@ -150,7 +126,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_stronger_source_wins),
         cmocka_unit_test(options_may_stand_anywhere_until_two_dashes),
-        cmocka_unit_test(a_mistyped_name_is_answered_with_the_nearest),
         cmocka_unit_test(every_option_table_is_sound),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

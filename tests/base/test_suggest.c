@@ -1,0 +1,54 @@
+/* Which known name a mistyped one is taken for. */
+#include "tandem/suggest.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void a_mistyped_name_is_answered_with_the_nearest(void **state)
+{
+    static const struct {
+        const char *typed, *known, *other;
+        bool is_near;
+    } cases[] = {
+        {"trian", "train", "doctor", true},       {"docter", "doctor", "train", true},
+        {"epoch", "epochs", "steps", true},       {"weight-decy", "weight-decay", "warmup", true},
+        {"check", "checkpoint-every", "x", true}, {"lr", "model", "seed", false},
+        {"zebra", "train", "doctor", false},      {"", "train", "doctor", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_suggestion suggestion = {.typed = cases[i].typed};
+        char text[80], expected[80] = "";
+        tdm_suggest_consider(&suggestion, cases[i].other);
+        tdm_suggest_consider(&suggestion, cases[i].known);
+        if (cases[i].is_near)
+            snprintf(expected, sizeof expected, "; did you mean '--%s'?", cases[i].known);
+        assert_string_equal(tdm_suggest_words(&suggestion, "--", text, sizeof text), expected);
+    }
+}
+
+/* Tables of settings may be mistyped at any length. */
+static void a_name_longer_than_any_is_near_to_none(void **state)
+{
+    (void)state;
+    char typed[400], text[80];
+    memset(typed, 'x', sizeof typed - 1);
+    typed[sizeof typed - 1] = '\0';
+    tdm_suggestion suggestion = {.typed = typed};
+    tdm_suggest_consider(&suggestion, "xxxxxxxx");
+    assert_string_equal(tdm_suggest_words(&suggestion, "", text, sizeof text), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mistyped_name_is_answered_with_the_nearest),
+        cmocka_unit_test(a_name_longer_than_any_is_near_to_none),
+    };
+    return cmocka_run_group_tests_name("base/suggest", tests, NULL, NULL);
+}
