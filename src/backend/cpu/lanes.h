@@ -1,0 +1,329 @@
+/*
+ * One vector of floats of whatever width the file is compiled for, for bodies that are written once
+ * (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in plain C, which any compiler may or may not turn
+ * into vectors. lanes_multiply_add rounds once where the set has it, so results differ between
+ * sets in their last bits; on one machine they never do.
+ */
+#ifndef TANDEM_BACKEND_CPU_LANES_H
+#define TANDEM_BACKEND_CPU_LANES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define LANES_INLINE static inline __attribute__((always_inline, unused))
+#else
+#define LANES_INLINE static inline
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
+
+#include <immintrin.h>
+
+enum { LANES = 16 };
+typedef __m512 lanes;
+
+LANES_INLINE lanes lanes_all(float value)
+{
+    return _mm512_set1_ps(value);
+}
+LANES_INLINE lanes lanes_load(const float *from)
+{
+    return _mm512_loadu_ps(from);
+}
+/* The first n, zeros behind them; nothing behind them is touched. */
+LANES_INLINE lanes lanes_load_part(const float *from, int n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
+}
+LANES_INLINE void lanes_store(float *to, lanes a)
+{
+    _mm512_storeu_ps(to, a);
+}
+LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
+{
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), a);
+}
+/* Past the caches, where the set has stores of a whole line; to must be aligned to 64 bytes. */
+LANES_INLINE void lanes_stream(float *to, lanes a)
+{
+    _mm512_stream_ps(to, a);
+}
+LANES_INLINE lanes lanes_add(lanes a, lanes b)
+{
+    return _mm512_add_ps(a, b);
+}
+LANES_INLINE lanes lanes_sub(lanes a, lanes b)
+{
+    return _mm512_sub_ps(a, b);
+}
+LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
+{
+    return _mm512_mul_ps(a, b);
+}
+/* a · b + c */
+LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+/* NaN stays NaN. */
+LANES_INLINE lanes lanes_clamp(lanes a, lanes low, lanes high)
+{
+    return _mm512_min_ps(high, _mm512_max_ps(low, a));
+}
+/* a where low < z < high, or z is NaN; 0 elsewhere */
+LANES_INLINE lanes lanes_between(lanes a, lanes z, lanes low, lanes high)
+{
+    __mmask16 above = _mm512_cmp_ps_mask(z, low, _CMP_NLE_UQ);
+    return _mm512_maskz_mov_ps(_mm512_mask_cmp_ps_mask(above, z, high, _CMP_NGE_UQ), a);
+}
+/* b where a < b, else a: NaN in either gives a. taps alike. */
+LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
+{
+    __mmask16 wins = _mm512_cmp_ps_mask(b, a, _CMP_GT_OQ);
+    *tap = _mm512_mask_mov_ps(*tap, wins, tap_b);
+    return _mm512_mask_mov_ps(a, wins, b);
+}
+/* a where tap is wanted, else 0 */
+LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(tap, wanted, _CMP_EQ_OQ), a);
+}
+LANES_INLINE lanes lanes_load_bytes(const uint8_t *from)
+{
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from)));
+}
+/* Whole numbers from 0 to 255. */
+LANES_INLINE void lanes_store_bytes(uint8_t *to, lanes a)
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
+}
+/* to[i] += a[i] */
+LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
+{
+    __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
+    __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
+    _mm512_storeu_pd(to, _mm512_add_pd(_mm512_loadu_pd(to), low));
+    _mm512_storeu_pd(to + 8, _mm512_add_pd(_mm512_loadu_pd(to + 8), high));
+}
+/* The line at an address will be read soon, from the second cache. */
+LANES_INLINE void lanes_prefetch(const float *at)
+{
+    _mm_prefetch((const char *)at, _MM_HINT_T1);
+}
+LANES_INLINE void lanes_fence(void)
+{
+    _mm_sfence();
+}
+
+#elif defined(__AVX2__) && defined(__FMA__)
+
+#include <immintrin.h>
+
+enum { LANES = 8 };
+typedef __m256 lanes;
+
+LANES_INLINE __m256i lanes_first(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+LANES_INLINE lanes lanes_all(float value)
+{
+    return _mm256_set1_ps(value);
+}
+LANES_INLINE lanes lanes_load(const float *from)
+{
+    return _mm256_loadu_ps(from);
+}
+LANES_INLINE lanes lanes_load_part(const float *from, int n)
+{
+    return _mm256_maskload_ps(from, lanes_first(n));
+}
+LANES_INLINE void lanes_store(float *to, lanes a)
+{
+    _mm256_storeu_ps(to, a);
+}
+LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
+{
+    _mm256_maskstore_ps(to, lanes_first(n), a);
+}
+/* Half lines past the caches are slower than ordinary stores. */
+LANES_INLINE void lanes_stream(float *to, lanes a)
+{
+    _mm256_storeu_ps(to, a);
+}
+LANES_INLINE lanes lanes_add(lanes a, lanes b)
+{
+    return _mm256_add_ps(a, b);
+}
+LANES_INLINE lanes lanes_sub(lanes a, lanes b)
+{
+    return _mm256_sub_ps(a, b);
+}
+LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
+{
+    return _mm256_mul_ps(a, b);
+}
+LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+LANES_INLINE lanes lanes_clamp(lanes a, lanes low, lanes high)
+{
+    return _mm256_min_ps(high, _mm256_max_ps(low, a));
+}
+LANES_INLINE lanes lanes_between(lanes a, lanes z, lanes low, lanes high)
+{
+    return _mm256_and_ps(
+        a, _mm256_and_ps(_mm256_cmp_ps(z, low, _CMP_NLE_UQ), _mm256_cmp_ps(z, high, _CMP_NGE_UQ)));
+}
+LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
+{
+    __m256 wins = _mm256_cmp_ps(b, a, _CMP_GT_OQ);
+    *tap = _mm256_blendv_ps(*tap, tap_b, wins);
+    return _mm256_blendv_ps(a, b, wins);
+}
+LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
+{
+    return _mm256_and_ps(a, _mm256_cmp_ps(tap, wanted, _CMP_EQ_OQ));
+}
+LANES_INLINE lanes lanes_load_bytes(const uint8_t *from)
+{
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from)));
+}
+LANES_INLINE void lanes_store_bytes(uint8_t *to, lanes a)
+{
+    __m256i words = _mm256_cvtps_epi32(a);
+    __m128i halves =
+        _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(halves, halves));
+}
+LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
+{
+    __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
+    __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
+    _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), low));
+    _mm256_storeu_pd(to + 4, _mm256_add_pd(_mm256_loadu_pd(to + 4), high));
+}
+LANES_INLINE void lanes_prefetch(const float *at)
+{
+    _mm_prefetch((const char *)at, _MM_HINT_T1);
+}
+LANES_INLINE void lanes_fence(void)
+{
+}
+
+#else
+
+enum { LANES = 4 };
+typedef struct {
+    float at[LANES];
+} lanes;
+
+#define LANES_EACH(expression)      \
+    lanes r;                        \
+    for (int i = 0; i < LANES; i++) \
+        r.at[i] = (expression);     \
+    return r
+
+LANES_INLINE lanes lanes_all(float value)
+{
+    LANES_EACH(value);
+}
+LANES_INLINE lanes lanes_load(const float *from)
+{
+    LANES_EACH(from[i]);
+}
+LANES_INLINE lanes lanes_load_part(const float *from, int n)
+{
+    LANES_EACH(i < n ? from[i] : 0.0f);
+}
+LANES_INLINE void lanes_store(float *to, lanes a)
+{
+    for (int i = 0; i < LANES; i++)
+        to[i] = a.at[i];
+}
+LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = a.at[i];
+}
+LANES_INLINE void lanes_stream(float *to, lanes a)
+{
+    lanes_store(to, a);
+}
+LANES_INLINE lanes lanes_add(lanes a, lanes b)
+{
+    LANES_EACH(a.at[i] + b.at[i]);
+}
+LANES_INLINE lanes lanes_sub(lanes a, lanes b)
+{
+    LANES_EACH(a.at[i] - b.at[i]);
+}
+LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
+{
+    LANES_EACH(a.at[i] * b.at[i]);
+}
+LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
+{
+    LANES_EACH(a.at[i] * b.at[i] + c.at[i]);
+}
+LANES_INLINE float lanes_clamp_one(float a, float low, float high)
+{
+    a = a < low ? low : a;
+    return a > high ? high : a;
+}
+LANES_INLINE lanes lanes_clamp(lanes a, lanes low, lanes high)
+{
+    LANES_EACH(lanes_clamp_one(a.at[i], low.at[i], high.at[i]));
+}
+LANES_INLINE lanes lanes_between(lanes a, lanes z, lanes low, lanes high)
+{
+    LANES_EACH(z.at[i] <= low.at[i] || z.at[i] >= high.at[i] ? 0.0f : a.at[i]);
+}
+LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
+{
+    for (int i = 0; i < LANES; i++)
+        tap->at[i] = b.at[i] > a.at[i] ? tap_b.at[i] : tap->at[i];
+    LANES_EACH(b.at[i] > a.at[i] ? b.at[i] : a.at[i]);
+}
+LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
+{
+    LANES_EACH(tap.at[i] == wanted.at[i] ? a.at[i] : 0.0f);
+}
+LANES_INLINE lanes lanes_load_bytes(const uint8_t *from)
+{
+    LANES_EACH((float)from[i]);
+}
+LANES_INLINE void lanes_store_bytes(uint8_t *to, lanes a)
+{
+    for (int i = 0; i < LANES; i++)
+        to[i] = (uint8_t)a.at[i];
+}
+LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
+{
+    for (int i = 0; i < LANES; i++)
+        to[i] += (double)a.at[i];
+}
+LANES_INLINE void lanes_prefetch(const float *at)
+{
+    (void)at;
+}
+LANES_INLINE void lanes_fence(void)
+{
+}
+
+#undef LANES_EACH
+
+#endif
+
+/* ---- what all of them have ------------------------------------------------------------------ */
+
+/* Activations that are a clamp have this range; its inside is where their derivative is 1. */
+struct lanes_range {
+    lanes low, high;
+};
+
+#endif
