@@ -2,8 +2,8 @@
  * A backend: four small tables (device, memory, stream, kernels) in one const struct, listed in
  * backends.def. Everything above works through it, so where a network runs shows up nowhere else.
  *
- *     plan  kernel->needs says how much saved and workspace memory a desc wants
- *     bind  the graph's memory plan places both, on memory of this backend
+ *     plan  kernel->prepare and ->needs: what a desc wants, how much saved and workspace memory
+ *     bind  the graph's memory plan places it, on memory of this backend; kernel->pack: new weights
  *     run   kernel->forward / backward, queued on a stream; nothing is allocated any more
  */
 #ifndef TANDEM_BACKEND_BACKEND_H
@@ -49,17 +49,33 @@ struct tdmi_stream_table {
 struct tdmi_kernel_needs {
     size_t saved_bytes;     /* from forward to backward; 0 when not training */
     size_t workspace_bytes; /* the larger of both directions */
+    size_t packed_bytes;    /* of packed weights; 0: it reads them as they are */
 };
 
+typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                             const struct tdmi_op_call *call);
+
 struct tdmi_kernel {
-    /* Optional: NULL means every desc that passed the op's own shape rule. */
+    /* Optional: NULL means every desc that passed the op's own shape rule. Fusion is not looked
+     * at. */
     bool (*can_run)(const struct tdmi_op_desc *desc);
+    /* Optional: NULL means the op alone. Can it do all that desc->fusion says? */
+    bool (*can_fuse)(const struct tdmi_op_desc *desc);
+    /* Does it add dx_add? Those that can fuse a read form must. */
+    bool adds_dx;
+    /* Optional, a pair: make what all calls of a desc share, on any thread; it is only read by
+     * them. */
+    tdm_status (*prepare)(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err);
+    void (*release)(void *prepared);
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
-    void (*forward)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call);
-    /* NULL for ops that never see a gradient (input). */
-    void (*backward)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call);
+    /* Where needs asks for packed bytes. */
+    void (*pack)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call);
+    tdmi_kernel_run *forward;
+    tdmi_kernel_run *backward; /* NULL for ops that never see a gradient (input) */
+    /* batch_norm, training: fill call->norm.sums from x, or from x and dy, where no neighbour did.
+     */
+    tdmi_kernel_run *reduce_forward, *reduce_backward;
 };
 
 /* One optimiser step over one run of values that share all hyper-parameters. */
@@ -78,6 +94,8 @@ struct tdmi_update_table {
     /* states = (1 - momentum) · states + momentum · sums · scale */
     void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                   float momentum);
+    /* to += from: gradients of a tensor that several nodes read */
+    void (*accumulate)(tdmi_stream *stream, float *to, const float *from, int64_t n);
 };
 
 struct tdmi_backend {

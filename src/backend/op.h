@@ -24,7 +24,7 @@ enum tdmi_op_kind {
 /* What may follow an op in the same pass. hswish: z · relu6(z + 3) / 6. */
 enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, TDMI_ACT_SIGMOID };
 
-enum { TDMI_OP_INPUTS = 1, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
+enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
 /* All ops share one flat set of attributes; each file in src/nn/ops names those it uses. */
 struct tdmi_op_attrs {
@@ -45,6 +45,27 @@ struct tdmi_op_attrs {
     struct tdmi_preprocess preprocess; /* input: bytes -> numbers */
 };
 
+/*
+ * What a kernel does beside its own op, so that no tensor is passed over twice (docs/backend.md,
+ * "Fusion"). All zero is the op alone; a plan asks for more only where kernel->can_fuse agrees.
+ */
+struct tdmi_op_fusion {
+    /* Without training: y = act(op(x) + residual), a batch norm folded into the packed weights. */
+    bool folds_norm, adds_residual;
+    enum tdmi_act act;
+    /* Training: y stays raw; its statistics are taken as it is written, and its gradient is read
+     * through the form that the batch norm behind it prepares. */
+    bool gives_sums, reads_gradient_form;
+    /* Training: input k is read as act(scale · x + shift). Backward then writes the gradient of
+     * what act is applied to; with a norm it is also asked for that gradient's sums. */
+    struct {
+        bool has_norm;
+        enum tdmi_act act;
+    } in[TDMI_OP_INPUTS];
+    /* batch_norm, training: no y and no dx are wanted, only what its neighbours read. */
+    bool is_virtual;
+};
+
 struct tdmi_op_desc {
     enum tdmi_op_kind kind;
     struct tdmi_op_attrs attrs;
@@ -53,7 +74,27 @@ struct tdmi_op_desc {
     int max_images;   /* of one call */
     bool is_training; /* batch norm: statistics of the shard, not the running ones */
     bool wants_dx;    /* backward: someone below has parameters */
+    struct tdmi_op_fusion fusion;
+    void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
 };
+
+/*
+ * Per channel, what a batch norm in training and its neighbours tell each other. Forward: whoever
+ * writes x, or the batch norm's own reduce, fills sums; the batch norm makes the read form of it.
+ * Backward: whoever writes dy last, or reduce, fills sums; the batch norm makes the gradient form.
+ */
+struct tdmi_norm {
+    const float *centre; /* forward sums are over x - centre: the running mean */
+    double *sums;        /* 2 · channels: Σ(x - centre), Σ(x - centre)²; Σg, Σg·(x - mean) */
+    double *total;       /* the same over all images that share statistics; may be sums */
+    int total_images;    /* of total */
+    float *mean, *rstd;  /* of total */
+    float *scale, *shift;     /* read form: scale · x + shift */
+    float *of_g, *of_x, *one; /* gradient form: dx = of_g · g + of_x · x + one */
+};
+/* Room for the arrays of one, and a tdmi_norm whose arrays lie there. */
+size_t tdmi_norm_bytes(int channels);
+struct tdmi_norm tdmi_norm_at(void *memory, int channels);
 
 /* Labels and judgements of a shard, by position. */
 struct tdmi_judgement {
@@ -79,7 +120,7 @@ struct tdmi_op_call {
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */
     float *y;                       /* (n, out) */
     const float *dy;                /* (n, out); softmax: unused */
-    float *dx;                      /* (n, in[0]); NULL unless wants_dx */
+    float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not wanted */
     const float *params[TDMI_OP_PARAMS];
     float *dparams[TDMI_OP_PARAMS];       /* sums over the samples of this call */
     const float *states[TDMI_OP_STATES];  /* running statistics, read when not training */
@@ -92,6 +133,24 @@ struct tdmi_op_call {
     struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
     const float *class_weights;           /* softmax in training: one a class, or NULL: all 1 */
     struct tdmi_draws draws;              /* dropout in training */
+
+    struct tdmi_norm norm; /* batch_norm in training: its own; else that behind y, if fused */
+    /* of fusion: */
+    const void *packed;                       /* what the kernel's pack wrote */
+    const float *residual;                    /* (n, out) */
+    struct tdmi_norm in_norm[TDMI_OP_INPUTS]; /* of read forms */
+    const float *dx_add[TDMI_OP_INPUTS];      /* added to dx[k], before the activation's mask; may
+                                                 be the same array; NULL: nothing */
+    double *dx_sums[TDMI_OP_INPUTS]; /* with a norm: Σg, Σg·(x - mean); NULL: not wanted */
+};
+
+/* Once for new weights: what a kernel wants them to look like. */
+struct tdmi_pack_call {
+    const float *params[TDMI_OP_PARAMS];
+    /* of the batch norm that is folded in, if any: scale and shift, mean and variance */
+    const float *norm_params[2], *norm_states[2];
+    double norm_epsilon;
+    void *packed;
 };
 
 /* "conv" */

@@ -99,15 +99,28 @@ static bool make_room_for_tensors(tdmi_graph *graph)
     return params && states;
 }
 
-static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
-                           struct tdmi_op_attrs attrs, tdm_error *err)
+static tdm_status check_inputs(const tdmi_graph *graph, const int *inputs, int wanted,
+                               tdm_error *err)
+{
+    if (wanted == 0 && inputs[0] != -1)
+        return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; it reads no input", inputs[0]);
+    for (int k = 0; k < wanted; k++)
+        if (inputs[k] < 0 || inputs[k] >= graph->n_nodes)
+            return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; an earlier node is wanted",
+                            inputs[k]);
+    if (wanted == 2 && inputs[0] == inputs[1])
+        return TDM_FAIL(err, TDM_E_INPUT, "reads node '%s' twice; two different ones are wanted",
+                        graph->nodes[inputs[0]].name);
+    return TDM_OK;
+}
+
+static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name,
+                           const int *inputs, struct tdmi_op_attrs attrs, tdm_error *err)
 {
     int wanted = tdmi_op_inputs(kind);
     if (graph->n_nodes >= max_nodes)
         return TDM_FAIL(err, TDM_E_INPUT, "a graph of more than %d nodes", max_nodes);
-    if (wanted ? input < 0 || input >= graph->n_nodes : input != -1)
-        return TDM_FAIL(err, TDM_E_INPUT, "reads node %d; an earlier node is wanted%s", input,
-                        wanted ? "" : " by no input");
+    TDM_TRY(check_inputs(graph, inputs, wanted, err), err, "op %s", tdmi_op_name(kind));
     for (int i = 0; i < graph->n_nodes; i++)
         if (strcmp(graph->nodes[i].name, name) == 0)
             return TDM_FAIL(err, TDM_E_INPUT, "its name is taken by node %d", i);
@@ -121,9 +134,9 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     node->name = tdmi_arena_copy(&graph->arena, name);
     if (!node->name)
         return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
-    if (wanted) {
-        node->inputs[0] = input;
-        node->in[0] = graph->nodes[input].out;
+    for (int k = 0; k < wanted; k++) {
+        node->inputs[k] = inputs[k];
+        node->in[k] = graph->nodes[inputs[k]].out;
     }
     TDM_TRY(tdmi_op_of(kind)->shape(&node->attrs, node->in, &node->out, err), err,
             "op %s does not fit", tdmi_op_name(kind));
@@ -137,15 +150,27 @@ static tdm_status add_node(tdmi_graph *graph, enum tdmi_op_kind kind, const char
     return TDM_OK;
 }
 
-int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
-                   struct tdmi_op_attrs attrs)
+static int add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, const int *inputs,
+               struct tdmi_op_attrs attrs)
 {
     if (graph->mistake.code != TDM_OK)
         return -1;
-    if (TDM_WRAP(&graph->mistake, add_node(graph, kind, name, input, attrs, &graph->mistake),
+    if (TDM_WRAP(&graph->mistake, add_node(graph, kind, name, inputs, attrs, &graph->mistake),
                  "node '%s'", name) != TDM_OK)
         return -1;
     return graph->n_nodes - 1;
+}
+
+int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
+                   struct tdmi_op_attrs attrs)
+{
+    return add(graph, kind, name, (const int[]){input, -1}, attrs);
+}
+
+int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
+                    int second, struct tdmi_op_attrs attrs)
+{
+    return add(graph, kind, name, (const int[]){first, second}, attrs);
 }
 
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err)
@@ -166,11 +191,11 @@ tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err
         for (int j = i + 1; j < graph->n_nodes; j++)
             for (int k = 0; k < graph->nodes[j].n_inputs; k++)
                 readers += graph->nodes[j].inputs[k] == i;
-        if (readers != 1)
+        if (readers == 0)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "building the network %s: node '%s' is read by %d others; exactly one "
-                            "is accepted",
-                            name, graph->nodes[i].name, readers);
+                            "building the network %s: node '%s' is read by no other; only the last "
+                            "node may be",
+                            name, graph->nodes[i].name);
     }
     return TDM_OK;
 }

@@ -55,6 +55,9 @@ void tdmi_graph_free(tdmi_graph *graph);
  * mistake nothing more is added and the returned value means nothing. */
 int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
                    struct tdmi_op_attrs attrs);
+/* The same for ops of two inputs, which must be two different nodes. */
+int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
+                    int second, struct tdmi_op_attrs attrs);
 /* Complete? The last node must be the only one that nobody reads, the first an input. */
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;
 

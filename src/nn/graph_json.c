@@ -56,6 +56,7 @@ static const struct older *find_older(const char *name)
             return &older_list[i];
     return NULL;
 }
+static const char *const input_keys[TDMI_OP_INPUTS] = {"input", "second_input"};
 
 static const struct attr *find_attr(const char *name)
 {
@@ -94,8 +95,8 @@ void tdmi_graph_to_json(const tdmi_graph *graph, tdm_json_writer *writer, const 
         tdm_json_object_begin(writer, NULL);
         tdm_json_string(writer, "name", node->name);
         tdm_json_string(writer, "op", tdmi_op_name(node->kind));
-        if (node->n_inputs)
-            tdm_json_string(writer, "input", graph->nodes[node->inputs[0]].name);
+        for (int k = 0; k < node->n_inputs; k++)
+            tdm_json_string(writer, input_keys[k], graph->nodes[node->inputs[k]].name);
         for (int a = 0; a < TDMI_OP_ATTRS && op->attrs[a]; a++)
             write_attr(find_attr(op->attrs[a]), &node->attrs, writer);
         tdm_json_object_end(writer);
@@ -149,6 +150,21 @@ static tdm_status read_attr(const struct attr *attr, const tdm_json_value *node,
     return TDM_OK;
 }
 
+/* The earlier node that the member of that key names. */
+static tdm_status read_input(const tdm_json_value *object, const tdmi_graph *graph,
+                             const char *name, const char *key, int *input, tdm_error *err)
+{
+    const char *wanted = tdm_json_as_string(tdm_json_member(object, key), "");
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (strcmp(graph->nodes[i].name, wanted) == 0) {
+            *input = i;
+            return TDM_OK;
+        }
+    }
+    return TDM_FAIL(err, TDM_E_INPUT, "node '%s' reads '%s', and no earlier node is called so",
+                    name, wanted);
+}
+
 static tdm_status read_node(const tdm_json_value *object, tdmi_graph *graph, tdm_error *err)
 {
     const char *name = tdm_json_as_string(tdm_json_member(object, "name"), "");
@@ -157,21 +173,18 @@ static tdm_status read_node(const tdm_json_value *object, tdmi_graph *graph, tdm
     if (*name == '\0' || kind == TDMI_OP_KINDS)
         return TDM_FAIL(err, TDM_E_INPUT, "node '%s' asks for the op '%s', which is not known here",
                         name, op_name);
-    int input = -1;
-    if (tdmi_op_inputs(kind)) {
-        const char *wanted = tdm_json_as_string(tdm_json_member(object, "input"), "");
-        for (int i = 0; i < graph->n_nodes; i++)
-            if (strcmp(graph->nodes[i].name, wanted) == 0)
-                input = i;
-        if (input < 0)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "node '%s' reads '%s', and no earlier node is called so", name, wanted);
-    }
+    int inputs[TDMI_OP_INPUTS] = {-1, -1};
+    for (int k = 0; k < tdmi_op_inputs(kind); k++)
+        TDM_TRY(read_input(object, graph, name, input_keys[k], &inputs[k], err), err, "op %s",
+                op_name);
     const struct tdmi_op *op = tdmi_op_of(kind);
     struct tdmi_op_attrs attrs = {0};
     for (int a = 0; a < TDMI_OP_ATTRS && op->attrs[a]; a++)
         TDM_TRY(read_attr(find_attr(op->attrs[a]), object, &attrs, err), err, "node '%s'", name);
-    tdmi_graph_add(graph, kind, name, input, attrs);
+    if (tdmi_op_inputs(kind) == 2)
+        tdmi_graph_join(graph, kind, name, inputs[0], inputs[1], attrs);
+    else
+        tdmi_graph_add(graph, kind, name, inputs[0], attrs);
     return TDM_OK; /* a mistake is kept for tdmi_graph_finish */
 }
 

@@ -2,6 +2,7 @@
  * Binding a plan to memory and running it, node by node.
  */
 #include "nn/lane.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct tdmi_lane {
@@ -10,6 +11,8 @@ struct tdmi_lane {
     tdmi_stream *stream;
     char *memory; /* plan->arena_bytes on the device */
     struct tdmi_shard shard;
+    const void *packed;
+    struct tdmi_profile profile; /* arrays NULL: none wanted */
 };
 
 tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane **lane,
@@ -58,6 +61,48 @@ static void *at(const tdmi_lane *lane, struct tdmi_buffer buffer)
     return buffer.bytes ? lane->memory + buffer.offset : NULL;
 }
 
+void tdmi_lane_use(tdmi_lane *lane, const void *packed)
+{
+    lane->packed = packed;
+}
+
+void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile)
+{
+    lane->profile = profile ? *profile : (struct tdmi_profile){0};
+}
+
+static struct tdmi_norm norm_of(const tdmi_lane *lane, struct tdmi_values values, int index)
+{
+    const tdmi_graph *graph = lane->plan->graph;
+    const struct tdmi_node *node = &graph->nodes[index];
+    struct tdmi_norm norm = tdmi_norm_at(at(lane, lane->plan->nodes[index].saved), node->out.c);
+    norm.centre = values.states + graph->states[node->first_state].offset;
+    norm.total = norm.sums;
+    norm.total_images = lane->shard.n;
+    return norm;
+}
+
+/* What the node reads. */
+static void take_inputs(const tdmi_lane *lane, struct tdmi_values values, int index,
+                        struct tdmi_op_call *call)
+{
+    const tdmi_plan *plan = lane->plan;
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    for (int k = 0; k < plan->graph->nodes[index].n_inputs; k++) {
+        call->x[k] = at(lane, plan->nodes[it->in[k].node].y);
+        if (it->in[k].norm >= 0 && !it->is_virtual)
+            call->in_norm[k] = norm_of(lane, values, it->in[k].norm);
+    }
+    if (it->residual >= 0)
+        call->residual = at(lane, plan->nodes[it->residual].y);
+    if (plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM && plan->is_training)
+        call->norm = norm_of(lane, values, index);
+    else if (it->norm >= 0 && plan->is_training)
+        call->norm = norm_of(lane, values, it->norm);
+    if (it->packed_bytes)
+        call->packed = (const char *)lane->packed + it->packed_offset;
+}
+
 static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values values, int index,
                                    float *sums)
 {
@@ -76,11 +121,9 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         .class_weights = lane->shard.class_weights,
         .draws = lane->shard.draws,
     };
-    if (node->n_inputs) {
-        call.x[0] = at(lane, lane->plan->nodes[node->inputs[0]].y);
-        if (it->desc.wants_dx)
-            call.dx = at(lane, lane->plan->nodes[node->inputs[0]].dy);
-    }
+    take_inputs(lane, values, index, &call);
+    if (it->desc.fusion.reads_gradient_form)
+        call.dy = at(lane, lane->plan->nodes[it->norm].dy);
     for (int i = 0; i < node->n_params; i++) {
         int64_t offset = graph->params[node->first_param + i].offset;
         call.params[i] = values.params + offset;
@@ -92,6 +135,64 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         call.state_sums[i] = sums ? sums + tdmi_graph_state_sums_at(graph) + offset : NULL;
     }
     return call;
+}
+
+static const struct tdmi_node_plan *target_of(const tdmi_plan *plan, struct tdmi_source in)
+{
+    return &plan->nodes[in.norm >= 0 ? in.norm : in.node];
+}
+
+/* Where the gradients of what the node reads go. A kernel that cannot add writes to the spill. */
+static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call *call)
+{
+    const tdmi_plan *plan = lane->plan;
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    for (int k = 0; k < plan->graph->nodes[index].n_inputs; k++) {
+        const struct tdmi_node_plan *target = target_of(plan, it->in[k]);
+        if (!target->has_backward || it->is_virtual)
+            continue;
+        call->dx[k] = at(lane, target->dy);
+        if (it->in[k].norm >= 0 && target->last_writer == index)
+            call->dx_sums[k] = call->in_norm[k].sums;
+        if (target->first_writer == index)
+            continue;
+        if (it->kernel->adds_dx)
+            call->dx_add[k] = call->dx[k];
+        else
+            call->dx[k] = at(lane, it->spill);
+    }
+}
+
+static void run_forward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
+{
+    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    struct tdmi_op_call call = call_of(lane, values, index, sums);
+    call.workspace = at(lane, it->forward_workspace);
+    bool is_norm = lane->plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM;
+    if (is_norm && lane->plan->is_training &&
+        !(it->is_virtual && lane->plan->nodes[it->in[0].node].desc.fusion.gives_sums))
+        it->kernel->reduce_forward(lane->stream, &it->desc, &call);
+    it->kernel->forward(lane->stream, &it->desc, &call);
+}
+
+static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
+{
+    const tdmi_plan *plan = lane->plan;
+    const struct tdmi_node *node = &plan->graph->nodes[index];
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    struct tdmi_op_call call = call_of(lane, values, index, sums);
+    call.workspace = at(lane, it->backward_workspace);
+    give_gradients(lane, index, &call);
+    /* Who wrote a virtual norm's gradient last took its sums, too. */
+    if (node->kind == TDMI_OP_BATCH_NORM && !it->is_virtual)
+        it->kernel->reduce_backward(lane->stream, &it->desc, &call);
+    it->kernel->backward(lane->stream, &it->desc, &call);
+    for (int k = 0; k < node->n_inputs; k++) {
+        const struct tdmi_node_plan *target = target_of(plan, it->in[k]);
+        if (call.dx[k] && call.dx[k] == at(lane, it->spill))
+            plan->backend->update.accumulate(lane->stream, at(lane, target->dy), call.dx[k],
+                                             lane->shard.n * tdmi_shape_values(node->in[k]));
+    }
 }
 
 /* A mixed sample counts as the class that it is more of. */
@@ -114,15 +215,30 @@ static void write_tail(const tdmi_lane *lane, float *tail)
     tail[TDMI_TAIL_LOSS] = (float)loss;
 }
 
+static int64_t start_clock(const tdmi_lane *lane)
+{
+    return lane->profile.forward_s ? tdmi_clock_ns() : 0;
+}
+
+static void stop_clock(const tdmi_lane *lane, double *seconds, int node, int64_t begin)
+{
+    if (!seconds)
+        return;
+    (void)lane->plan->backend->stream.wait(lane->stream,
+                                           NULL); /* a failure shows at the next use */
+    seconds[node] += tdmi_clock_seconds_since(begin);
+}
+
 void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
                        float *sums)
 {
     const tdmi_plan *plan = lane->plan;
     lane->shard = *shard;
     for (int i = 0; i < plan->graph->n_nodes; i++) {
-        struct tdmi_op_call call = call_of(lane, values, i, sums);
-        call.workspace = at(lane, plan->nodes[i].forward_workspace);
-        plan->nodes[i].kernel->forward(lane->stream, &plan->nodes[i].desc, &call);
+        int64_t begin = start_clock(lane);
+        if (!tdmi_plan_is_silent(plan, i))
+            run_forward(lane, values, i, sums);
+        stop_clock(lane, lane->profile.forward_s, i, begin);
     }
     if (plan->is_training)
         write_tail(lane, sums + tdmi_graph_tail_at(plan->graph));
@@ -133,9 +249,10 @@ void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment,
     const tdmi_plan *plan = lane->plan;
     const struct tdmi_segment *range = &plan->segments[segment];
     for (int i = range->first_node; i >= range->last_node; i--) {
-        struct tdmi_op_call call = call_of(lane, values, i, sums);
-        call.workspace = at(lane, plan->nodes[i].backward_workspace);
-        plan->nodes[i].kernel->backward(lane->stream, &plan->nodes[i].desc, &call);
+        int64_t begin = start_clock(lane);
+        if (plan->nodes[i].has_backward && !tdmi_plan_is_silent(plan, i))
+            run_backward(lane, values, i, sums);
+        stop_clock(lane, lane->profile.backward_s, i, begin);
     }
 }
 
@@ -146,5 +263,6 @@ const float *tdmi_lane_probabilities(const tdmi_lane *lane)
 
 const float *tdmi_lane_logits(const tdmi_lane *lane)
 {
-    return at(lane, lane->plan->nodes[lane->plan->graph->n_nodes - 2].y);
+    const tdmi_plan *plan = lane->plan;
+    return at(lane, plan->nodes[plan->nodes[plan->graph->n_nodes - 1].in[0].node].y);
 }

@@ -23,13 +23,23 @@ struct tdmi_values {
     const float *params, *states;
 };
 
+/* Seconds by node, added to by every run of a lane that was given one. */
+struct tdmi_profile {
+    double *forward_s, *backward_s;
+};
+
 typedef struct tdmi_lane tdmi_lane;
 
 /* TDM_E_MEMORY says how much was wanted. */
 tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane **lane,
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_lane_close(tdmi_lane *lane);
+/* The weights as the plan's kernels want them (nn/packed.h), lent; needed before a run unless the
+ * plan asks for none. */
+void tdmi_lane_use(tdmi_lane *lane, const void *packed);
 tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane);
+/* From now on (NULL: no more). Waits for the stream after each node. */
+void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
  * backward has run. */

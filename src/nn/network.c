@@ -105,3 +105,8 @@ int tdmi_add_softmax(tdmi_graph *graph, int input)
 {
     return tdmi_graph_add(graph, TDMI_OP_SOFTMAX, "softmax", input, (struct tdmi_op_attrs){0});
 }
+
+int tdmi_add_sum(tdmi_graph *graph, const char *name, int first, int second)
+{
+    return tdmi_graph_join(graph, TDMI_OP_ADD, name, first, second, (struct tdmi_op_attrs){0});
+}

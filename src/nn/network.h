@@ -37,6 +37,7 @@ int tdmi_add_relu(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_max_pool(tdmi_graph *graph, const char *name, int input, int kernel, int stride);
 int tdmi_add_global_pool(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_dense(tdmi_graph *graph, const char *name, int input, int channels);
+int tdmi_add_sum(tdmi_graph *graph, const char *name, int first, int second);
 int tdmi_add_softmax(tdmi_graph *graph, int input);
 
 #endif

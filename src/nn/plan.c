@@ -13,31 +13,31 @@ static int backward_time(const tdmi_graph *graph, int node)
 }
 
 /* Has this node, or any below it, parameters? Then its backward has something to do. */
-static bool feeds_parameters(const tdmi_graph *graph, int node)
+static bool feeds_parameters(const tdmi_plan *plan, int node)
 {
-    for (int at = node;; at = graph->nodes[at].inputs[0]) {
-        if (graph->nodes[at].n_params > 0)
+    const struct tdmi_node *it = &plan->graph->nodes[node];
+    for (int k = 0; k < it->n_inputs; k++)
+        if (plan->nodes[it->inputs[k]].has_backward)
             return true;
-        if (graph->nodes[at].n_inputs == 0)
-            return false;
-    }
+    return it->n_params > 0;
 }
 
 static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
 {
     const struct tdmi_node *node = &plan->graph->nodes[index];
     struct tdmi_node_plan *it = &plan->nodes[index];
-    it->has_backward = plan->is_training && feeds_parameters(plan->graph, index);
+    it->has_backward = plan->is_training && feeds_parameters(plan, index);
     it->desc = (struct tdmi_op_desc){
         .kind = node->kind,
         .attrs = node->attrs,
-        .in = {node->in[0]},
         .out = node->out,
         .max_images = plan->max_images,
         .is_training = plan->is_training,
-        .wants_dx = it->has_backward && node->n_inputs > 0 &&
-                    feeds_parameters(plan->graph, node->inputs[0]),
     };
+    for (int k = 0; k < node->n_inputs; k++) {
+        it->desc.in[k] = node->in[k];
+        it->desc.wants_dx |= plan->nodes[node->inputs[k]].has_backward;
+    }
     it->kernel = plan->backend->kernels[node->kind];
     if (!it->kernel || (it->kernel->can_run && !it->kernel->can_run(&it->desc)))
         return TDM_FAIL(err, TDM_E_ABSENT,
@@ -46,49 +46,134 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
     return TDM_OK;
 }
 
+bool tdmi_plan_is_silent(const tdmi_plan *plan, int index)
+{
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    return it->is_virtual && !it->desc.fusion.is_virtual;
+}
+
+static tdm_status prepare(tdmi_plan *plan, tdm_error *err)
+{
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        struct tdmi_node_plan *it = &plan->nodes[i];
+        struct tdmi_kernel_needs needs = {0};
+        if (tdmi_plan_is_silent(plan, i))
+            continue;
+        if (it->kernel->prepare)
+            TDM_TRY(it->kernel->prepare(&it->desc, &it->desc.prepared, err), err,
+                    "preparing node '%s'", plan->graph->nodes[i].name);
+        it->kernel->needs(&it->desc, &needs);
+        it->saved.bytes = needs.saved_bytes;
+        it->forward_workspace.bytes = it->backward_workspace.bytes = needs.workspace_bytes;
+        it->packed_bytes = needs.packed_bytes;
+        it->packed_offset = plan->packed_bytes;
+        plan->packed_bytes += (needs.packed_bytes + 63) / 64 * 64;
+    }
+    return TDM_OK;
+}
+
 static size_t activation_bytes(const tdmi_plan *plan, struct tdmi_shape shape)
 {
     return sizeof(float) * (size_t)plan->max_images * (size_t)tdmi_shape_values(shape);
 }
 
-/* Lifetimes of what node `index` writes, and what its own runs need. */
+/* The node whose dy takes the gradient that a reader of this source writes. */
+static int gradient_of(struct tdmi_source source)
+{
+    return source.norm >= 0 ? source.norm : source.node;
+}
+
+static void extend(struct tdmi_buffer *buffer, int until)
+{
+    buffer->last = until > buffer->last ? until : buffer->last;
+}
+
+/* What node `index` keeps for itself, and how long what it reads must live for it. */
 static void live(tdmi_plan *plan, int index)
 {
     const tdmi_graph *graph = plan->graph;
-    const struct tdmi_node *node = &graph->nodes[index];
     struct tdmi_node_plan *it = &plan->nodes[index];
-    int last = graph->n_nodes - 1, backward = backward_time(graph, index);
-    struct tdmi_kernel_needs needs = {0};
-    it->kernel->needs(&it->desc, &needs);
-
-    it->y = (struct tdmi_buffer){activation_bytes(plan, node->out), 0, index, index};
-    if (index == last || (index == last - 1))
-        it->y.last =
-            plan->is_training ? it->y.last : last; /* probabilities and logits are asked for */
-    if (it->has_backward && tdmi_op_of(node->kind)->backward_reads_y)
+    const struct tdmi_op *op = tdmi_op_of(graph->nodes[index].kind);
+    const int backward = backward_time(graph, index);
+    if (tdmi_plan_is_silent(plan, index))
+        return;
+    bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && plan->is_training;
+    it->first_writer = it->last_writer = -1;
+    it->y = (struct tdmi_buffer){.first = index, .last = index};
+    if (!it->is_virtual)
+        it->y.bytes = activation_bytes(plan, graph->nodes[index].out);
+    if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form))
         it->y.last = backward;
-    for (int j = index + 1; j < graph->n_nodes; j++) {
-        if (graph->nodes[j].n_inputs == 0 || graph->nodes[j].inputs[0] != index)
-            continue;
-        bool reads =
-            plan->nodes[j].has_backward && tdmi_op_of(graph->nodes[j].kind)->backward_reads_x;
-        int until = reads ? backward_time(graph, j) : j;
-        it->y.last = until > it->y.last ? until : it->y.last;
-        if (it->has_backward)
-            it->dy = (struct tdmi_buffer){activation_bytes(plan, node->out), 0,
-                                          backward_time(graph, j), backward};
+    if (is_norm)
+        it->saved.bytes = tdmi_norm_bytes(graph->nodes[index].out.c);
+    it->saved.first = index;
+    it->saved.last = it->has_backward ? backward : index;
+    it->forward_workspace.first = it->forward_workspace.last = index;
+    it->backward_workspace.first = it->backward_workspace.last = backward;
+    if (!it->has_backward)
+        it->backward_workspace.bytes = 0;
+}
+
+/* The node reads: its sources live until then, and their gradients from its backward on. */
+static void live_for(tdmi_plan *plan, int index)
+{
+    const tdmi_graph *graph = plan->graph;
+    struct tdmi_node_plan *it = &plan->nodes[index];
+    const struct tdmi_op *op = tdmi_op_of(graph->nodes[index].kind);
+    const int backward = backward_time(graph, index);
+    if (tdmi_plan_is_silent(plan, index))
+        return;
+    if (it->residual >= 0)
+        extend(&plan->nodes[it->residual].y, index);
+    if (plan->is_training && it->norm >= 0) { /* it fills the norm's sums, and reads its form */
+        struct tdmi_node_plan *norm = &plan->nodes[it->norm];
+        norm->saved.first = index;
+        extend(&norm->saved, backward);
+        extend(&norm->dy, backward);
     }
-    it->saved =
-        (struct tdmi_buffer){needs.saved_bytes, 0, index, it->has_backward ? backward : index};
-    it->forward_workspace = (struct tdmi_buffer){needs.workspace_bytes, 0, index, index};
-    if (it->has_backward)
-        it->backward_workspace = (struct tdmi_buffer){needs.workspace_bytes, 0, backward, backward};
+    for (int k = 0; k < graph->nodes[index].n_inputs; k++) {
+        const struct tdmi_source *in = &it->in[k];
+        bool has_form = in->norm >= 0 || in->act != TDMI_ACT_NONE;
+        bool reads_again = it->has_backward && (op->backward_reads_x || has_form);
+        extend(&plan->nodes[in->node].y, reads_again ? backward : index);
+        if (in->norm >= 0)
+            extend(&plan->nodes[in->norm].saved, reads_again ? backward : index);
+        struct tdmi_node_plan *target = &plan->nodes[gradient_of(*in)];
+        if (!it->has_backward || !target->has_backward)
+            continue;
+        if (index > target->first_writer)
+            target->first_writer = index;
+        if (target->last_writer < 0 || index < target->last_writer)
+            target->last_writer = index;
+    }
+}
+
+/* Gradients: each node's own, and a side buffer where a kernel cannot add to one. */
+static void live_backward(tdmi_plan *plan, int index)
+{
+    const tdmi_graph *graph = plan->graph;
+    struct tdmi_node_plan *it = &plan->nodes[index];
+    const int backward = backward_time(graph, index);
+    if (tdmi_plan_is_silent(plan, index))
+        return;
+    if (it->first_writer >= 0) {
+        int until = it->dy.last > backward ? it->dy.last : backward;
+        it->dy = (struct tdmi_buffer){activation_bytes(plan, graph->nodes[index].out), 0,
+                                      backward_time(graph, it->first_writer), until};
+    }
+    for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward; k++) {
+        const struct tdmi_node_plan *target = &plan->nodes[gradient_of(it->in[k])];
+        size_t bytes = activation_bytes(plan, graph->nodes[index].in[k]);
+        bool adds = target->has_backward && target->first_writer != index;
+        if (adds && !it->kernel->adds_dx && bytes > it->spill.bytes)
+            it->spill = (struct tdmi_buffer){bytes, 0, backward, backward};
+    }
 }
 
 static tdm_status place(tdmi_plan *plan, tdm_error *err)
 {
     int n = plan->graph->n_nodes;
-    struct tdmi_buffer **buffers = tdmi_arena_alloc(&plan->arena, 5 * (size_t)n, sizeof *buffers);
+    struct tdmi_buffer **buffers = tdmi_arena_alloc(&plan->arena, 6 * (size_t)n, sizeof *buffers);
     if (!buffers)
         return TDM_FAIL(err, TDM_E_MEMORY, "placing buffers: out of memory");
     int count = 0;
@@ -99,7 +184,14 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
         buffers[count++] = &it->saved;
         buffers[count++] = &it->forward_workspace;
         buffers[count++] = &it->backward_workspace;
+        buffers[count++] = &it->spill;
     }
+    for (int i = 0; i < n; i++)
+        live(plan, i);
+    for (int i = 0; i < n; i++)
+        live_for(plan, i);
+    for (int i = 0; i < n; i++)
+        live_backward(plan, i);
     plan->arena_bytes = tdmi_place_buffers(buffers, count);
     return TDM_OK;
 }
@@ -109,10 +201,12 @@ static void cut_segments(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
     int64_t end = tdmi_graph_sums_values(graph);
-    int first_node = graph->n_nodes - 1;
+    int first_node = graph->n_nodes - 1, lowest = 0;
+    while (lowest < first_node && !plan->nodes[lowest].has_backward)
+        lowest++;
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         const struct tdmi_node *node = &graph->nodes[i];
-        bool is_lowest = i == 0 || !feeds_parameters(graph, i - 1);
+        bool is_lowest = i == lowest;
         int64_t begin = node->n_params ? graph->params[node->first_param].offset : end;
         if (is_lowest || end - begin >= segment_values) {
             begin = is_lowest ? 0 : begin;
@@ -147,8 +241,10 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
                           graph->n_nodes);
     for (int i = 0; i < graph->n_nodes && status == TDM_OK; i++)
         status = plan_node(made, i, err);
-    for (int i = 0; i < graph->n_nodes && status == TDM_OK; i++)
-        live(made, i);
+    if (status == TDM_OK) {
+        tdmi_fuse(made);
+        status = prepare(made, err);
+    }
     if (status == TDM_OK)
         status = place(made, err);
     if (status == TDM_OK && is_training)
@@ -163,10 +259,13 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
 
 void tdmi_plan_free(tdmi_plan *plan)
 {
-    if (plan) {
-        tdmi_arena_release(&plan->arena);
-        tdmi_free(plan);
-    }
+    if (!plan)
+        return;
+    for (int i = 0; plan->nodes && i < plan->graph->n_nodes; i++)
+        if (plan->nodes[i].desc.prepared)
+            plan->nodes[i].kernel->release(plan->nodes[i].desc.prepared);
+    tdmi_arena_release(&plan->arena);
+    tdmi_free(plan);
 }
 
 static void print_buffer(tdmi_text *text, const char *name, struct tdmi_buffer buffer)

@@ -30,12 +30,31 @@ struct tdmi_buffer {
     int first, last; /* times, both included */
 };
 
+/* Where a reader finds an input: the y of an earlier node, perhaps through a read form. */
+struct tdmi_source {
+    int node;          /* its y is read */
+    int norm;          /* the batch norm whose scale and shift apply, or -1 */
+    enum tdmi_act act; /* applied after them */
+};
+
 struct tdmi_node_plan {
     struct tdmi_op_desc desc;
     const struct tdmi_kernel *kernel;
     bool has_backward;
+    /* Nobody computes its y: readers look through it at its source (nn/fuse.c). A virtual batch
+     * norm in training still runs, but passes over no tensor. */
+    bool is_virtual;
+    struct tdmi_source in[TDMI_OP_INPUTS];
+    int computed_by; /* virtual, in a group: the node that computes it; else -1 */
+    int norm;        /* the batch norm folded in, or, training, that behind y; -1: none */
+    int residual;    /* node whose y is added in; -1: none */
+    /* Readers of y write its dy: the first to run backward, which is the highest, writes it, the
+     * others add. -1: no gradient comes. */
+    int first_writer, last_writer;
     struct tdmi_buffer y, dy, saved;
     struct tdmi_buffer forward_workspace, backward_workspace;
+    struct tdmi_buffer spill; /* a dx that must be added to others by hand */
+    size_t packed_bytes, packed_offset;
 };
 
 /* Backward runs nodes first_node down to last_node; then the sums in
@@ -55,7 +74,8 @@ typedef struct tdmi_plan {
     struct tdmi_segment *segments;
     int n_segments; /* 0 when not training */
     size_t arena_bytes;
-    tdmi_arena arena; /* holds the arrays */
+    size_t packed_bytes; /* of weights as the kernels want them, shared by all lanes */
+    tdmi_arena arena;    /* holds the arrays */
 } tdmi_plan;
 
 /* TDM_E_ABSENT names the op that this backend lacks. */
@@ -63,6 +83,14 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
                          int max_images, bool is_training, tdmi_plan **plan,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
+
+/* Nothing runs for these at all: readers look through an activation, a group's leader computes the
+ * rest of it. */
+bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
+
+/* Decide which nodes are virtual and which carry what for them: fills is_virtual, in, computed_by,
+ * norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set. */
+void tdmi_fuse(tdmi_plan *plan);
 
 /* One line a node: op, shape, bytes and places of its buffers; then segments and totals. */
 void tdmi_plan_print(const tdmi_plan *plan, tdmi_text *text);

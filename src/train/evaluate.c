@@ -158,8 +158,7 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
         status = tdmi_loader_next(loader, &batch, err);
         if (status != TDM_OK || !batch)
             break;
-        status = tdmi_judge_batch(it->model->judge, tdmi_model_values(it->model), batch,
-                                  it->judgements, NULL, NULL, err);
+        status = tdmi_judge_batch(it->model->judge, batch, it->judgements, NULL, NULL, err);
         if (status != TDM_OK)
             break;
         if (tdm_stop_is_requested()) {

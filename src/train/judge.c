@@ -4,6 +4,7 @@
  */
 #include "train/judge.h"
 #include "base/memory.h"
+#include "nn/packed.h"
 
 struct tdmi_judge {
     const tdmi_plan *plan;
@@ -11,11 +12,12 @@ struct tdmi_judge {
     tdmi_pool *pool;
     int n_lanes;
     tdmi_lane **lanes;
+    tdmi_packed *packed;
+    struct tdmi_values values;
     const uint8_t **pixels; /* by position */
     int32_t *labels;        /* skipped ones get 0: their judgement is not looked at */
 
     /* of the batch at hand */
-    struct tdmi_values values;
     int n;
     struct tdmi_judgement *judgements;
     float *probabilities, *logits;
@@ -40,9 +42,14 @@ tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool
     if (!made->lanes || !made->pixels || !made->labels)
         status = TDM_FAIL(err, TDM_E_MEMORY,
                           "preparing to judge %d pictures at a time: out of memory", max_batch);
-    for (int i = 0; i < made->n_lanes && status == TDM_OK; i++)
+    if (status == TDM_OK)
+        status = tdmi_packed_open(plan, device, &made->packed, err);
+    for (int i = 0; i < made->n_lanes && status == TDM_OK; i++) {
         status = TDM_WRAP(err, tdmi_lane_open(plan, device, &made->lanes[i], err),
                           "preparing thread %d of %d for judging", i + 1, made->n_lanes);
+        if (status == TDM_OK)
+            tdmi_lane_use(made->lanes[i], tdmi_packed_memory(made->packed));
+    }
     if (status != TDM_OK) {
         tdmi_judge_close(made);
         return status;
@@ -57,6 +64,7 @@ void tdmi_judge_close(tdmi_judge *judge)
         return;
     for (int i = 0; judge->lanes && i < judge->n_lanes; i++)
         tdmi_lane_close(judge->lanes[i]);
+    tdmi_packed_close(judge->packed);
     tdmi_free(judge->lanes);
     tdmi_free(judge->pixels);
     tdmi_free(judge->labels);
@@ -102,16 +110,21 @@ static tdm_status lane_task(void *self, int index, int worker, tdm_error *err)
     return status;
 }
 
-tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
-                            const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
-                            float *probabilities, float *logits, tdm_error *err)
+tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values, tdm_error *err)
+{
+    judge->values = values;
+    return tdmi_packed_fill(judge->packed, values, judge->pool, err);
+}
+
+tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
+                            struct tdmi_judgement *judgements, float *probabilities, float *logits,
+                            tdm_error *err)
 {
     int64_t image_bytes = tdmi_shape_values(judge->plan->graph->nodes[0].out);
     for (int p = 0; p < batch->n; p++) {
         judge->pixels[p] = batch->pixels + p * image_bytes;
         judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];
     }
-    judge->values = values;
     judge->n = batch->n;
     judge->judgements = judgements;
     judge->probabilities = probabilities;

@@ -16,10 +16,13 @@ tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool
                            int max_batch, tdmi_judge **judge, tdm_error *err) TDM_MUST_USE;
 void tdmi_judge_close(tdmi_judge *judge);
 
+/* The values to judge with from now on, lent; again whenever they have changed. */
+tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values,
+                           tdm_error *err) TDM_MUST_USE;
 /* Fill judgements (where the label is not -1) and, unless NULL, probabilities and logits (each
  * (n, classes)) of a batch; all by position. */
-tdm_status tdmi_judge_batch(tdmi_judge *judge, struct tdmi_values values,
-                            const struct tdmi_batch *batch, struct tdmi_judgement *judgements,
-                            float *probabilities, float *logits, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
+                            struct tdmi_judgement *judgements, float *probabilities, float *logits,
+                            tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -63,11 +63,6 @@ static tdm_status place_values(tdm_model *model, tdm_error *err)
     return model->backend->stream.wait(model->stream, err);
 }
 
-struct tdmi_values tdmi_model_values(const tdm_model *model)
-{
-    return (struct tdmi_values){model->params, model->states};
-}
-
 /* The stored picture must give the stored logits, or whatever this model says is worth nothing. */
 static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *err)
 {
@@ -79,9 +74,8 @@ static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *er
         tdmi_arena_alloc(&model->file.arena, (size_t)model->file.n_classes, sizeof *logits);
     if (!logits)
         return TDM_FAIL(err, TDM_E_MEMORY, "its self-test: out of memory");
-    TDM_TRY(
-        tdmi_judge_batch(model->judge, tdmi_model_values(model), &picture, NULL, NULL, logits, err),
-        err, "its self-test");
+    TDM_TRY(tdmi_judge_batch(model->judge, &picture, NULL, NULL, logits, err), err,
+            "its self-test");
     for (int c = 0; c < model->file.n_classes; c++) {
         double wanted = (double)model->file.test_logits[c], got = (double)logits[c];
         if (!(fabs(got - wanted) <= 1e-3 * (1.0 + fabs(wanted))))
@@ -118,6 +112,8 @@ static tdm_status open_model(const char *path, const char *device, int threads, 
                             &model->judge, err),
             err, "opening the model %s", path);
     TDM_TRY(place_values(model, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_judge_take(model->judge, (struct tdmi_values){model->params, model->states}, err),
+            err, "opening the model %s", path);
     return run_selftest(model, path, err);
 }
 

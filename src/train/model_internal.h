@@ -21,6 +21,4 @@ struct tdm_model {
     tdmi_arena arena;
 };
 
-struct tdmi_values tdmi_model_values(const tdm_model *model);
-
 #endif

@@ -179,9 +179,8 @@ static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_e
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
                             it->first, it->n_pictures);
         TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
-        TDM_TRY(tdmi_judge_batch(it->model->judge, tdmi_model_values(it->model), &batch, NULL,
-                                 it->probabilities, NULL, err),
-                err, "predicting");
+        TDM_TRY(tdmi_judge_batch(it->model->judge, &batch, NULL, it->probabilities, NULL, err), err,
+                "predicting");
         TDM_TRY(answer(it, n, sink, err), err, "predicting");
     }
     return TDM_OK;

@@ -552,8 +552,9 @@ tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, boo
     tdm_status status = path ? download(session, is_checkpoint, err)
                              : TDM_FAIL(err, TDM_E_MEMORY, "naming %s: out of memory", name);
     if (status == TDM_OK)
-        status = tdmi_judge_batch(session->judge, tdmi_session_values(session), &picture, NULL,
-                                  NULL, host->test_logits, err);
+        status = tdmi_judge_take(session->judge, tdmi_session_values(session), err);
+    if (status == TDM_OK)
+        status = tdmi_judge_batch(session->judge, &picture, NULL, NULL, host->test_logits, err);
     if (status == TDM_OK) {
         host->progress = session->progress;
         status = tdmi_model_file_save(host, path, err);

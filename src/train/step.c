@@ -4,6 +4,7 @@
 #include "train/step.h"
 #include "base/memory.h"
 #include "dist/tree.h"
+#include "nn/packed.h"
 
 #include <string.h>
 
@@ -37,6 +38,7 @@ struct tdmi_step {
     int64_t *items;
     struct tdmi_judgement *judgements;
     tdmi_device *device;
+    tdmi_packed *packed;
     struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
     /* of the batch at hand */
@@ -83,9 +85,13 @@ static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
         !step->labels || !step->judgements)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
-    for (int i = 0; i < step->n_lanes; i++)
+    TDM_TRY(tdmi_packed_open(step->plan, step->device, &step->packed, err), err,
+            "preparing steps of %d images", max_batch);
+    for (int i = 0; i < step->n_lanes; i++) {
         TDM_TRY(tdmi_lane_open(step->plan, step->device, &step->lanes[i], err), err,
                 "preparing thread %d of %d for training", i + 1, step->n_lanes);
+        tdmi_lane_use(step->lanes[i], tdmi_packed_memory(step->packed));
+    }
     for (size_t i = 0; i < shards; i++) {
         step->sums[i] = step->plan->backend->memory.alloc(step->device, sums_bytes);
         if (!step->sums[i])
@@ -128,6 +134,7 @@ void tdmi_step_close(tdmi_step *step)
         return;
     for (int i = 0; step->lanes && i < step->n_lanes; i++)
         tdmi_lane_close(step->lanes[i]);
+    tdmi_packed_close(step->packed);
     for (int i = 0; step->sums && i < step->max_shards; i++)
         if (step->sums[i])
             step->plan->backend->memory.free(step->device, step->sums[i]);
@@ -262,9 +269,12 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
 
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 {
-    if (first == 0)
+    if (first == 0) {
+        TDM_TRY(tdmi_packed_fill(step->packed, step->values, step->pool, err), err,
+                "beginning a step");
         TDM_TRY(tdmi_pool_run(step->pool, step->n_early, early_task, step, err), err,
                 "running shards");
+    }
     for (step->segment = first; step->segment <= last; step->segment++) {
         int64_t n_values = step->plan->segments[step->segment].n_values;
         TDM_TRY(

@@ -189,6 +189,7 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                   .total = session->split.n_val,
                                                   .text = "validating"});
+    TDM_TRY(tdmi_judge_take(session->judge, tdmi_session_values(session), err), err, "validating");
     TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
     while (!tdm_stop_is_requested()) {
         const struct tdmi_batch *batch;
@@ -198,9 +199,8 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
         TDM_TRY(status, err, "reading validation pictures");
         if (!batch)
             break;
-        TDM_TRY(tdmi_judge_batch(session->judge, tdmi_session_values(session), batch,
-                                 session->judgements, NULL, NULL, err),
-                err, "validating");
+        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, NULL, NULL, err), err,
+                "validating");
         TDM_TRY(refuse_problems(session, batch, err), err, "validating");
         for (int p = 0; p < batch->n; p++) {
             if (batch->labels[p] < 0)

@@ -78,7 +78,7 @@ static void activations_hold_at_their_bends_and_far_out(void **state)
         dy[i] = 1.0f;
     for (int a = 0; a < n_activations; a++) {
         const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[activations[a].kind];
-        struct tdmi_op_call call = {.n = 1, .x = {x}, .y = y, .dy = dy, .dx = dx};
+        struct tdmi_op_call call = {.n = 1, .x = {x}, .y = y, .dy = dy, .dx = {dx}};
         kernel->forward(NULL, &desc, &call);
         kernel->backward(NULL, &desc, &call);
         for (int i = 0; i < n; i++) {

@@ -114,7 +114,7 @@ static void logits_far_out_keep_a_finite_loss_and_a_gradient(void **state)
                                 .is_training = true,
                                 .wants_dx = true};
     struct tdmi_op_call call = {
-        .n = 3, .x = {x}, .y = y, .dx = dx, .labels = labels, .judgements = judgements};
+        .n = 3, .x = {x}, .y = y, .dx = {dx}, .labels = labels, .judgements = judgements};
     (void)state;
     tdmi_backend_ref.kernels[TDMI_OP_LOGISTIC]->forward(NULL, &desc, &call);
     tdmi_backend_ref.kernels[TDMI_OP_LOGISTIC]->backward(NULL, &desc, &call);

@@ -175,7 +175,7 @@ static void equal_values_of_a_window_give_the_gradient_to_the_first(void **state
                                 .max_images = 1,
                                 .is_training = true,
                                 .wants_dx = true};
-    struct tdmi_op_call call = {.n = 1, .x = {x}, .y = y, .dy = dy, .dx = dx, .saved = saved};
+    struct tdmi_op_call call = {.n = 1, .x = {x}, .y = y, .dy = dy, .dx = {dx}, .saved = saved};
     const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[TDMI_OP_MAX_POOL];
     (void)state;
     kernel->forward(NULL, &desc, &call);

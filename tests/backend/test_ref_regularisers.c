@@ -20,7 +20,7 @@ static void drop(double rate, int stream, struct tdmi_draws draws, bool is_train
     for (int i = 0; i < images * values; i++)
         ones[i] = 1.0f;
     struct tdmi_op_call call = {
-        .n = images, .x = {ones}, .y = y, .dy = ones, .dx = dx, .draws = draws};
+        .n = images, .x = {ones}, .y = y, .dy = ones, .dx = {dx}, .draws = draws};
     tdmi_backend_ref.kernels[TDMI_OP_DROPOUT]->forward(NULL, &desc, &call);
     tdmi_backend_ref.kernels[TDMI_OP_DROPOUT]->backward(NULL, &desc, &call);
 }

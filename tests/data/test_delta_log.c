@@ -339,12 +339,8 @@ static void damaged_checkpoints_are_survived(void **state)
     if (tdmi_arrow_version()[0] == '\0')
         skip();
     struct tree tree = tree_new();
-    char from[1024];
-    snprintf(from, sizeof from, "%s", __FILE__);
-    char *end = strstr(from, "tests/data/");
-    assert_non_null(end);
-    snprintf(end, (size_t)(from + sizeof from - end),
-             "tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet");
+    static const char from[] =
+        CHECKOUT "/tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet";
     void *bytes = NULL;
     size_t n_bytes = 0;
     tdm_error err = {0};

@@ -16,16 +16,10 @@ static bool has_arrow(void)
 
 /* ---- tables of delta-rs -------------------------------------------------------------------- */
 
-/* tests/fixtures/delta, in the checkout or above the folder that tests/run gives a program. */
 static const char *fixture(const char *name)
 {
     static char path[1024];
-    char here[600];
-    snprintf(here, sizeof here, "%s", __FILE__);
-    char *end = strstr(here, "tests/data/");
-    assert_non_null(end);
-    *end = '\0';
-    snprintf(path, sizeof path, "%stests/fixtures/delta/%s", here, name);
+    snprintf(path, sizeof path, CHECKOUT "/tests/fixtures/delta/%s", name);
     return path;
 }
 

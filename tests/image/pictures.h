@@ -26,17 +26,11 @@ struct bytes {
     size_t length;
 };
 
-/* The checkout: from the test runner, or from where this file was compiled. */
+/* The checkout: from the test runner, or as it was when this was compiled. */
 static inline void in_checkout(const char *path, char *buffer, size_t buffer_bytes)
 {
-    static const char here[] = __FILE__;
     const char *root = getenv("SOURCE");
-    int n;
-    if (root != NULL)
-        n = snprintf(buffer, buffer_bytes, "%s/%s", root, path);
-    else
-        n = snprintf(buffer, buffer_bytes, "%.*s/../../%s",
-                     (int)(sizeof here - sizeof "/pictures.h"), here, path);
+    int n = snprintf(buffer, buffer_bytes, "%s/%s", root ? root : CHECKOUT, path);
     assert_true(n > 0 && (size_t)n < buffer_bytes);
 }
 

@@ -22,10 +22,9 @@ struct fixture {
 static inline struct fixture *fixture_open(const char *name)
 {
     char path[4096];
-    const char *here = __FILE__, *slash = strstr(here, "/nn/fixture.h");
     struct fixture *fixture = malloc(sizeof *fixture);
-    assert_true(fixture && slash);
-    snprintf(path, sizeof path, "%.*s/fixtures/%s", (int)(slash - here), here, name);
+    assert_non_null(fixture);
+    snprintf(path, sizeof path, CHECKOUT "/tests/fixtures/%s", name);
     snprintf(fixture->name, sizeof fixture->name, "%s", name);
     fixture->file = fopen(path, "r");
     if (!fixture->file)

@@ -171,7 +171,7 @@ static void same_name_twice(tdmi_graph *graph)
     tdmi_add_softmax(graph, tdmi_add_relu(graph, "relu", x));
 }
 
-static void two_readers(tdmi_graph *graph)
+static void no_reader(tdmi_graph *graph)
 {
     int x = tdmi_add_input(graph, &grey);
     tdmi_add_relu(graph, "first", x);
@@ -275,10 +275,10 @@ static void mistakes_are_told_in_a_sentence_that_names_the_node(void **state)
     } cases[] = {
         {empty, "must begin with an input", "tested"},
         {no_input, "an earlier node is wanted", "'relu'"},
-        {input_that_reads, "by no input", "'second'"},
+        {input_that_reads, "reads no input", "'second'"},
         {reads_a_later_node, "an earlier node is wanted", "'relu'"},
         {same_name_twice, "taken by node 1", "'relu'"},
-        {two_readers, "read by 2 others", "'input'"},
+        {no_reader, "read by no other", "'first'"},
         {no_softmax, "end with softmax", "tested"},
         {softmax_of_a_picture, "picture of 8×8", "'softmax'"},
         {window_too_large, "no room for a window of 11", "'conv'"},

@@ -113,7 +113,7 @@ static void every_attribute_of_every_op_survives(void **state)
                                               .has_bias = true});
     x = tdmi_graph_add(graph, TDMI_OP_BATCH_NORM, "bn", x,
                        (struct tdmi_op_attrs){.epsilon = 1.0 / 3.0, .momentum = 0.01});
-    x = tdmi_add_relu(graph, "relu", x);
+    x = tdmi_add_sum(graph, "add", x, tdmi_add_relu(graph, "relu", x));
     x = tdmi_graph_add(graph, TDMI_OP_RELU6, "relu6", x, (struct tdmi_op_attrs){0});
     x = tdmi_graph_add(graph, TDMI_OP_HSWISH, "hswish", x, (struct tdmi_op_attrs){0});
     x = tdmi_graph_add(graph, TDMI_OP_SIGMOID, "sigmoid", x, (struct tdmi_op_attrs){0});
@@ -221,7 +221,11 @@ static void what_is_no_graph_is_refused_in_a_sentence(void **state)
         {INPUT CONV(",\"channels\":4" GOOD) CONV(",\"channels\":4" GOOD) END, "its name is taken"},
         {INPUT "{\"name\":\"relu\",\"op\":\"relu\",\"input\":\"input\"}," CONV(
              ",\"channels\":4" GOOD) END,
-         "read by 2 others"},
+         "'relu' is read by no other"},
+        {INPUT "{\"name\":\"add\",\"op\":\"add\",\"input\":\"input\"}", "reads '', and no earlier"},
+        {INPUT "{\"name\":\"add\",\"op\":\"add\",\"input\":\"input\","
+               "\"second_input\":\"input\"}",
+         "reads node 'input' twice"},
         {INPUT "{\"name\":\"bn\",\"op\":\"batch_norm\",\"input\":\"input\",\"epsilon\":\"0\"}",
          "attribute 'epsilon'"},
         {INPUT "{\"name\":\"d\",\"op\":\"dense\",\"input\":\"input\",\"channels\":2,"

@@ -85,16 +85,16 @@ static void wrong_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call)
 {
     tdmi_backend_ref.kernels[desc->kind]->backward(stream, desc, call);
-    call->dx[0] += 0.3f;
+    call->dx[0][0] += 0.3f;
 }
 
 /* Adds to the gradient where it must write: what was there before (NaN) shows. */
 static void adding_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
-    float before = call->dx[0];
+    float before = call->dx[0][0];
     tdmi_backend_ref.kernels[desc->kind]->backward(stream, desc, call);
-    call->dx[0] += before;
+    call->dx[0][0] += before;
 }
 
 /* Another last bit at every call. */

@@ -310,9 +310,10 @@ static void judge(const struct bench *it, int piece, int threads, const struct t
                      TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_judge_open(plan, NULL, pool, most_batch, &made, NULL), TDM_OK);
-    assert_int_equal(tdmi_judge_batch(made, (struct tdmi_values){it->params, it->states}, batch,
-                                      verdict->judgements, verdict->probabilities, verdict->logits,
-                                      NULL),
+    assert_int_equal(tdmi_judge_take(made, (struct tdmi_values){it->params, it->states}, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_judge_batch(made, batch, verdict->judgements, verdict->probabilities,
+                                      verdict->logits, NULL),
                      TDM_OK);
     tdmi_judge_close(made);
     tdmi_pool_free(pool);

@@ -80,12 +80,12 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     struct tdmi_shape in = desc->in[0], out = desc->out;
     const float *dy = call->dy;
-    memset(call->dx, 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
+    memset(call->dx[0], 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
     for (int i = 0; i < call->n; i++)
         for (int row = 0; row < out.h; row++)
             for (int column = 0; column < out.w; column++, dy += out.c)
                 spread_pixel(view_of(desc, row, column), in, dy,
-                             call->dx + i * tdmi_shape_values(in));
+                             call->dx[0] + i * tdmi_shape_values(in));
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

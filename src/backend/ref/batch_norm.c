@@ -2,34 +2,57 @@
  * Batch norm over the last axis, parameters (scale, shift), states (running mean, running
  * variance).
  *
- * Training uses the statistics of the images in this call, that is, of the shard, and hands out
- * n · mean and n · unbiased variance: summed over shards and divided by the sample count they
- * become what the running statistics move towards. Sums run in double, so that neither a large
- * mean nor a large picture costs digits. Saved: mean and 1 / sqrt(variance + epsilon) per channel.
+ * Training uses the statistics of the images in this call, that is, of the shard, or of all shards
+ * of the batch where a total is given; it hands out n · mean and n · unbiased variance: summed over
+ * shards and divided by the sample count they become what the running statistics move towards. Sums
+ * run in double and from the running mean, so that neither a large mean nor a large picture costs
+ * digits.
  */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 #include <string.h>
 
-static void statistics(const float *x, int64_t n_pixels, int channels, double *mean,
-                       double *variance)
+static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
 {
-    memset(mean, 0, sizeof(double) * (size_t)channels);
-    memset(variance, 0, sizeof(double) * (size_t)channels);
-    for (int64_t p = 0; p < n_pixels; p++)
-        for (int c = 0; c < channels; c++)
-            mean[c] += (double)x[p * channels + c];
-    for (int c = 0; c < channels; c++)
-        mean[c] /= (double)n_pixels;
+    return n * tdmi_shape_pixels(desc->out);
+}
+
+static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                           const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int channels = desc->out.c;
+    int64_t n_pixels = pixels_of(desc, call->n);
+    double *sum = call->norm.sums, *square = sum + channels;
+    memset(sum, 0, 2 * sizeof(double) * (size_t)channels);
     for (int64_t p = 0; p < n_pixels; p++) {
         for (int c = 0; c < channels; c++) {
-            double off = (double)x[p * channels + c] - mean[c];
-            variance[c] += off * off;
+            double off = (double)call->x[0][p * channels + c] - (double)call->norm.centre[c];
+            sum[c] += off;
+            square[c] += off * off;
         }
     }
-    for (int c = 0; c < channels; c++)
-        variance[c] /= (double)n_pixels;
+}
+
+/* The read form, and what the running statistics move towards. */
+static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    const struct tdmi_norm *norm = &call->norm;
+    int channels = desc->out.c;
+    double m = (double)pixels_of(desc, norm->total_images);
+    double unbiased = m > 1.0 ? m / (m - 1.0) : 1.0;
+    for (int c = 0; c < channels; c++) {
+        double off = norm->total[c] / m;
+        double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);
+        double mean = (double)norm->centre[c] + off;
+        norm->mean[c] = (float)mean;
+        norm->rstd[c] = (float)(1.0 / sqrt(variance + desc->attrs.epsilon));
+        norm->scale[c] = call->params[0][c] * norm->rstd[c];
+        norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
+        call->state_sums[0][c] = (float)(mean * call->n);
+        call->state_sums[1][c] = (float)(variance * unbiased * call->n);
+    }
 }
 
 static void normalise(const struct tdmi_op_call *call, int64_t n_pixels, int channels,
@@ -45,73 +68,79 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     (void)stream;
     int channels = desc->out.c;
-    int64_t n_pixels = call->n * tdmi_shape_pixels(desc->out);
-    double *mean = call->workspace, *variance = mean + channels;
-    float *factor = (float *)(variance + channels), *offset = factor + channels;
+    const float *factor = call->norm.scale, *offset = call->norm.shift;
     if (desc->is_training) {
-        float *saved_mean = call->saved, *saved_scale = saved_mean + channels;
-        double unbiased = n_pixels > 1 ? (double)n_pixels / (double)(n_pixels - 1) : 1.0;
-        statistics(call->x[0], n_pixels, channels, mean, variance);
-        for (int c = 0; c < channels; c++) {
-            saved_mean[c] = (float)mean[c];
-            saved_scale[c] = (float)(1.0 / sqrt(variance[c] + desc->attrs.epsilon));
-            call->state_sums[0][c] = (float)(mean[c] * call->n);
-            call->state_sums[1][c] = (float)(variance[c] * unbiased * call->n);
-            factor[c] = call->params[0][c] * saved_scale[c];
-            offset[c] = call->params[1][c] - saved_mean[c] * factor[c];
-        }
+        finish_statistics(desc, call);
     } else {
+        float *own = call->workspace;
         for (int c = 0; c < channels; c++) {
             double scale = 1.0 / sqrt((double)call->states[1][c] + desc->attrs.epsilon);
-            factor[c] = call->params[0][c] * (float)scale;
-            offset[c] = call->params[1][c] - call->states[0][c] * factor[c];
+            own[c] = call->params[0][c] * (float)scale;
+            own[channels + c] = call->params[1][c] - call->states[0][c] * own[c];
         }
+        factor = own;
+        offset = own + channels;
     }
-    normalise(call, n_pixels, channels, factor, offset);
+    normalise(call, pixels_of(desc, call->n), channels, factor, offset);
 }
 
-/* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
- * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel. */
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
+static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                            const struct tdmi_op_call *call)
 {
     (void)stream;
     int channels = desc->out.c;
-    int64_t n_pixels = call->n * tdmi_shape_pixels(desc->out);
-    const float *mean = call->saved, *scale = mean + channels;
-    double *sum = call->workspace, *sum_x = sum + channels;
+    int64_t n_pixels = pixels_of(desc, call->n);
+    const float *mean = call->norm.mean;
+    double *sum = call->norm.sums, *product = sum + channels;
     memset(sum, 0, 2 * sizeof(double) * (size_t)channels);
     for (int64_t p = 0; p < n_pixels; p++) {
         for (int c = 0; c < channels; c++) {
             double dy = (double)call->dy[p * channels + c];
             sum[c] += dy;
-            sum_x[c] += dy * (double)((call->x[0][p * channels + c] - mean[c]) * scale[c]);
+            product[c] += dy * (double)(call->x[0][p * channels + c] - mean[c]);
         }
     }
-    float *dy_mean = (float *)(sum_x + channels), *dyx_mean = dy_mean + channels;
+}
+
+/* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
+ * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel. The gradients of scale
+ * and shift are this shard's part; dx needs the sums over all that share statistics. */
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    (void)stream;
+    const struct tdmi_norm *norm = &call->norm;
+    int channels = desc->out.c;
+    int64_t n_pixels = pixels_of(desc, call->n);
+    double m = (double)pixels_of(desc, norm->total_images);
+    float *dy_mean = call->workspace, *dyx_mean = dy_mean + channels;
     for (int c = 0; c < channels; c++) {
-        call->dparams[0][c] = (float)sum_x[c];
-        call->dparams[1][c] = (float)sum[c];
-        dy_mean[c] = (float)(sum[c] / (double)n_pixels);
-        dyx_mean[c] = (float)(sum_x[c] / (double)n_pixels);
+        double rstd = (double)norm->rstd[c];
+        call->dparams[0][c] = (float)(norm->sums[channels + c] * rstd);
+        call->dparams[1][c] = (float)norm->sums[c];
+        dy_mean[c] = (float)(norm->total[c] / m);
+        dyx_mean[c] = (float)(norm->total[channels + c] * rstd / m);
     }
-    if (!desc->wants_dx)
+    if (!call->dx[0])
         return;
     for (int64_t p = 0; p < n_pixels; p++) {
         for (int c = 0; c < channels; c++) {
             int64_t at = p * channels + c;
-            float x = (call->x[0][at] - mean[c]) * scale[c];
-            call->dx[at] =
-                call->params[0][c] * scale[c] * (call->dy[at] - dy_mean[c] - x * dyx_mean[c]);
+            float x = (call->x[0][at] - norm->mean[c]) * norm->rstd[c];
+            call->dx[0][at] = norm->scale[c] * (call->dy[at] - dy_mean[c] - x * dyx_mean[c]);
         }
     }
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
-    size_t channels = (size_t)desc->out.c;
-    needs->workspace_bytes = channels * (2 * sizeof(double) + 2 * sizeof(float));
-    needs->saved_bytes = desc->is_training ? channels * 2 * sizeof(float) : 0;
+    needs->workspace_bytes = (size_t)desc->out.c * 2 * sizeof(float);
 }
 
-const struct tdmi_kernel tdmi_ref_batch_norm = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_batch_norm = {
+    .needs = needs,
+    .forward = forward,
+    .backward = backward,
+    .reduce_forward = reduce_forward,
+    .reduce_backward = reduce_backward,
+};

@@ -265,10 +265,10 @@ static void backward_input(const struct tdmi_op_desc *desc, const struct tdmi_op
     float *mirrored = framed + frame_values(&walk);
     mirror(desc, call->params[0], mirrored);
     memset(framed, 0, frame_values(&walk) * sizeof(float));
-    memset(call->dx, 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
+    memset(call->dx[0], 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
     for (int i = 0; i < call->n; i++) {
         fill_frame(walk.frame, out, call->dy + i * tdmi_shape_values(out), framed);
-        conv_rows(&walk, framed, mirrored, call->dx + i * tdmi_shape_values(in));
+        conv_rows(&walk, framed, mirrored, call->dx[0] + i * tdmi_shape_values(in));
     }
 }
 

@@ -54,7 +54,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (desc->wants_dx) {
         float *transposed = call->workspace;
         tdmi_ref_transpose(call->params[0], in, out, transposed);
-        memset(call->dx, 0, sizeof(float) * (size_t)call->n * (size_t)in);
+        memset(call->dx[0], 0, sizeof(float) * (size_t)call->n * (size_t)in);
         tdmi_ref_multiply_add(&(struct tdmi_product){
             .rows = call->n,
             .columns = in,
@@ -64,7 +64,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
             .a_column = 1,
             .b = transposed,
             .b_row = in,
-            .c = call->dx,
+            .c = call->dx[0],
             .c_row = in,
         });
     }
@@ -77,4 +77,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
             sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]) * (size_t)desc->out.c;
 }
 
-const struct tdmi_kernel tdmi_ref_dense = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_dense = {
+    .needs = needs, .forward = forward, .backward = backward};

@@ -46,7 +46,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     (void)stream;
     if (desc->wants_dx)
-        apply(desc, call, call->dy, call->dx);
+        apply(desc, call, call->dy, call->dx[0]);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

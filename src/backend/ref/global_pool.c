@@ -32,7 +32,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     for (int i = 0; i < call->n; i++)
         for (int64_t p = 0; p < n_pixels; p++)
             for (int c = 0; c < channels; c++)
-                call->dx[(i * n_pixels + p) * channels + c] =
+                call->dx[0][(i * n_pixels + p) * channels + c] =
                     call->dy[(int64_t)i * channels + c] / (float)n_pixels;
 }
 
@@ -42,4 +42,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_global_pool = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_global_pool = {
+    .needs = needs, .forward = forward, .backward = backward};

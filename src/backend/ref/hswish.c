@@ -32,7 +32,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     int64_t n = call->n * tdmi_shape_values(desc->out);
     for (int64_t i = 0; i < n; i++)
-        call->dx[i] = call->dy[i] * slope(call->x[0][i]);
+        call->dx[0][i] = call->dy[i] * slope(call->x[0][i]);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

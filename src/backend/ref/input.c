@@ -17,4 +17,4 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_input = {NULL, needs, forward, NULL};
+const struct tdmi_kernel tdmi_ref_input = {.needs = needs, .forward = forward};

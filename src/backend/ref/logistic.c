@@ -84,7 +84,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int logits = desc->in[0].c, classes = desc->out.c;
     for (int i = 0; i < call->n; i++) {
         const float *y = call->y + (int64_t)i * classes;
-        float *dx = call->dx + (int64_t)i * logits;
+        float *dx = call->dx[0] + (int64_t)i * logits;
         if (logits == 1)
             dx[0] = (float)(weighted(desc, call, i, 0) * (double)y[1] -
                             weighted(desc, call, i, 1) * (double)y[0]);

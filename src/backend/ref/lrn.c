@@ -74,7 +74,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     double *s = call->workspace, *pulls = s + channels;
     for (int64_t p = 0; p < call->n * tdmi_shape_pixels(desc->out); p++)
         backward_pixel(&desc->attrs, channels, call->x[0] + p * channels, call->dy + p * channels,
-                       s, pulls, call->dx + p * channels);
+                       s, pulls, call->dx[0] + p * channels);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

@@ -68,9 +68,9 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int kernel = desc->attrs.kernel;
     const uint8_t *winner = call->saved;
     int64_t at = 0;
-    memset(call->dx, 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
+    memset(call->dx[0], 0, sizeof(float) * (size_t)(call->n * tdmi_shape_values(in)));
     for (int i = 0; i < call->n; i++) {
-        float *image = call->dx + i * tdmi_shape_values(in);
+        float *image = call->dx[0] + i * tdmi_shape_values(in);
         for (int row = 0; row < out.h; row++) {
             for (int column = 0; column < out.w; column++, at += out.c) {
                 struct window w = window_at(desc, row, column);
@@ -90,4 +90,5 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
         needs->saved_bytes = (size_t)desc->max_images * (size_t)tdmi_shape_values(desc->out);
 }
 
-const struct tdmi_kernel tdmi_ref_max_pool = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_max_pool = {
+    .needs = needs, .forward = forward, .backward = backward};

@@ -31,7 +31,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (!desc->wants_dx)
         return;
     struct tdmi_shape in = desc->in[0];
-    float *dx = call->dx;
+    float *dx = call->dx[0];
     for (int i = 0; i < call->n; i++)
         for (int row = 0; row < in.h; row++)
             for (int column = 0; column < in.w; column++, dx += in.c)

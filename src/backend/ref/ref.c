@@ -89,5 +89,5 @@ const struct tdmi_backend tdmi_backend_ref = {
     .memory = {memory_alloc, memory_free, memory_copy, memory_copy},
     .stream = {.open = stream_open, .close = stream_close, .wait = stream_wait},
     .kernels = kernels,
-    .update = {.sgd = tdmi_ref_sgd, .blend = tdmi_ref_blend},
+    .update = {.sgd = tdmi_ref_sgd, .blend = tdmi_ref_blend, .accumulate = tdmi_ref_accumulate},
 };

@@ -42,5 +42,6 @@ double tdmi_ref_class_weight(const struct tdmi_op_desc *desc, const struct tdmi_
 void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
 void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                     float momentum);
+void tdmi_ref_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n);
 
 #endif

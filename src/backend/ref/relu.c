@@ -18,7 +18,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     int64_t n = call->n * tdmi_shape_values(desc->out);
     for (int64_t i = 0; i < n; i++)
-        call->dx[i] = call->y[i] > 0.0f ? call->dy[i] : 0.0f;
+        call->dx[0][i] = call->y[i] > 0.0f ? call->dy[i] : 0.0f;
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
@@ -27,4 +27,4 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     (void)needs; /* none */
 }
 
-const struct tdmi_kernel tdmi_ref_relu = {NULL, needs, forward, backward};
+const struct tdmi_kernel tdmi_ref_relu = {.needs = needs, .forward = forward, .backward = backward};

@@ -64,7 +64,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int classes = desc->out.c;
     for (int i = 0; i < call->n; i++) {
         const float *y = call->y + (int64_t)i * classes;
-        float *dx = call->dx + (int64_t)i * classes;
+        float *dx = call->dx[0] + (int64_t)i * classes;
         double weight = 0.0; /* of the sample, 1 without class weights */
         for (int c = 0; c < classes; c++)
             weight += tdmi_ref_target(desc, call, i, c) * tdmi_ref_class_weight(desc, call, c);

@@ -1,6 +1,6 @@
 /*
- * What one step changes. Running statistics move towards the batch's. Parameters follow stochastic
- * gradient descent with momentum and weight decay, in PyTorch's form:
+ * What one step changes, and sums of gradients. Running statistics move towards the batch's.
+ * Parameters follow stochastic gradient descent with momentum and weight decay, in PyTorch's form:
  * g = sum / n + decay · w;  v = momentum · v + g;  w -= rate · (nesterov ? g + momentum · v : v).
  */
 #include "backend/ref/ref.h"
@@ -23,4 +23,11 @@ void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64
     (void)stream;
     for (int64_t i = 0; i < n; i++)
         states[i] += momentum * (sums[i] * scale - states[i]);
+}
+
+void tdmi_ref_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+{
+    (void)stream;
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
 }

@@ -14,4 +14,5 @@ const struct tdmi_op tdmi_op_hswish = {
     .shape = shape,
     .flops = tdmi_flops_elementwise,
     .backward_reads_x = true,
+    .act = TDMI_ACT_HSWISH,
 };

@@ -14,4 +14,5 @@ const struct tdmi_op tdmi_op_relu6 = {
     .shape = shape,
     .flops = tdmi_flops_elementwise,
     .backward_reads_y = true,
+    .act = TDMI_ACT_RELU6,
 };

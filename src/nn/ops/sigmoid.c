@@ -14,4 +14,5 @@ const struct tdmi_op tdmi_op_sigmoid = {
     .shape = shape,
     .flops = tdmi_flops_elementwise,
     .backward_reads_y = true,
+    .act = TDMI_ACT_SIGMOID,
 };

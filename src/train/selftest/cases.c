@@ -96,6 +96,7 @@ static const struct tdmi_case cases[] = {
     {"one value", TDMI_OP_HSWISH, {0}, {1, 1, 1}, 1, 1},
     {"odd sizes", TDMI_OP_SIGMOID, {0}, {5, 3, 7}, 3, 4},
     {"one value", TDMI_OP_SIGMOID, {0}, {1, 1, 1}, 1, 1},
+    {"odd sizes", TDMI_OP_ADD, {0}, {3, 5, 7}, 3, 4},
     {"2×2", TDMI_OP_MAX_POOL, POOL(2, 2, 0, 0), {6, 8, 5}, 3, 3},
     {"2×2 on odd picture", TDMI_OP_MAX_POOL, POOL(2, 2, 0, 0), {7, 5, 3}, 2, 2},
     {"3×3 stride 2, padded, overlapping", TDMI_OP_MAX_POOL, POOL(3, 2, 1, 1), {9, 8, 4}, 2, 3},

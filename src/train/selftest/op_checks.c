@@ -136,13 +136,15 @@ static tdm_status gradient_in(const struct tdmi_backend *backend, tdmi_device *d
 {
     static const struct {
         enum tdmi_op_tensor of, gradient;
-    } pairs[] = {
-        {TDMI_T_X, TDMI_T_DX}, {TDMI_T_PARAM0, TDMI_T_DPARAM0}, {TDMI_T_PARAM1, TDMI_T_DPARAM1}};
+    } pairs[] = {{TDMI_T_X, TDMI_T_DX},
+                 {TDMI_T_SECOND_X, TDMI_T_SECOND_DX},
+                 {TDMI_T_PARAM0, TDMI_T_DPARAM0},
+                 {TDMI_T_PARAM1, TDMI_T_DPARAM1}};
     struct tdmi_op_values values, analytic;
     TDM_TRY(tdmi_op_values_make(it, true, arena, &values, err), err, "check 'gradient'");
     TDM_TRY(tdmi_op_values_make(it, true, arena, &analytic, err), err, "check 'gradient'");
     TDM_TRY(tdmi_op_run(backend, device, it, true, &analytic, err), err, "check 'gradient'");
-    for (int p = 0; p < 3 && check->has_passed; p++)
+    for (int p = 0; p < 4 && check->has_passed; p++)
         if (analytic.of[pairs[p].gradient])
             TDM_TRY(check_tensor(backend, device, it, &values, pairs[p].of,
                                  analytic.of[pairs[p].gradient], check, err),

@@ -12,12 +12,14 @@ const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor)
 {
     static const char *const names[TDMI_T_TENSORS] = {
         "input",
+        "second input",
         "parameter 0",
         "parameter 1",
         "state 0",
         "state 1",
         "output",
         "input gradient",
+        "second input gradient",
         "parameter 0 gradient",
         "parameter 1 gradient",
         "state sum 0",
@@ -88,12 +90,18 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     struct tdmi_shape out;
     struct tdmi_tensor_spec specs[2];
     memset(values, 0, sizeof *values);
-    TDM_TRY(op->shape(&it->attrs, &it->in, &out, err), err, "case '%s'", it->name);
+    TDM_TRY(op->shape(&it->attrs, (struct tdmi_shape[]){it->in, it->in}, &out, err), err,
+            "case '%s'", it->name);
     int64_t n_in = it->n * tdmi_shape_values(it->in), n_out = it->n * tdmi_shape_values(out);
     bool has_backward = is_training && it->kind != TDMI_OP_INPUT;
     float *x = room(arena, values, TDMI_T_X, n_in + 1);
     values->n[TDMI_T_X] = n_in;
     bool is_complete = x && room(arena, values, TDMI_T_Y, n_out);
+    if (tdmi_op_inputs(it->kind) == 2) {
+        is_complete = is_complete && room(arena, values, TDMI_T_SECOND_X, n_in) &&
+                      (!has_backward || room(arena, values, TDMI_T_SECOND_DX, n_in));
+        fill(values->of[TDMI_T_SECOND_X], n_in, 3);
+    }
     int n_params = op->params ? op->params(&it->attrs, &it->in, specs) : 0;
     for (int i = 0; i < n_params; i++) {
         int64_t n = spec_values(&specs[i]);
@@ -156,7 +164,7 @@ struct device_run {
     tdmi_device *device;
     tdmi_stream *stream;
     void *of[TDMI_T_TENSORS];
-    void *dy, *saved, *workspace;
+    void *dy, *saved, *workspace, *norm, *packed;
 };
 
 static void release(struct device_run *run)
@@ -170,6 +178,10 @@ static void release(struct device_run *run)
         run->backend->memory.free(run->device, run->saved);
     if (run->workspace)
         run->backend->memory.free(run->device, run->workspace);
+    if (run->norm)
+        run->backend->memory.free(run->device, run->norm);
+    if (run->packed)
+        run->backend->memory.free(run->device, run->packed);
     if (run->stream)
         run->backend->stream.close(run->stream);
 }
@@ -199,9 +211,11 @@ static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, 
     return place(run, to, poison, bytes, err);
 }
 
-static tdm_status place_all(struct device_run *run, const struct tdmi_op_values *values,
-                            struct tdmi_kernel_needs needs, tdmi_arena *arena, tdm_error *err)
+static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *desc,
+                            const struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
 {
+    struct tdmi_kernel_needs needs = {0};
+    run->backend->kernels[desc->kind]->needs(desc, &needs);
     for (int t = 0; t < TDMI_T_TENSORS; t++) {
         size_t bytes = sizeof(float) * (size_t)values->n[t];
         if (!values->of[t] || t == TDMI_T_LOSS)
@@ -213,6 +227,8 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_op_values 
     TDM_TRY(place(run, &run->dy, values->dy, sizeof(float) * (size_t)values->n_dy, err), err,
             "output gradient");
     TDM_TRY(place_poison(run, &run->saved, needs.saved_bytes, arena, err), err, "saved");
+    TDM_TRY(place_poison(run, &run->norm, tdmi_norm_bytes(desc->out.c), arena, err), err, "norm");
+    TDM_TRY(place_poison(run, &run->packed, needs.packed_bytes, arena, err), err, "packed weights");
     return place_poison(run, &run->workspace, needs.workspace_bytes, arena, err);
 }
 
@@ -245,10 +261,10 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         pixels[i] = values->pixels + i * tdmi_shape_values(desc->out);
     struct tdmi_op_call call = {
         .n = it->n,
-        .x = {run->of[TDMI_T_X]},
+        .x = {run->of[TDMI_T_X], run->of[TDMI_T_SECOND_X]},
         .y = run->of[TDMI_T_Y],
         .dy = run->dy,
-        .dx = run->of[TDMI_T_DX],
+        .dx = {run->of[TDMI_T_DX], run->of[TDMI_T_SECOND_DX]},
         .params = {run->of[TDMI_T_PARAM0], run->of[TDMI_T_PARAM1]},
         .dparams = {run->of[TDMI_T_DPARAM0], run->of[TDMI_T_DPARAM1]},
         .states = {run->of[TDMI_T_STATE0], run->of[TDMI_T_STATE1]},
@@ -262,9 +278,24 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         .class_weights = values->class_weights,
         .draws = {.seed = seed, .epoch = 3, .samples = values->samples},
     };
+    if (kernel->pack)
+        kernel->pack(run->stream, desc,
+                     &(struct tdmi_pack_call){.params = {call.params[0], call.params[1]},
+                                              .packed = run->packed});
+    call.packed = run->packed;
+    if (kernel->reduce_forward && desc->is_training) {
+        call.norm = tdmi_norm_at(run->norm, desc->out.c);
+        call.norm.centre = run->of[TDMI_T_STATE0];
+        call.norm.total = call.norm.sums;
+        call.norm.total_images = it->n;
+        kernel->reduce_forward(run->stream, desc, &call);
+    }
     kernel->forward(run->stream, desc, &call);
-    if (values->of[TDMI_T_DX])
+    if (values->of[TDMI_T_DX]) {
+        if (kernel->reduce_backward)
+            kernel->reduce_backward(run->stream, desc, &call);
         kernel->backward(run->stream, desc, &call);
+    }
     return fetch(run, it, values, judgements, err);
 }
 
@@ -275,28 +306,31 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
     struct tdmi_op_desc desc = {
         .kind = it->kind,
         .attrs = it->attrs,
-        .in = {it->in},
+        .in = {it->in, it->in},
         .max_images = it->max_images,
         .is_training = is_training,
         .wants_dx = values->of[TDMI_T_DX] != NULL,
     };
     const struct tdmi_kernel *kernel = backend->kernels[it->kind];
-    struct tdmi_kernel_needs needs = {0};
     struct device_run run = {.backend = backend, .device = device};
     tdmi_arena arena;
-    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, &it->in, &desc.out, err), err, "case '%s'",
+    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, desc.in, &desc.out, err), err, "case '%s'",
             it->name);
     if (!kernel || (kernel->can_run && !kernel->can_run(&desc)))
         return TDM_FAIL(err, TDM_E_ABSENT, "the backend %s lacks the op %s", backend->name,
                         tdmi_op_name(it->kind));
-    kernel->needs(&desc, &needs);
+    if (kernel->prepare)
+        TDM_TRY(kernel->prepare(&desc, &desc.prepared, err), err, "running the op %s, case '%s'",
+                tdmi_op_name(it->kind), it->name);
     tdmi_arena_init(&arena, 0);
     tdm_status status = backend->stream.open(device, &run.stream, err);
     if (status == TDM_OK)
-        status = place_all(&run, values, needs, &arena, err);
+        status = place_all(&run, &desc, values, &arena, err);
     if (status == TDM_OK)
         status = run_kernel(&run, kernel, it, &desc, values, &arena, err);
     release(&run);
+    if (desc.prepared)
+        kernel->release(desc.prepared);
     tdmi_arena_release(&arena);
     return TDM_WRAP(err, status, "running the op %s, case '%s'", tdmi_op_name(it->kind), it->name);
 }

@@ -12,12 +12,14 @@
 /* Tensors of an op, as one list: what a check loops over. */
 enum tdmi_op_tensor {
     TDMI_T_X,
+    TDMI_T_SECOND_X, /* of ops with two inputs, of the same shape */
     TDMI_T_PARAM0,
     TDMI_T_PARAM1,
     TDMI_T_STATE0, /* running statistics, when not training */
     TDMI_T_STATE1,
     TDMI_T_Y,
     TDMI_T_DX,
+    TDMI_T_SECOND_DX,
     TDMI_T_DPARAM0,
     TDMI_T_DPARAM1,
     TDMI_T_STATE_SUM0,

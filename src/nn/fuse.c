@@ -1,0 +1,226 @@
+/*
+ * Fusion: which nodes need no pass over memory of their own, because the kernel before or after
+ * them carries their work.
+ *
+ *     without training   conv ─ batch norm ─ add ─ relu      one call: the conv's; the norm is
+ * folded └────────── group ───────────┘      into its packed weights
+ *
+ *     training           conv ─ batch norm ─ relu ─ conv2    conv stores raw y and its sums; the
+ * norm └── virtual ──┘             makes scale and shift of them; conv2 reads relu(scale · y +
+ * shift)
+ *
+ * Training starts from the wish that every batch norm and activation were virtual and takes back
+ * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
+ * it ends.
+ */
+#include "nn/plan.h"
+
+/* A node that is computed is found at itself. */
+static struct tdmi_source source_of(const tdmi_plan *plan, int node)
+{
+    const struct tdmi_node_plan *it = &plan->nodes[node];
+    struct tdmi_source source = {node, -1, TDMI_ACT_NONE};
+    if (!it->is_virtual)
+        return source;
+    if (it->computed_by >= 0)
+        return (struct tdmi_source){it->computed_by, -1, TDMI_ACT_NONE};
+    source = source_of(plan, plan->graph->nodes[node].inputs[0]);
+    if (plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM)
+        source.norm = node;
+    else
+        source.act = tdmi_op_of(plan->graph->nodes[node].kind)->act;
+    return source;
+}
+
+/* The only reader, or -1. */
+static int sole_reader(const tdmi_graph *graph, int node)
+{
+    int reader = -1;
+    for (int j = node + 1; j < graph->n_nodes; j++) {
+        for (int k = 0; k < graph->nodes[j].n_inputs; k++) {
+            if (graph->nodes[j].inputs[k] != node)
+                continue;
+            if (reader >= 0)
+                return -1;
+            reader = j;
+        }
+    }
+    return reader;
+}
+
+/* ---- groups, without training ------------------------------------------------------------- */
+
+struct group {
+    struct tdmi_op_fusion fusion;
+    int norm, residual, last;
+};
+
+enum { most_steps = 3 }; /* norm, add, activation */
+
+/* Groups that begin at node, each one node longer than the one before. */
+static int list_groups(const tdmi_plan *plan, int node, struct group groups[most_steps])
+{
+    const tdmi_graph *graph = plan->graph;
+    struct group group = {.norm = -1, .residual = -1, .last = node};
+    int n = 0;
+    while (n < most_steps) {
+        int next = sole_reader(graph, group.last);
+        if (next < 0)
+            return n;
+        const struct tdmi_node *reader = &graph->nodes[next];
+        enum tdmi_act act = tdmi_op_of(reader->kind)->act;
+        if (reader->kind == TDMI_OP_BATCH_NORM && n == 0) {
+            group.fusion.folds_norm = true;
+            group.norm = next;
+        } else if (reader->kind == TDMI_OP_ADD && group.residual < 0) {
+            int other = reader->inputs[reader->inputs[0] == group.last];
+            group.fusion.adds_residual = true;
+            group.residual = source_of(plan, other).node;
+            if (group.residual >= node)
+                return n;
+        } else if (act != TDMI_ACT_NONE) {
+            group.fusion.act = act;
+        } else {
+            return n;
+        }
+        group.last = next;
+        groups[n++] = group;
+        if (act != TDMI_ACT_NONE)
+            return n;
+    }
+    return n;
+}
+
+static void group_nodes(tdmi_plan *plan, int node)
+{
+    struct tdmi_node_plan *it = &plan->nodes[node];
+    struct group groups[most_steps];
+    int n = it->kernel->can_fuse ? list_groups(plan, node, groups) : 0;
+    while (n-- > 0) {
+        struct tdmi_op_desc desc = it->desc;
+        desc.fusion = groups[n].fusion;
+        if (!it->kernel->can_fuse(&desc))
+            continue;
+        it->desc = desc;
+        it->norm = groups[n].norm;
+        it->residual = groups[n].residual;
+        for (int at = node; at != groups[n].last;) {
+            at = sole_reader(plan->graph, at);
+            plan->nodes[at].is_virtual = true;
+            plan->nodes[at].computed_by = node;
+        }
+        return;
+    }
+}
+
+/* ---- virtual nodes, in training ----------------------------------------------------------- */
+
+static bool is_activation(const tdmi_plan *plan, int node)
+{
+    return tdmi_op_of(plan->graph->nodes[node].kind)->act != TDMI_ACT_NONE;
+}
+
+/* What can be virtual at best: a batch norm alone behind a computed tensor; an activation with
+ * none before it. */
+static void wish(tdmi_plan *plan)
+{
+    const tdmi_graph *graph = plan->graph;
+    for (int i = 1; i + 1 < graph->n_nodes; i++) {
+        struct tdmi_node_plan *it = &plan->nodes[i];
+        if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && it->kernel->can_fuse &&
+            it->has_backward) {
+            struct tdmi_op_desc desc = it->desc;
+            int input = graph->nodes[i].inputs[0];
+            desc.fusion.is_virtual = true;
+            it->is_virtual = !plan->nodes[input].is_virtual && plan->nodes[input].has_backward &&
+                             sole_reader(graph, input) == i && it->kernel->can_fuse(&desc);
+            it->desc.fusion.is_virtual = it->is_virtual;
+        } else if (is_activation(plan, i)) {
+            it->is_virtual = source_of(plan, graph->nodes[i].inputs[0]).act == TDMI_ACT_NONE;
+        }
+    }
+}
+
+static void make_real(tdmi_plan *plan, int node)
+{
+    plan->nodes[node].is_virtual = false;
+    plan->nodes[node].desc.fusion.is_virtual = false;
+}
+
+/* The virtual batch norm whose source is this node, or -1. */
+static int norm_behind(const tdmi_plan *plan, int node)
+{
+    int reader = sole_reader(plan->graph, node);
+    bool is_norm = reader >= 0 && plan->nodes[reader].is_virtual &&
+                   plan->graph->nodes[reader].kind == TDMI_OP_BATCH_NORM;
+    return is_norm ? reader : -1;
+}
+
+/* Fill in what the node is asked to carry; false when some node had to be made real for it. */
+static bool settle(tdmi_plan *plan, int node)
+{
+    const struct tdmi_node *of = &plan->graph->nodes[node];
+    struct tdmi_node_plan *it = &plan->nodes[node];
+    struct tdmi_op_fusion fusion = {.is_virtual = it->is_virtual};
+    bool has_form = false;
+    int viewed = -1;
+    for (int k = 0; k < of->n_inputs; k++) {
+        struct tdmi_source source = source_of(plan, of->inputs[k]);
+        fusion.in[k].has_norm = source.norm >= 0;
+        fusion.in[k].act = source.act;
+        if (source.norm >= 0 || source.act != TDMI_ACT_NONE) {
+            has_form = true;
+            viewed = of->inputs[k];
+        }
+    }
+    int norm = norm_behind(plan, node);
+    if (it->is_virtual && of->kind != TDMI_OP_BATCH_NORM)
+        return true; /* an activation: readers look through it, nothing runs */
+    if (it->is_virtual)
+        has_form = false; /* a batch norm: its source is read as it is */
+    fusion.reads_gradient_form = norm >= 0;
+    it->desc.fusion = fusion;
+    it->norm = norm;
+    if (!has_form && norm < 0)
+        return true;
+    it->desc.fusion.gives_sums = norm >= 0;
+    if (it->kernel->can_fuse && it->kernel->can_fuse(&it->desc))
+        return true;
+    it->desc.fusion.gives_sums = false;
+    if (it->kernel->can_fuse && it->kernel->can_fuse(&it->desc))
+        return true;
+    if (norm >= 0) {
+        it->desc.fusion.reads_gradient_form = false;
+        if (!has_form || (it->kernel->can_fuse && it->kernel->can_fuse(&it->desc))) {
+            make_real(plan, norm);
+            return false;
+        }
+    }
+    make_real(plan, viewed);
+    return false;
+}
+
+void tdmi_fuse(tdmi_plan *plan)
+{
+    const tdmi_graph *graph = plan->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        struct tdmi_node_plan *it = &plan->nodes[i];
+        it->is_virtual = false;
+        it->computed_by = it->norm = it->residual = -1;
+    }
+    if (plan->is_training)
+        wish(plan);
+    else
+        for (int i = 0; i < graph->n_nodes; i++)
+            if (!plan->nodes[i].is_virtual)
+                group_nodes(plan, i);
+    bool is_settled = false;
+    while (plan->is_training && !is_settled) {
+        is_settled = true;
+        for (int i = 0; i < graph->n_nodes; i++)
+            is_settled = settle(plan, i) && is_settled;
+    }
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_inputs; k++)
+            plan->nodes[i].in[k] = source_of(plan, graph->nodes[i].inputs[k]);
+}

@@ -1,0 +1,89 @@
+/* Packing, one node a task. */
+#include "nn/packed.h"
+#include "base/memory.h"
+
+struct tdmi_packed {
+    const tdmi_plan *plan;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    char *memory;              /* plan->packed_bytes, on the device */
+    struct tdmi_values values; /* of the fill at hand */
+};
+
+tdm_status tdmi_packed_open(const tdmi_plan *plan, tdmi_device *device, tdmi_packed **packed,
+                            tdm_error *err)
+{
+    tdmi_packed *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing packed weights: out of memory");
+    made->plan = plan;
+    made->device = device;
+    tdm_status status = plan->backend->stream.open(device, &made->stream, err);
+    if (status == TDM_OK && plan->packed_bytes) {
+        made->memory = plan->backend->memory.alloc(device, plan->packed_bytes);
+        if (!made->memory)
+            status =
+                TDM_FAIL(err, TDM_E_MEMORY, "reserving %zu MiB for packed weights: out of memory",
+                         plan->packed_bytes >> 20);
+    }
+    if (status != TDM_OK) {
+        tdmi_packed_close(made);
+        return status;
+    }
+    *packed = made;
+    return TDM_OK;
+}
+
+void tdmi_packed_close(tdmi_packed *packed)
+{
+    if (!packed)
+        return;
+    if (packed->memory)
+        packed->plan->backend->memory.free(packed->device, packed->memory);
+    if (packed->stream)
+        packed->plan->backend->stream.close(packed->stream);
+    tdmi_free(packed);
+}
+
+const void *tdmi_packed_memory(const tdmi_packed *packed)
+{
+    return packed->memory;
+}
+
+static tdm_status pack_task(void *self, int index, int worker, tdm_error *err)
+{
+    const tdmi_packed *packed = self;
+    const tdmi_graph *graph = packed->plan->graph;
+    const struct tdmi_node *node = &graph->nodes[index];
+    const struct tdmi_node_plan *it = &packed->plan->nodes[index];
+    (void)worker;
+    (void)err;
+    if (it->packed_bytes == 0)
+        return TDM_OK;
+    struct tdmi_pack_call call = {.packed = packed->memory + it->packed_offset};
+    for (int i = 0; i < node->n_params; i++)
+        call.params[i] = packed->values.params + graph->params[node->first_param + i].offset;
+    if (it->desc.fusion.folds_norm) {
+        const struct tdmi_node *norm = &graph->nodes[it->norm];
+        for (int i = 0; i < 2; i++) {
+            call.norm_params[i] =
+                packed->values.params + graph->params[norm->first_param + i].offset;
+            call.norm_states[i] =
+                packed->values.states + graph->states[norm->first_state + i].offset;
+        }
+        call.norm_epsilon = norm->attrs.epsilon;
+    }
+    it->kernel->pack(packed->stream, &it->desc, &call);
+    return TDM_OK;
+}
+
+tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, tdmi_pool *pool,
+                            tdm_error *err)
+{
+    if (!packed->memory)
+        return TDM_OK;
+    packed->values = values;
+    TDM_TRY(tdmi_pool_run(pool, packed->plan->graph->n_nodes, pack_task, packed, err), err,
+            "packing weights");
+    return packed->plan->backend->stream.wait(packed->stream, err);
+}
