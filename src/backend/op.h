@@ -57,7 +57,7 @@ struct tdmi_op_fusion {
      * through the form that the batch norm behind it prepares. */
     bool gives_sums, reads_gradient_form;
     /* Training: input k is read as act(scale · x + shift). Backward then writes the gradient of
-     * what act is applied to; with a norm it is also asked for that gradient's sums. */
+     * what act is applied to, and is asked for the sums of the whole gradient, dx_add included. */
     struct {
         bool has_norm;
         enum tdmi_act act;
@@ -139,8 +139,9 @@ struct tdmi_op_call {
     const void *packed;                       /* what the kernel's pack wrote */
     const float *residual;                    /* (n, out) */
     struct tdmi_norm in_norm[TDMI_OP_INPUTS]; /* of read forms */
-    const float *dx_add[TDMI_OP_INPUTS];      /* added to dx[k], before the activation's mask; may
-                                                 be the same array; NULL: nothing */
+    const float *dx_add[TDMI_OP_INPUTS];      /* added to dx[k] after the activation's mask: what
+                                                 other readers wrote, each with its own; may be
+                                                 the same array; NULL: nothing */
     double *dx_sums[TDMI_OP_INPUTS]; /* with a norm: Σg, Σg·(x - mean); NULL: not wanted */
 };
 

@@ -39,7 +39,7 @@ struct tdmi_op {
     /* Multiplications and additions of one image's forward pass. */
     double (*flops)(const struct tdmi_op_attrs *attrs, struct tdmi_shape in, struct tdmi_shape out);
     bool backward_reads_x, backward_reads_y;
-    bool judges; /* ends a network: y are probabilities of the classes; labels give a loss */
+    bool judges;       /* ends a network: y are probabilities of the classes; labels give a loss */
     enum tdmi_act act; /* of activations: which one others may carry for it */
 };
 

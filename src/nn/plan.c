@@ -139,7 +139,7 @@ static void live_for(tdmi_plan *plan, int index)
         if (in->norm >= 0)
             extend(&plan->nodes[in->norm].saved, reads_again ? backward : index);
         struct tdmi_node_plan *target = &plan->nodes[gradient_of(*in)];
-        if (!it->has_backward || !target->has_backward)
+        if (!it->has_backward || it->is_virtual || !target->has_backward)
             continue;
         if (index > target->first_writer)
             target->first_writer = index;
@@ -161,7 +161,7 @@ static void live_backward(tdmi_plan *plan, int index)
         it->dy = (struct tdmi_buffer){activation_bytes(plan, graph->nodes[index].out), 0,
                                       backward_time(graph, it->first_writer), until};
     }
-    for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward; k++) {
+    for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward && !it->is_virtual; k++) {
         const struct tdmi_node_plan *target = &plan->nodes[gradient_of(it->in[k])];
         size_t bytes = activation_bytes(plan, graph->nodes[index].in[k]);
         bool adds = target->has_backward && target->first_writer != index;
