@@ -257,7 +257,8 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
                (long long)audit->ok, (long long)audit->bad,
                (long long)(audit->images - audit->ok - audit->bad));
     if (audit->others > 0)
-        tdmi_print(out, "; %lld other files", (long long)audit->others);
+        tdmi_print(out, "; %lld other %s", (long long)audit->others,
+                   audit->others == 1 ? "file" : "files");
     tdmi_print(out, "\n");
     print_verdicts(out, audit);
     print_classes(out, audit, values->show);

@@ -93,9 +93,9 @@ static void print_people(struct tdmi_output *out, const struct tdm_bench_loader 
     print_stage(out, "decode", &result->decode);
     print_stage(out, "augment", &result->augment);
     if (result->skipped > 0 || result->others > 0)
-        tdmi_print(out, "%lld of %lld pictures could not be used; %lld other files\n",
+        tdmi_print(out, "%lld of %lld pictures could not be used; %lld other %s\n",
                    (long long)result->skipped, (long long)result->source_images,
-                   (long long)result->others);
+                   (long long)result->others, result->others == 1 ? "file" : "files");
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)

@@ -60,6 +60,22 @@ bool tdmi_arrow_is_number(const struct ArrowSchema *schema)
     return is_one_of(format_of(schema), "fg");
 }
 
+const char *tdmi_arrow_type_word(const struct ArrowSchema *schema)
+{
+    const char *format = format_of(schema);
+    if (strncmp(format, "+v", 2) == 0 || strcmp(format, "+m") == 0)
+        return "nested";
+    return tdmi_arrow_is_text(schema)      ? "text"
+           : tdmi_arrow_is_binary(schema)  ? "binary"
+           : tdmi_arrow_is_integer(schema) ? "integer"
+           : tdmi_arrow_is_number(schema)  ? "number"
+           : strcmp(format, "+s") == 0     ? "struct"
+           : format[0] == '+'              ? "list"
+           : format[0] == 't'              ? "time"
+           : format[0] == 'd'              ? "decimal"
+                                           : "of another type";
+}
+
 /* ---- cells ------------------------------------------------------------------------------- */
 
 struct tdmi_arrow_cell tdmi_arrow_cell_at(const struct ArrowSchema *schema,

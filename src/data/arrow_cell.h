@@ -38,5 +38,7 @@ bool tdmi_arrow_is_binary(const struct ArrowSchema *schema); /* fixed binary too
 bool tdmi_arrow_is_byte_list(const struct ArrowSchema *schema);
 bool tdmi_arrow_is_integer(const struct ArrowSchema *schema);
 bool tdmi_arrow_is_number(const struct ArrowSchema *schema);
+/* "text", "integer", "list", …: for people. */
+const char *tdmi_arrow_type_word(const struct ArrowSchema *schema);
 
 #endif

@@ -27,9 +27,8 @@ static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
 }
 
 static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_facts *facts,
-                       const char *path)
+                       enum tdmi_image_format promised)
 {
-    const enum tdmi_image_format promised = tdmi_image_format_of_name(path);
     const bool is_turned = facts->orientation >= 5;
     const int64_t side = facts->width < facts->height ? facts->width : facts->height;
     const struct {
@@ -64,7 +63,13 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
 }
 
-static tdm_status look_inside(const char *path, bool has_fingerprint,
+/* What the name of a file promises; rows of a table are called after what they were made of. */
+static enum tdmi_image_format promised_by(const tdmi_source *source, const char *path)
+{
+    return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);
+}
+
+static tdm_status look_inside(const tdmi_source *source, const char *path, bool has_fingerprint,
                               struct tdmi_finding_scratch *scratch, struct tdmi_finding *finding,
                               tdm_error *err)
 {
@@ -75,7 +80,7 @@ static tdm_status look_inside(const char *path, bool has_fingerprint,
     const bool is_described =
         tdmi_image_describe(bytes, length_bytes, path, &facts, &problem) == TDM_OK;
     if (is_described)
-        take_facts(finding, &facts, path);
+        take_facts(finding, &facts, promised_by(source, path));
 
     problem = (tdm_error){0};
     tdm_status status = tdmi_image_decode(bytes, length_bytes, path, (struct tdmi_image_limits){0},
@@ -120,5 +125,5 @@ tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fi
     finding->bytes = (int64_t)scratch->bytes.length_bytes;
     finding->hash =
         tdmi_xxh64_of(tdmi_text_string(&scratch->bytes), scratch->bytes.length_bytes, 0);
-    return look_inside(path, has_fingerprint, scratch, finding, err);
+    return look_inside(source, path, has_fingerprint, scratch, finding, err);
 }

@@ -90,7 +90,8 @@ static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, cons
     tdmi_text names = {0};
     for (int64_t i = 0; i < schema->schema->n_children; i++) {
         const struct ArrowSchema *column = schema->schema->children[i];
-        tdmi_text_printf(&names, "%s%s (%s)", i == 0 ? "" : ", ", column->name, column->format);
+        tdmi_text_printf(&names, "%s%s (%s)", i == 0 ? "" : ", ", column->name,
+                         tdmi_arrow_type_word(column));
     }
     tdm_status status =
         TDM_FAIL(err, TDM_E_INPUT,

@@ -190,6 +190,11 @@ const char *tdmi_source_kind(const tdmi_source *source)
     return source->table->name;
 }
 
+bool tdmi_source_is_table(const tdmi_source *source)
+{
+    return source->table->takes_columns;
+}
+
 int tdmi_source_classes(const tdmi_source *source)
 {
     return source->table->n_classes(source->self);

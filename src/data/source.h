@@ -84,6 +84,8 @@ void tdmi_source_close(tdmi_source *source);
 
 const char *tdmi_source_path(const tdmi_source *source);
 const char *tdmi_source_kind(const tdmi_source *source); /* "folder" */
+/* Are pictures rows of a table? Their path then says where they came from, not what they are. */
+bool tdmi_source_is_table(const tdmi_source *source);
 int tdmi_source_classes(const tdmi_source *source);
 const char *tdmi_source_class(const tdmi_source *source, int index);
 int64_t tdmi_source_items(const tdmi_source *source);

@@ -29,6 +29,15 @@ expect_same '' "$(ls -A new/out | grep -v '^part-[0-9]*-[0-9a-f]*\.parquet$' | g
     "every other name begins with _"
 expect_same '' "$(ls -d new/out/_prepare 2>/dev/null)" "nothing of the work is left"
 
+# A row is called after the file it was made of, whatever it holds now.
+cp -r pictures named
+for file in named/*/*.ppm; do mv "$file" "${file%.ppm}.jpg"; done
+expect_exit 0 "$TANDEM" audit named --json
+expect_same 90 "$(json_value 'counts.wrong extension')" "files of a wrong name"
+expect_exit 0 "$TANDEM" prepare named -o called --size 32 --codec raw --quiet
+expect_exit 0 "$TANDEM" audit called --json
+expect_same 0 "$(json_value 'counts.wrong extension')" "rows are not"
+
 # Again, and with other options.
 find new/out -type f -exec cksum {} + | sort >before
 expect_exit 0 "$TANDEM" prepare pictures -o new/out --size 32 --codec raw --json

@@ -191,6 +191,7 @@ static void tables_that_are_none_of_pictures_are_refused(void **state)
     } cases[] = {
         {"two_pictures.parquet", "several columns that could be pictures", {0}},
         {"numbers.parquet", "no column of pictures", {0}},
+        {"numbers.parquet", "(integer)", {0}},
         {"fractions.parquet", "neither an integer nor text", {0}},
         {"no_rows.parquet", "there is no picture in", {0}},
         {"raw_binary.parquet", "12 bytes a row that are no picture of a known format", {0}},
