@@ -90,6 +90,30 @@ static inline char *in(const struct tree *tree, const char *name)
     return strdup(path);
 }
 
+/* A tree of pictures in "in", and two folders beside it to prepare into. */
+struct set {
+    struct tree tree;
+    char *from, *out, *other;
+    struct tdm_prepare_options options; /* from -> out */
+};
+
+/* Takes the tree. */
+static inline struct set set_of(struct tree tree)
+{
+    struct set set = {.tree = tree};
+    set.from = in(&set.tree, "in");
+    set.out = in(&set.tree, "out");
+    set.other = in(&set.tree, "other");
+    set.options = options_of(set.from, set.out);
+    return set;
+}
+
+static inline void set_free(struct set *set)
+{
+    free(set->from), free(set->out), free(set->other);
+    tree_free(&set->tree);
+}
+
 /* ---- equal folders ------------------------------------------------------------------------ */
 
 static inline void read_all(const char *path, tdmi_text *bytes)
