@@ -221,8 +221,15 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
 
 const char *tdm_network_name(int index)
 {
-    const struct tdmi_network *network = tdmi_network_at(index);
-    return network ? network->name : NULL;
+    int n = 0; /* names, and after each the forms of its family */
+    const struct tdmi_network *network;
+    for (int i = 0; (network = tdmi_network_at(i)) != NULL; i++) {
+        if (n++ == index)
+            return network->name;
+        if (network->forms && n++ == index)
+            return network->forms;
+    }
+    return NULL;
 }
 
 const char *tdm_optimizer_name(int index)
@@ -245,16 +252,16 @@ const char *tdm_augment_name(int index)
 
 /* ---- back from the record --------------------------------------------------------------- */
 
-/* The same word in static storage, as the registries spell it; NULL: it is not known here. */
+/* The same word, in static storage or in the record itself; NULL: it is not known here. */
 static const char *known_word(const char *option, const char *word)
 {
-    const struct tdmi_network *network;
+    struct tdmi_network network;
     const struct tdmi_optimizer *optimizer;
     const struct tdmi_schedule *schedule;
     const struct tdmi_backend *backend;
     enum tdmi_cache_kind cache;
     if (strcmp(option, "model") == 0)
-        return tdmi_network_find(word, &network, NULL) == TDM_OK ? network->name : NULL;
+        return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "optimizer") == 0)
         return tdmi_optimizer_find(word, &optimizer, NULL) == TDM_OK ? optimizer->name : NULL;
     if (strcmp(option, "cache") == 0)

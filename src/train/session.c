@@ -68,11 +68,11 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
                         "option --schedule %s must know where training ends; --epochs or --steps, "
                         "or --schedule constant, is wanted",
                         session->schedule->name);
-    session->shard = options->shard ? options->shard : session->network->shard;
+    session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
     session->learning_rate = options->learning_rate > 0.0 ? options->learning_rate
-                                                          : session->network->learning_rate *
+                                                          : session->network.learning_rate *
                                                                 options->batch / reference_batch;
     return TDM_OK;
 }
@@ -94,7 +94,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
         char now[21];
         tdmi_clock_utc(now);
         path = tdmi_arena_printf(&session->arena, "runs/%s-%.4s%.2s%.2s-%.2s%.2s%.2s",
-                                 session->network->name, now, now + 5, now + 8, now + 11, now + 14,
+                                 session->network.name, now, now + 5, now + 8, now + 11, now + 14,
                                  now + 17);
         path = free_name(&session->arena, path);
         if (!path)
@@ -271,11 +271,11 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
     struct tdmi_model_file *host = &session->snapshot;
-    struct tdmi_preprocess preprocess = session->network->preprocess;
+    struct tdmi_preprocess preprocess = session->network.preprocess;
     if (options->size > 0)
         preprocess.width = preprocess.height = options->size;
     int classes = tdmi_source_classes(session->source);
-    TDM_TRY(tdmi_network_build(session->network, &preprocess, classes, &session->graph, err), err,
+    TDM_TRY(tdmi_network_build(&session->network, &preprocess, classes, &session->graph, err), err,
             "preparing the model");
     TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, true,
                           &session->train_plan, err),
@@ -296,7 +296,7 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
     for (int i = 0; i < classes; i++)
         host->classes[i] = tdmi_source_class(session->source, i);
     TDM_TRY(open_values(session, err), err, "preparing the model");
-    host->network = session->network->name;
+    host->network = session->network.name;
     host->graph = session->graph;
     host->shard = session->shard;
     host->optimizer = session->optimizer->name;

@@ -21,7 +21,7 @@ struct tdmi_session {
     int shard;                        /* resolved */
     int batch;                        /* what buffers hold: never more than there are pictures */
     double learning_rate;             /* resolved, before the schedule */
-    const struct tdmi_network *network;
+    struct tdmi_network network;
     const struct tdmi_optimizer *optimizer;
     const struct tdmi_schedule *schedule;
     const struct tdmi_backend *backend;

@@ -44,6 +44,7 @@ struct tdmi_step {
     /* of the batch at hand */
     struct tdmi_values values;
     struct tdmi_mixing mixing; /* augment NULL: none */
+    struct tdmi_draws draws;   /* its samples: see forward */
     int n_shards, n_early;     /* shards that run before the last wave */
     int segment;               /* that the tasks of the moment run */
 };
@@ -163,6 +164,9 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     int64_t image_bytes = tdmi_shape_values(step->plan->graph->nodes[0].out);
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
+    step->draws = (struct tdmi_draws){0};
+    if (mixing)
+        step->draws = (struct tdmi_draws){.seed = mixing->seed, .epoch = mixing->epoch};
     if (mixing && step->mixers && tdmi_augment_has_mix(mixing->augment))
         step->mixing = *mixing;
     step->n_shards = (batch->n + size - 1) / size;
@@ -218,6 +222,8 @@ static void forward(tdmi_step *step, int lane, int s)
                                .pixels = gathered->pixels,
                                .labels = gathered->labels,
                                .judgements = gathered->judgements};
+    shard.draws = step->draws;
+    shard.draws.samples = gathered->items;
     if (step->mixing.augment)
         mix(step, &step->mixers[lane], &shard, gathered->items);
     tdmi_lane_forward(step->lanes[lane], step->values, &shard, sums);

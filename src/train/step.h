@@ -33,7 +33,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_step_close(tdmi_step *step);
 
-/* Whose draws decide how the pictures of a shard are mixed. */
+/* Whose draws decide how the pictures of a shard are mixed, and what dropout zeroes. */
 struct tdmi_mixing {
     const struct tdmi_augment *augment;
     uint64_t seed;
@@ -41,7 +41,7 @@ struct tdmi_mixing {
 };
 
 /* Take a batch (lent until the last segment has run); samples with label -1 are left out. mixing
- * NULL, or an augment without mixing: pictures stay as they are. */
+ * NULL: draws of seed 0 and epoch 0. Without an augment that mixes, pictures stay as they are. */
 void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
                      const struct tdmi_mixing *mixing);
 /* Segments first … last; the plan's n_segments in all, in order. */

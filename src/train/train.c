@@ -352,7 +352,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         tdmi_session_note(session,
                           "%s: %lld parameters, batch %d in shards of %d, learning rate %g, %lld "
                           "steps an epoch",
-                          session->network->name, (long long)session->graph->parameters,
+                          session->network.name, (long long)session->graph->parameters,
                           session->options.batch, session->shard, session->learning_rate,
                           (long long)session->steps_per_epoch);
     else

@@ -11,12 +11,12 @@
 
 static inline tdmi_graph *network_new(const char *name, int size, int classes)
 {
-    const struct tdmi_network *network = NULL;
+    struct tdmi_network network;
     tdmi_graph *graph = NULL;
     assert_int_equal(tdmi_network_find(name, &network, NULL), TDM_OK);
-    struct tdmi_preprocess preprocess = network->preprocess;
+    struct tdmi_preprocess preprocess = network.preprocess;
     preprocess.width = preprocess.height = size;
-    assert_int_equal(tdmi_network_build(network, &preprocess, classes, &graph, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &preprocess, classes, &graph, NULL), TDM_OK);
     return graph;
 }
 

@@ -387,10 +387,10 @@ static tdm_status open_all(tdm_error *err)
     tdmi_lane *lane = NULL;
     tdmi_step *step = NULL;
     tdmi_judge *judged = NULL;
-    const struct tdmi_network *network;
+    struct tdmi_network network;
     tdm_status status = tdmi_network_find("lenet5", &network, err);
     if (status == TDM_OK)
-        status = tdmi_network_build(network, &network->preprocess, 4, &graph, err);
+        status = tdmi_network_build(&network, &network.preprocess, 4, &graph, err);
     if (status == TDM_OK)
         status = tdmi_plan_new(graph, &tdmi_backend_ref, 2, true, &train_plan, err);
     if (status == TDM_OK)

@@ -17,9 +17,9 @@ static int block(tdmi_graph *graph, int x, int number, int channels)
     return tdmi_add_relu(graph, relu, x);
 }
 
-static void build(tdmi_graph *graph, const struct tdmi_preprocess *preprocess, int classes)
+static void build(tdmi_graph *graph, const struct tdmi_build *what)
 {
-    int x = tdmi_add_input(graph, preprocess);
+    int x = tdmi_add_input(graph, &what->preprocess);
     x = block(graph, x, 1, 32);
     x = tdmi_add_max_pool(graph, "pool1", x, 2, 2);
     x = block(graph, x, 2, 32);
@@ -30,8 +30,7 @@ static void build(tdmi_graph *graph, const struct tdmi_preprocess *preprocess, i
     x = tdmi_add_max_pool(graph, "pool3", x, 2, 2);
     x = block(graph, x, 6, 128);
     x = tdmi_add_global_pool(graph, "pool", x);
-    x = tdmi_add_dense(graph, "dense", x, classes);
-    tdmi_add_softmax(graph, x);
+    tdmi_add_head(graph, &what->head, "dense", x);
 }
 
 const struct tdmi_network tdmi_network_convnet7 = {

@@ -4,9 +4,9 @@
  */
 #include "nn/network.h"
 
-static void build(tdmi_graph *graph, const struct tdmi_preprocess *preprocess, int classes)
+static void build(tdmi_graph *graph, const struct tdmi_build *what)
 {
-    int x = tdmi_add_input(graph, preprocess);
+    int x = tdmi_add_input(graph, &what->preprocess);
     x = tdmi_add_conv(graph, "conv1", x, 6, 5, 1, 2, true);
     x = tdmi_add_relu(graph, "relu1", x);
     x = tdmi_add_max_pool(graph, "pool1", x, 2, 2);
@@ -17,8 +17,7 @@ static void build(tdmi_graph *graph, const struct tdmi_preprocess *preprocess, i
     x = tdmi_add_relu(graph, "relu3", x);
     x = tdmi_add_dense(graph, "dense2", x, 84);
     x = tdmi_add_relu(graph, "relu4", x);
-    x = tdmi_add_dense(graph, "dense3", x, classes);
-    tdmi_add_softmax(graph, x);
+    tdmi_add_head(graph, &what->head, "dense3", x);
 }
 
 const struct tdmi_network tdmi_network_lenet5 = {

@@ -89,15 +89,15 @@ static tdm_status upload(struct fixture *it, tdm_error *err)
 static tdm_status open_fixture(struct fixture *it, const char *network, int size, int threads,
                                tdm_error *err)
 {
-    const struct tdmi_network *known;
+    struct tdmi_network known;
     const struct tdmi_optimizer *optimizer;
     TDM_TRY(tdmi_network_find(network, &known, err), err, "a small training");
     TDM_TRY(tdmi_optimizer_find("sgd", &optimizer, err), err, "a small training");
-    struct tdmi_preprocess preprocess = known->preprocess;
+    struct tdmi_preprocess preprocess = known.preprocess;
     preprocess.width = preprocess.height = size;
     TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "a small training");
     TDM_TRY(tdmi_pool_new(threads, false, &it->pool, err), err, "a small training");
-    TDM_TRY(tdmi_network_build(known, &preprocess, classes, &it->graph, err), err,
+    TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
             "a small training");
     TDM_TRY(tdmi_plan_new(it->graph, it->backend, shard, true, &it->plan, err), err,
             "a small training");
