@@ -47,8 +47,10 @@ tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *se
     return ABSENT("list", uri);
 }
 
-tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file, tdm_error *err)
+tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_arrow_remote **file,
+                                  tdm_error *err)
 {
+    (void)listed_bytes;
     *file = NULL;
     return ABSENT("read", uri);
 }

@@ -288,14 +288,18 @@ tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *se
 // ---- reading
 // --------------------------------------------------------------------------------------
 
-tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file, tdm_error *err)
+tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_arrow_remote **file,
+                                  tdm_error *err)
 {
     *file = nullptr;
     Status status = guarded([&] {
         auto opened = std::make_unique<tdmi_arrow_remote>();
         opened->uri = uri;
         ARROW_ASSIGN_OR_RAISE(place found, place_of(uri));
-        ARROW_ASSIGN_OR_RAISE(opened->input, found.store->OpenInputFile(found.path));
+        FileInfo info(found.path, listed_bytes < 0 ? FileType::Unknown : FileType::File);
+        if (listed_bytes >= 0)
+            info.set_size(listed_bytes);
+        ARROW_ASSIGN_OR_RAISE(opened->input, found.store->OpenInputFile(info));
         ARROW_ASSIGN_OR_RAISE(opened->size_bytes, opened->input->GetSize());
         *file = opened.release();
         return Status::OK();

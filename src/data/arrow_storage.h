@@ -33,7 +33,8 @@ tdm_status tdmi_arrow_uri_list(const char *uri, tdmi_arrow_visit visit, void *se
 
 /* A remote file, read from any thread. */
 typedef struct tdmi_arrow_remote tdmi_arrow_remote;
-tdm_status tdmi_arrow_remote_open(const char *uri, tdmi_arrow_remote **file,
+/* listed_bytes: its size as a listing told it, which saves a request; -1: not known. */
+tdm_status tdmi_arrow_remote_open(const char *uri, int64_t listed_bytes, tdmi_arrow_remote **file,
                                   tdm_error *err) TDM_MUST_USE;
 void tdmi_arrow_remote_close(tdmi_arrow_remote *file);
 int64_t tdmi_arrow_remote_size(const tdmi_arrow_remote *file);

@@ -61,7 +61,7 @@ tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listi
 
 /* Adds everything at any depth below the folder at tree->root, from storage. Links are followed,
  * except one that leads to a folder it lies in. A folder that cannot be listed is an error that
- * names it. Sets peek. */
+ * names it. Sets peek. An entry's place is its size in bytes, -1 where the listing did not tell. */
 tdm_status tdmi_tree_walk(struct tdmi_tree *tree, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -67,7 +67,7 @@ static tdm_status walk_entries(struct tdmi_tree *tree, const char *path, const c
         const char *below = tdmi_path_join(arena, path, entries[i].name);
         if (below == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", full);
-        TDM_TRY(tdmi_tree_add(tree, below, entries[i].kind, tree->n_entries, err), err,
+        TDM_TRY(tdmi_tree_add(tree, below, entries[i].kind, entries[i].size_bytes, err), err,
                 "cannot list the folder '%s'", full);
         if (entries[i].kind == TDMI_FILE_FOLDER) {
             tdm_status status = walk(tree, below, here, err);

@@ -16,6 +16,7 @@ enum { LONGEST_PATH = 4096 };
 struct folder {
     struct tdmi_listing listing; /* first: the table's queries take it */
     const char *root;            /* ends with a slash */
+    int64_t *listed_bytes;       /* by item, in an object store; else NULL */
 };
 
 static bool folder_can_open(const char *path)
@@ -46,7 +47,8 @@ static tdm_status folder_open(const char *path, const struct tdm_source_options 
                             ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path)
                             : tdmi_tree_walk(&tree, err);
     if (status == TDM_OK)
-        status = tdmi_tree_classes(&tree, &folder->listing, NULL, err);
+        status = tdmi_tree_classes(&tree, &folder->listing,
+                                   tdmi_storage_is_uri(path) ? &folder->listed_bytes : NULL, err);
     tdmi_tree_release(&tree);
     if (status == TDM_OK)
         *self = folder;
@@ -78,12 +80,15 @@ static bool folder_stamp(const void *self, int64_t index, struct tdmi_stamp *sta
 
 static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
+    const struct folder *folder = self;
     const char *path = tdmi_listing_item(self, index).path;
+    const int64_t listed_bytes = folder->listed_bytes == NULL ? -1 : folder->listed_bytes[index];
     char full[LONGEST_PATH]; /* reading allocates nothing */
-    if (!find_path(self, path, full))
+    if (!find_path(folder, path, full))
         return TDM_FAIL(err, TDM_E_INPUT, "cannot read the picture '%s': its path is too long",
                         path);
-    return TDM_WRAP(err, tdmi_storage_read_file(full, LARGEST_FILE_BYTES, bytes, err),
+    return TDM_WRAP(err,
+                    tdmi_storage_read_listed(full, listed_bytes, LARGEST_FILE_BYTES, bytes, err),
                     "cannot read the picture '%s'", path);
 }
 

@@ -106,7 +106,8 @@ tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file, tdm_error *err)
+static tdm_status open_listed(const char *path, int64_t listed_bytes, tdmi_storage_file **file,
+                              tdm_error *err)
 {
     const struct tdmi_storage_table *table = NULL;
     *file = NULL;
@@ -121,12 +122,18 @@ tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file, tdm_err
     }
     memcpy(opened->path, path, path_bytes);
     opened->table = table;
+    opened->size_bytes = listed_bytes;
     tdm_status status = table->open(opened->path, &opened->self, &opened->size_bytes, err);
     if (status == TDM_OK)
         *file = opened;
     else
         tdmi_storage_close(opened);
     return status;
+}
+
+tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file, tdm_error *err)
+{
+    return open_listed(path, -1, file, err);
 }
 
 void tdmi_storage_close(tdmi_storage_file *file)
@@ -172,13 +179,19 @@ tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void
 tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
                                   tdm_error *err)
 {
+    return tdmi_storage_read_listed(path, -1, limit_bytes, bytes, err);
+}
+
+tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
+                                    tdmi_text *bytes, tdm_error *err)
+{
     const struct tdmi_storage_table *table = NULL;
     tdmi_storage_file *file = NULL;
     tdmi_text_clear(bytes);
     TDM_TRY(find(path, &table, &path, err), err, "cannot read '%s'", path);
     if (table->read_file != NULL)
         return table->read_file(path, limit_bytes, bytes, err);
-    tdm_status status = tdmi_storage_open(path, &file, err);
+    tdm_status status = open_listed(path, listed_bytes, &file, err);
     if (status != TDM_OK)
         return status;
     char *room = NULL;

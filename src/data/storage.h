@@ -74,6 +74,11 @@ tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void
 tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
                                   tdm_error *err) TDM_MUST_USE;
 
+/* The same, of a file whose size a listing told, -1 where it did not: an object store then need not
+ * be asked for it first. One that has grown since comes as long as it was listed. */
+tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
+                                    tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
+
 /* ---- the table of a store ----------------------------------------------------------------- */
 
 struct tdmi_storage_table {
@@ -81,7 +86,7 @@ struct tdmi_storage_table {
     tdm_status (*look)(const char *path, struct tdmi_place *place, tdm_error *err);
     tdm_status (*list)(const char *path, bool has_sizes, tdmi_arena *arena,
                        struct tdmi_place_entry **entries, size_t *n_entries, tdm_error *err);
-    /* path outlives the file. */
+    /* path outlives the file. *size_bytes: what a listing said of it, or -1; then what it is. */
     tdm_status (*open)(const char *path, void **self, int64_t *size_bytes, tdm_error *err);
     void (*close)(void *self);
     /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */

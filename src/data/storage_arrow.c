@@ -68,7 +68,7 @@ static tdm_status arrow_list(const char *path, bool has_sizes, tdmi_arena *arena
 static tdm_status arrow_open(const char *path, void **self, int64_t *size_bytes, tdm_error *err)
 {
     tdmi_arrow_remote *file = NULL;
-    TDM_TRY(tdmi_arrow_remote_open(path, &file, err), err, "cannot open '%s'", path);
+    TDM_TRY(tdmi_arrow_remote_open(path, *size_bytes, &file, err), err, "cannot open '%s'", path);
     *self = file;
     *size_bytes = tdmi_arrow_remote_size(file);
     return TDM_OK;

@@ -283,6 +283,12 @@ check "and the run goes on when it is back" goes_on
 
 pictures_asked() { grep -c 'GET /store/pets/.*\.jpg' requests; }
 
+sizes_asked() { grep -c 'HEAD /store/pets/.*\.jpg' requests; }
+: >requests
+"$tandem" audit s3://store/pets --json >/dev/null
+check "a picture of a listed folder costs one request" \
+    [ "$(pictures_asked) $(sizes_asked)" = "60 0" ]
+
 rm -rf home
 : >requests
 train far s3://store/pets --cache disk --epochs 1 >/dev/null 2>&1
