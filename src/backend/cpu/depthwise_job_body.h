@@ -1,0 +1,127 @@
+/*
+ * What both directions of depthwise convolution prepare, for every instruction set (isa.h): padded
+ * vectors, packed weights, the ring of rows. A vector is a block of channels of one pixel, and
+ * blocks are independent of each other.
+ */
+#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
+#define TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
+
+#include "backend/cpu/depthwise.h"
+#include "backend/cpu/lanes.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LARGEST = 9 }; /* taps that are kept in registers */
+
+/* How a vector leaves: past the caches, whole, or with its first channels only. */
+enum way { WAY_STREAM, WAY_WHOLE, WAY_PART };
+
+LANES_INLINE void put(float *to, lanes a, const enum way way, int n)
+{
+    if (way == WAY_STREAM)
+        lanes_stream(to, a);
+    else if (way == WAY_WHOLE)
+        lanes_store(to, a);
+    else
+        lanes_store_part(to, a, n);
+}
+
+LANES_INLINE lanes get(const float *from, const enum way way, int n)
+{
+    return way == WAY_PART ? lanes_load_part(from, n) : lanes_load(from);
+}
+
+static struct lanes_range range_of(enum tdmi_act act)
+{
+    return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
+                                lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
+}
+
+/* ---- what both directions prepare ------------------------------------------------------------ */
+
+/* One call at work. */
+struct job {
+    const struct tdmi_depthwise *shape;
+    struct tdmi_depthwise_ring ring;
+    struct tdmi_depthwise_room room;
+    int blocks;
+    int64_t block_values, slot_values; /* of the ring */
+    bool streams;
+};
+
+static int block_channels(const struct job *job, int block)
+{
+    int left = job->shape->channels - block * LANES;
+    return left < LANES ? left : LANES;
+}
+
+static void pad_channels(const struct job *job, float *to, const float *from, float otherwise)
+{
+    for (int c = 0; c < job->blocks * LANES; c++)
+        to[c] = from && c < job->shape->channels ? from[c] : otherwise;
+}
+
+static void pack_weights(const struct job *job, const float *weights)
+{
+    int taps = job->shape->kernel * job->shape->kernel, channels = job->shape->channels;
+    for (int b = 0; b < job->blocks; b++)
+        for (int tap = 0; tap < taps; tap++)
+            for (int l = 0; l < LANES; l++) {
+                int c = b * LANES + l;
+                job->room.weights[(b * taps + tap) * LANES + l] =
+                    c < channels ? weights[tap * channels + c] : 0.0f;
+            }
+}
+
+static void pack_read_form(const struct job *job, const struct tdmi_read_form *form,
+                           const float *centre)
+{
+    pad_channels(job, job->room.scale, form->scale, form->scale ? 0.0f : 1.0f);
+    pad_channels(job, job->room.shift, form->shift, 0.0f);
+    pad_channels(job, job->room.centre, centre, 0.0f);
+    for (int i = 0; i < 2; i++)
+        memset(job->room.sums[i], 0, sizeof(double) * (size_t)job->blocks * LANES);
+}
+
+static void start(struct job *job, const struct tdmi_depthwise *shape,
+                  struct tdmi_depthwise_ring ring, void *workspace)
+{
+    job->shape = shape;
+    job->ring = ring;
+    job->room = tdmi_depthwise_room_at(shape, &ring, workspace);
+    job->blocks = (shape->channels + LANES - 1) / LANES;
+    job->block_values = (int64_t)ring.columns * LANES;
+    job->slot_values = job->blocks * job->block_values;
+    /* The borders of slots and the last slot stay zero; nobody writes there. */
+    memset(job->room.ring, 0, sizeof(float) * (size_t)((ring.slots + 1) * job->slot_values));
+}
+
+static bool may_stream(const struct job *job, const float *to, int64_t values)
+{
+    return values * (int64_t)sizeof(float) >= TDMI_STREAM_BYTES && (uintptr_t)to % 64 == 0 &&
+           job->shape->channels % 16 == 0;
+}
+
+static float *slot(const struct job *job, int row)
+{
+    return job->room.ring + row % job->ring.slots * job->slot_values;
+}
+
+/* rows[k] = prepared row first + k, or zeros where there is none. */
+static void list_rows(const struct job *job, int first, int n_rows)
+{
+    for (int k = 0; k < job->ring.slots; k++) {
+        int row = first + k;
+        job->room.rows[k] = row >= 0 && row < n_rows
+                                ? slot(job, row)
+                                : job->room.ring + job->ring.slots * job->slot_values;
+    }
+}
+
+static void deliver(const struct job *job, double *to, const double *from)
+{
+    memcpy(to, from, sizeof(double) * (size_t)job->shape->channels);
+}
+
+#endif
