@@ -32,13 +32,14 @@ struct tdm_train_options {
     double val_fraction;           /* 0.1; both sum to at most 1 */
     double fraction;               /* use this part of the pictures of every class; 1: all */
     int per_class;                 /* use at most so many pictures a class; 0: all */
-    const char *augment;   /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
-    bool balance;          /* every class equally often in an epoch, whatever its size */
-    bool strict;           /* a picture that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;        /* bytes for reading ahead and caches; 0: a part of what is free */
-    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
-    int batch;             /* global batch, images */
-    int shard;             /* images a shard; 0: the model's own */
+    const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
+    bool balance;        /* every class equally often in an epoch, whatever its size */
+    bool strict;         /* a picture that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;      /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache;   /* "auto", "none", "encoded", "decoded" or "disk" */
+    int batch;           /* global batch, images */
+    int shard;           /* images a shard; 0: the model's own */
+    const char *bn; /* "shard" or "batch": the images that a batch norm's statistics are over */
     double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
     const char *optimizer; /* a name of optimizers.def */
     double momentum;

@@ -235,6 +235,12 @@ static const struct tdmi_option options[] = {
      .default_words = "the model's own",
      .group = "Pictures",
      .help = "that one thread takes at a time; part of the result's bits"},
+    {.name = "bn",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(bn),
+     .choices = "shard|batch",
+     .group = "Pictures",
+     .help = "images that a batch norm's statistics are over; batch is what PyTorch does"},
     TDMI_ROW_SEED(FIELD(seed), "Pictures", "of split, order and first weights"),
 
     {.name = "optimizer",

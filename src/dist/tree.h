@@ -17,5 +17,7 @@
 /* Add arrays[1 … n_shards - 1] into arrays[0], values [first, first + n) of each. Changes the
  * arrays in between too. Ranges that do not overlap may be added by different threads. */
 void tdmi_tree_sum(float *const *arrays, int n_shards, int64_t first, int64_t n);
+/* The same for sums in double: rows of n values, one a shard, into the first. */
+void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n);
 
 #endif

@@ -11,6 +11,7 @@ struct tdmi_lane {
     tdmi_stream *stream;
     char *memory; /* plan->arena_bytes on the device */
     struct tdmi_shard shard;
+    int total_images; /* that share statistics with the shard; 0: it has its own */
     const void *packed;
     struct tdmi_profile profile; /* arrays NULL: none wanted */
 };
@@ -77,8 +78,8 @@ static struct tdmi_norm norm_of(const tdmi_lane *lane, struct tdmi_values values
     const struct tdmi_node *node = &graph->nodes[index];
     struct tdmi_norm norm = tdmi_norm_at(at(lane, lane->plan->nodes[index].saved), node->out.c);
     norm.centre = values.states + graph->states[node->first_state].offset;
-    norm.total = norm.sums;
-    norm.total_images = lane->shard.n;
+    norm.total = lane->total_images ? norm.total : norm.sums;
+    norm.total_images = lane->total_images ? lane->total_images : lane->shard.n;
     return norm;
 }
 
@@ -163,16 +164,40 @@ static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call
     }
 }
 
+static bool is_trained_norm(const tdmi_plan *plan, int node)
+{
+    return plan->is_training && plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
+}
+
+/* What the conv before a virtual norm has not summed as it wrote. */
+static void reduce_forward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
+{
+    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    if (it->is_virtual && lane->plan->nodes[it->in[0].node].desc.fusion.gives_sums)
+        return;
+    struct tdmi_op_call call = call_of(lane, values, index, sums);
+    call.workspace = at(lane, it->forward_workspace);
+    it->kernel->reduce_forward(lane->stream, &it->desc, &call);
+}
+
 static void run_forward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
 {
     const struct tdmi_node_plan *it = &lane->plan->nodes[index];
     struct tdmi_op_call call = call_of(lane, values, index, sums);
     call.workspace = at(lane, it->forward_workspace);
-    bool is_norm = lane->plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM;
-    if (is_norm && lane->plan->is_training &&
-        !(it->is_virtual && lane->plan->nodes[it->in[0].node].desc.fusion.gives_sums))
-        it->kernel->reduce_forward(lane->stream, &it->desc, &call);
     it->kernel->forward(lane->stream, &it->desc, &call);
+}
+
+/* Who wrote a virtual norm's gradient last took its sums, too. */
+static void reduce_backward(const tdmi_lane *lane, struct tdmi_values values, int index,
+                            float *sums)
+{
+    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    if (it->is_virtual)
+        return;
+    struct tdmi_op_call call = call_of(lane, values, index, sums);
+    call.workspace = at(lane, it->backward_workspace);
+    it->kernel->reduce_backward(lane->stream, &it->desc, &call);
 }
 
 static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
@@ -183,9 +208,6 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     struct tdmi_op_call call = call_of(lane, values, index, sums);
     call.workspace = at(lane, it->backward_workspace);
     give_gradients(lane, index, &call);
-    /* Who wrote a virtual norm's gradient last took its sums, too. */
-    if (node->kind == TDMI_OP_BATCH_NORM && !it->is_virtual)
-        it->kernel->reduce_backward(lane->stream, &it->desc, &call);
     it->kernel->backward(lane->stream, &it->desc, &call);
     for (int k = 0; k < node->n_inputs; k++) {
         const struct tdmi_node_plan *target = target_of(plan, it->in[k]);
@@ -229,31 +251,93 @@ static void stop_clock(const tdmi_lane *lane, double *seconds, int node, int64_t
     seconds[node] += tdmi_clock_seconds_since(begin);
 }
 
+/* One node, and the sums of the batch norm that comes next: after `index` in forward. */
+static void step_forward(tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
+{
+    const tdmi_plan *plan = lane->plan;
+    int64_t begin = start_clock(lane);
+    if (!tdmi_plan_is_silent(plan, index))
+        run_forward(lane, values, index, sums);
+    if (index + 1 < plan->graph->n_nodes && is_trained_norm(plan, index + 1))
+        reduce_forward(lane, values, index + 1, sums);
+    stop_clock(lane, lane->profile.forward_s, index, begin);
+}
+
+static void step_backward(tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
+{
+    const tdmi_plan *plan = lane->plan;
+    int64_t begin = start_clock(lane);
+    if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
+        run_backward(lane, values, index, sums);
+    if (index > 0 && is_trained_norm(plan, index - 1) && plan->nodes[index - 1].has_backward)
+        reduce_backward(lane, values, index - 1, sums);
+    stop_clock(lane, lane->profile.backward_s, index, begin);
+}
+
+void tdmi_lane_begin(tdmi_lane *lane, const struct tdmi_shard *shard, int total_images)
+{
+    lane->shard = *shard;
+    lane->total_images = total_images;
+}
+
+int tdmi_lane_forward_end(const tdmi_plan *plan, int node)
+{
+    while (node + 1 < plan->graph->n_nodes && !is_trained_norm(plan, node + 1))
+        node++;
+    return node;
+}
+
+int tdmi_lane_backward_end(const tdmi_plan *plan, int node, int lowest)
+{
+    while (node > lowest && !is_trained_norm(plan, node - 1))
+        node--;
+    return node;
+}
+
+void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
+                            float *sums)
+{
+    const tdmi_plan *plan = lane->plan;
+    for (int i = first; i <= last; i++)
+        step_forward(lane, values, i, sums);
+    if (plan->is_training && last + 1 == plan->graph->n_nodes)
+        write_tail(lane, sums + tdmi_graph_tail_at(plan->graph));
+}
+
+void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
+                             float *sums)
+{
+    for (int i = first; i >= last; i--)
+        step_backward(lane, values, i, sums);
+}
+
 void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
                        float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
-    lane->shard = *shard;
-    for (int i = 0; i < plan->graph->n_nodes; i++) {
-        int64_t begin = start_clock(lane);
-        if (!tdmi_plan_is_silent(plan, i))
-            run_forward(lane, values, i, sums);
-        stop_clock(lane, lane->profile.forward_s, i, begin);
-    }
-    if (plan->is_training)
-        write_tail(lane, sums + tdmi_graph_tail_at(plan->graph));
+    tdmi_lane_begin(lane, shard, 0);
+    tdmi_lane_forward_part(lane, values, 0, lane->plan->graph->n_nodes - 1, sums);
 }
 
 void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment, float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
-    const struct tdmi_segment *range = &plan->segments[segment];
-    for (int i = range->first_node; i >= range->last_node; i--) {
-        int64_t begin = start_clock(lane);
-        if (plan->nodes[i].has_backward && !tdmi_plan_is_silent(plan, i))
-            run_backward(lane, values, i, sums);
-        stop_clock(lane, lane->profile.backward_s, i, begin);
-    }
+    const struct tdmi_segment *range = &lane->plan->segments[segment];
+    tdmi_lane_backward_part(lane, values, range->first_node, range->last_node, sums);
+}
+
+static struct tdmi_norm sums_at(const tdmi_lane *lane, int node)
+{
+    return tdmi_norm_at(at(lane, lane->plan->nodes[node].saved),
+                        lane->plan->graph->nodes[node].out.c);
+}
+
+const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node)
+{
+    return sums_at(lane, node).sums;
+}
+
+double *tdmi_lane_norm_total(const tdmi_lane *lane, int node)
+{
+    return sums_at(lane, node).total;
 }
 
 const float *tdmi_lane_probabilities(const tdmi_lane *lane)

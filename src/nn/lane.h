@@ -48,6 +48,29 @@ void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct 
 /* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
 void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment, float *sums);
 
+/* ---- statistics of batch norms shared among lanes -----------------------------------------
+ *
+ * The same work in parts, each up to the next point where sums of several lanes must be added: a
+ * part takes the sums of the batch norm that follows it, and the next part begins with that norm.
+ *
+ *     begin, then  forward_part(0, a - 1)  exchange at norm a  forward_part(a, b - 1)  …
+ */
+
+/* Of so many images in all; shard's arrays must stay until backward has run. */
+void tdmi_lane_begin(tdmi_lane *lane, const struct tdmi_shard *shard, int total_images);
+/* The last node of the part that begins at `node`. Forward parts end before a batch norm or at the
+ * last node; backward ones, going down to `lowest`, after which one is next, or there. */
+int tdmi_lane_forward_end(const tdmi_plan *plan, int node);
+int tdmi_lane_backward_end(const tdmi_plan *plan, int node, int lowest);
+void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
+                            float *sums);
+void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
+                             float *sums);
+/* Of the batch norm at node: 2 · channels values, to be added over lanes, and where the totals are
+ * wanted. */
+const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node);
+double *tdmi_lane_norm_total(const tdmi_lane *lane, int node);
+
 /* After forward without training: (n, classes). */
 const float *tdmi_lane_probabilities(const tdmi_lane *lane);
 const float *tdmi_lane_logits(const tdmi_lane *lane);

@@ -36,6 +36,7 @@ struct tdmi_model_file {
     const char *network; /* "convnet7" */
     tdmi_graph *graph;   /* after load: owned, see release */
     int shard;
+    bool shares_statistics; /* batch norms saw whole batches: --bn batch */
     int n_classes;
     const char **classes;
     float *params, *states;              /* laid out like the graph */

@@ -54,6 +54,7 @@ static const struct row {
     ROW("cache", TEXT, SAME_BITS, cache, 0, 0),
     ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
     ROW("shard", INTEGER, OTHER_BITS, shard, 0, 65536),
+    ROW("bn", TEXT, OTHER_BITS, bn, 0, 0),
     ROW("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000),
     ROW("optimizer", TEXT, OTHER_BITS, optimizer, 0, 0),
     ROW("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999),
@@ -81,6 +82,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .fraction = 1.0,
         .cache = "auto",
         .batch = 32,
+        .bn = "shard",
         .optimizer = "sgd",
         .momentum = 0.9,
         .weight_decay = 5e-4,
@@ -146,6 +148,9 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
             "training: option --augment");
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
+    if (strcmp(options->bn, "shard") != 0 && strcmp(options->bn, "batch") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --bn is '%s'; shard or batch is accepted", options->bn);
     if (!(options->fraction > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",
@@ -183,13 +188,15 @@ static bool has_shrunk(double now, double before)
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err)
 {
+    const struct tdm_train_options defaults = tdm_train_options_default();
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &rows[i];
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
         if (row->effect == SAME_BITS)
             continue;
         if (row->type == TEXT || row->type == WORDS) {
-            const char *before = tdm_json_as_string(value, "");
+            /* A record that lacks the option is older: it was begun with the default. */
+            const char *before = value ? tdm_json_as_string(value, "") : text_of(&defaults, row);
             if (strcmp(before, text_of(options, row)) != 0)
                 return TDM_FAIL(err, TDM_E_USAGE,
                                 "option --%s is '%s', but the run was begun with '%s'", row->name,
@@ -267,6 +274,8 @@ static const char *known_word(const char *option, const char *word)
     if (strcmp(option, "cache") == 0)
         return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
                                                                   : NULL;
+    if (strcmp(option, "bn") == 0)
+        return strcmp(word, "batch") == 0 ? "batch" : strcmp(word, "shard") == 0 ? "shard" : NULL;
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_find(word, &schedule, NULL) == TDM_OK ? schedule->name : NULL;
     for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)

@@ -68,6 +68,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
                         "option --schedule %s must know where training ends; --epochs or --steps, "
                         "or --schedule constant, is wanted",
                         session->schedule->name);
+    session->shares_statistics = strcmp(options->bn, "batch") == 0;
     session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
@@ -283,8 +284,13 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, false,
                           &session->judge_plan, err),
             err, "planning validation");
-    TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, session->batch,
-                           tdmi_augment_has_mix(&session->augment), &session->step, err),
+    const struct tdmi_step_options step = {
+        .max_batch = session->batch,
+        .can_mix = tdmi_augment_has_mix(&session->augment),
+        .shares_statistics = session->shares_statistics,
+    };
+    TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, &step,
+                           &session->step, err),
             err, "preparing training");
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
@@ -299,6 +305,7 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
     host->network = session->network.name;
     host->graph = session->graph;
     host->shard = session->shard;
+    host->shares_statistics = session->shares_statistics;
     host->optimizer = session->optimizer->name;
     host->train_hashes = session->train_hashes;
     host->n_train_hashes = session->split.n_train;
@@ -358,7 +365,8 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
                         (long long)stored->n_val_hashes);
     if (stored->graph->param_values != graph->param_values ||
         stored->graph->state_values != graph->state_values ||
-        stored->n_slots != session->optimizer->n_slots || stored->shard != session->shard)
+        stored->n_slots != session->optimizer->n_slots || stored->shard != session->shard ||
+        stored->shares_statistics != session->shares_statistics)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the checkpoint holds another network than these options build");
     memcpy(host->params, stored->params, params);
@@ -415,6 +423,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "shard", session->shard);
+    tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
     tdm_json_number(writer, "learning_rate", session->learning_rate);
     tdm_json_object_end(writer);
     return set_section(session, "data", writer, err);

@@ -19,6 +19,7 @@
 struct tdmi_session {
     struct tdm_train_options options; /* as given, nothing resolved: what is recorded */
     int shard;                        /* resolved */
+    bool shares_statistics;           /* of batch norms, over the batch */
     int batch;                        /* what buffers hold: never more than there are pictures */
     double learning_rate;             /* resolved, before the schedule */
     struct tdmi_network network;

@@ -39,6 +39,7 @@ struct tdmi_step {
     struct tdmi_judgement *judgements;
     tdmi_device *device;
     tdmi_packed *packed;
+    double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
     struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
     /* of the batch at hand */
@@ -47,6 +48,8 @@ struct tdmi_step {
     struct tdmi_draws draws;   /* its samples: see forward */
     int n_shards, n_early;     /* shards that run before the last wave */
     int segment;               /* that the tasks of the moment run */
+    int first_node, last_node; /* … and part of it, where statistics are shared */
+    int n_images;              /* that are not left out */
 };
 
 static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
@@ -68,6 +71,26 @@ static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
     if (!is_complete)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix shards of %zu images: out of memory",
                         shard);
+    return TDM_OK;
+}
+
+/* Rows for the widest batch norm. */
+static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
+{
+    const tdmi_graph *graph = step->plan->graph;
+    int widest = 1;
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && graph->nodes[i].out.c > widest)
+            widest = graph->nodes[i].out.c;
+    if (!step->plan->backend->device.is_host)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "sharing batch norm statistics over a batch (--bn batch) on the backend "
+                        "%s: it is not built for cards yet; --bn shard is accepted",
+                        step->plan->backend->name);
+    step->exchange =
+        tdmi_alloc((size_t)step->max_shards, 2 * (size_t)widest * sizeof *step->exchange);
+    if (!step->exchange)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to share statistics: out of memory");
     return TDM_OK;
 }
 
@@ -105,8 +128,9 @@ static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
 }
 
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                          int max_batch, bool can_mix, tdmi_step **step, tdm_error *err)
+                          const struct tdmi_step_options *options, tdmi_step **step, tdm_error *err)
 {
+    const int max_batch = options->max_batch;
     tdmi_step *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
@@ -116,11 +140,13 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->pool = pool;
     made->max_shards = (max_batch + plan->max_images - 1) / plan->max_images;
     made->n_lanes = tdmi_pool_threads(pool);
-    if (made->n_lanes > made->max_shards)
+    if (made->n_lanes > made->max_shards || options->shares_statistics)
         made->n_lanes = made->max_shards;
     tdm_status status = reserve(made, max_batch, err);
-    if (status == TDM_OK && can_mix)
+    if (status == TDM_OK && options->can_mix)
         status = reserve_mixers(made, err);
+    if (status == TDM_OK && options->shares_statistics)
+        status = reserve_exchange(made, err);
     if (status != TDM_OK) {
         tdmi_step_close(made);
         return status;
@@ -147,6 +173,7 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_free(step->mixers[i].labels);
     }
     tdmi_free(step->mixers);
+    tdmi_free(step->exchange);
     tdmi_free(step->items);
     tdmi_free(step->lanes);
     tdmi_free(step->sums);
@@ -171,6 +198,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
         step->mixing = *mixing;
     step->n_shards = (batch->n + size - 1) / size;
     step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
+    step->n_images = 0;
     for (int s = 0; s < step->n_shards; s++) {
         struct gathered *shard = &step->shards[s];
         *shard = (struct gathered){0, step->pixels + s * size, step->labels + s * size,
@@ -182,6 +210,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
             shard->labels[shard->n] = batch->labels[p];
             shard->items[shard->n] = batch->items[p];
             shard->n++;
+            step->n_images++;
         }
     }
 }
@@ -210,13 +239,14 @@ static void mix(const tdmi_step *step, struct mixer *mixer, struct tdmi_shard *s
     shard->mixed = mixer->labels;
 }
 
-static void forward(tdmi_step *step, int lane, int s)
+/* Give the lane its shard; false when there is nothing to run. */
+static bool begin(tdmi_step *step, int lane, int s)
 {
     const struct gathered *gathered = &step->shards[s];
     float *sums = step->sums[s];
     if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
         memset(sums, 0, sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
-        return;
+        return false;
     }
     struct tdmi_shard shard = {.n = gathered->n,
                                .pixels = gathered->pixels,
@@ -226,7 +256,15 @@ static void forward(tdmi_step *step, int lane, int s)
     shard.draws.samples = gathered->items;
     if (step->mixing.augment)
         mix(step, &step->mixers[lane], &shard, gathered->items);
-    tdmi_lane_forward(step->lanes[lane], step->values, &shard, sums);
+    tdmi_lane_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);
+    return true;
+}
+
+static void forward(tdmi_step *step, int lane, int s)
+{
+    if (begin(step, lane, s))
+        tdmi_lane_forward_part(step->lanes[lane], step->values, 0, step->plan->graph->n_nodes - 1,
+                               step->sums[s]);
 }
 
 static void backward(tdmi_step *step, tdmi_lane *lane, int s, int segment)
@@ -273,6 +311,85 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
+/* ---- statistics shared over the batch: lane s runs shard s --------------------------------- */
+
+static tdm_status forward_part_task(void *self, int s, int worker, tdm_error *err)
+{
+    tdmi_step *step = self;
+    (void)worker;
+    (void)err;
+    bool has_images = step->first_node == 0 ? begin(step, s, s) : step->shards[s].n > 0;
+    if (has_images)
+        tdmi_lane_forward_part(step->lanes[s], step->values, step->first_node, step->last_node,
+                               step->sums[s]);
+    return TDM_OK;
+}
+
+static tdm_status backward_part_task(void *self, int s, int worker, tdm_error *err)
+{
+    tdmi_step *step = self;
+    (void)worker;
+    (void)err;
+    if (step->shards[s].n > 0)
+        tdmi_lane_backward_part(step->lanes[s], step->values, step->first_node, step->last_node,
+                                step->sums[s]);
+    return TDM_OK;
+}
+
+/* Add the sums of one batch norm over all shards, in the tree, and tell every lane. A shard without
+ * images adds zeros, so the tree is the same. */
+static void exchange(tdmi_step *step, int node)
+{
+    size_t n = 2 * (size_t)step->plan->graph->nodes[node].out.c;
+    memset(step->exchange, 0, (size_t)step->n_shards * n * sizeof *step->exchange);
+    for (int s = 0; s < step->n_shards; s++)
+        if (step->shards[s].n > 0)
+            memcpy(step->exchange + (size_t)s * n, tdmi_lane_norm_sums(step->lanes[s], node),
+                   n * sizeof *step->exchange);
+    tdmi_tree_sum_rows(step->exchange, step->n_shards, (int64_t)n);
+    for (int s = 0; s < step->n_shards; s++)
+        if (step->shards[s].n > 0)
+            memcpy(tdmi_lane_norm_total(step->lanes[s], node), step->exchange,
+                   n * sizeof *step->exchange);
+}
+
+static tdm_status forward_together(tdmi_step *step, tdm_error *err)
+{
+    const int n_nodes = step->plan->graph->n_nodes;
+    for (step->first_node = 0; step->first_node < n_nodes; step->first_node = step->last_node + 1) {
+        if (step->first_node > 0)
+            exchange(step, step->first_node);
+        step->last_node = tdmi_lane_forward_end(step->plan, step->first_node);
+        TDM_TRY(tdmi_pool_run(step->pool, step->n_shards, forward_part_task, step, err), err,
+                "running shards together");
+    }
+    return TDM_OK;
+}
+
+static tdm_status backward_together(tdmi_step *step, const struct tdmi_segment *range,
+                                    tdm_error *err)
+{
+    for (step->first_node = range->first_node; step->first_node >= range->last_node;
+         step->first_node = step->last_node - 1) {
+        const struct tdmi_node *node = &step->plan->graph->nodes[step->first_node];
+        if (node->kind == TDMI_OP_BATCH_NORM && step->plan->nodes[step->first_node].has_backward)
+            exchange(step, step->first_node);
+        step->last_node = tdmi_lane_backward_end(step->plan, step->first_node, range->last_node);
+        TDM_TRY(tdmi_pool_run(step->pool, step->n_shards, backward_part_task, step, err), err,
+                "running shards together");
+    }
+    return TDM_OK;
+}
+
+static tdm_status run_shards(tdmi_step *step, tdm_error *err)
+{
+    if (!step->exchange)
+        return tdmi_pool_run(step->pool, step->n_shards - step->n_early, last_wave_task, step, err);
+    if (step->segment == 0)
+        TDM_TRY(forward_together(step, err), err, "forward");
+    return backward_together(step, &step->plan->segments[step->segment], err);
+}
+
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 {
     if (first == 0) {
@@ -283,9 +400,7 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
     }
     for (step->segment = first; step->segment <= last; step->segment++) {
         int64_t n_values = step->plan->segments[step->segment].n_values;
-        TDM_TRY(
-            tdmi_pool_run(step->pool, step->n_shards - step->n_early, last_wave_task, step, err),
-            err, "running the last shards");
+        TDM_TRY(run_shards(step, err), err, "running the last shards");
         TDM_TRY(tdmi_pool_run(step->pool, (int)((n_values + slice_values - 1) / slice_values),
                               tree_task, step, err),
                 err, "adding gradients");

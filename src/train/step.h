@@ -26,10 +26,17 @@
 
 typedef struct tdmi_step tdmi_step;
 
-/* plan is for training, its max_images the shard size. Everything is reserved here, also what
- * mixing needs if can_mix. */
+struct tdmi_step_options {
+    int max_batch;
+    bool can_mix; /* reserve what mixing needs */
+    /* Batch norms take their statistics over the whole batch, not over each shard. Then all shards
+     * go from one batch norm to the next together, and each keeps its activations. */
+    bool shares_statistics;
+};
+
+/* plan is for training, its max_images the shard size. Everything is reserved here. */
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
-                          int max_batch, bool can_mix, tdmi_step **step,
+                          const struct tdmi_step_options *options, tdmi_step **step,
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_step_close(tdmi_step *step);
 

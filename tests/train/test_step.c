@@ -103,18 +103,25 @@ static float *copied(const float *values, int64_t n)
     return copy;
 }
 
+enum statistics { of_shards, of_batch };
+
 /* The sums of one batch; by_segment runs them one by one; mixing may be NULL. */
 static float *mixed_sums_of(const struct bench *it, int shard, int threads,
                             const struct tdmi_batch *batch, bool by_segment,
-                            const struct tdmi_mixing *mixing)
+                            const struct tdmi_mixing *mixing, enum statistics statistics)
 {
     tdmi_plan *plan;
     tdmi_pool *pool;
     tdmi_step *step;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, mixing != NULL, &step, NULL),
-                     TDM_OK);
+    assert_int_equal(
+        tdmi_step_open(plan, NULL, pool,
+                       &(struct tdmi_step_options){.max_batch = most_batch,
+                                                   .can_mix = mixing != NULL,
+                                                   .shares_statistics = statistics == of_batch},
+                       &step, NULL),
+        TDM_OK);
     tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, batch, mixing);
     if (by_segment)
         for (int s = 0; s < plan->n_segments; s++)
@@ -131,7 +138,7 @@ static float *mixed_sums_of(const struct bench *it, int shard, int threads,
 static float *sums_of(const struct bench *it, int shard, int threads,
                       const struct tdmi_batch *batch, bool by_segment)
 {
-    return mixed_sums_of(it, shard, threads, batch, by_segment, NULL);
+    return mixed_sums_of(it, shard, threads, batch, by_segment, NULL, of_shards);
 }
 
 /* The same sums the plain way: shard after shard in one lane, then the tree. */
@@ -193,7 +200,10 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
     tdmi_step *step;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, false, &step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool,
+                                    &(struct tdmi_step_options){.max_batch = most_batch}, &step,
+                                    NULL),
+                     TDM_OK);
     for (int n = most_batch; n >= 1; n--) {
         struct tdmi_batch batch = first_of(it, n);
         tdmi_step_begin(step, (struct tdmi_values){it->params, it->states}, &batch, NULL);
@@ -203,6 +213,41 @@ static void check_threads(const struct bench *it, int shard, int threads, float 
     tdmi_step_close(step);
     tdmi_pool_free(pool);
     tdmi_plan_free(plan);
+}
+
+/* One shard as large as the batch is what statistics over a batch must come to, whatever the shards
+ * and with pictures left out; and threads change no bit of it. */
+static void statistics_of_a_batch_do_not_see_its_shards(void **state)
+{
+    struct bench *it = *state;
+    int64_t n = tdmi_graph_sums_values(it->graph);
+    int32_t kept[most_batch];
+    memcpy(kept, it->labels, sizeof kept);
+    for (int way = 0; way < 2; way++) {
+        it->labels[4] = it->labels[5] = way ? -1 : 1;
+        it->labels[6] = it->labels[7] = way ? -1 : 2;
+        for (int size_of_batch = 9; size_of_batch <= most_batch; size_of_batch += 4) {
+            struct tdmi_batch batch = first_of(it, size_of_batch);
+            float *whole = mixed_sums_of(it, size_of_batch, 1, &batch, false, NULL, of_shards);
+            for (int shard = 1; shard <= 5; shard++) {
+                float *one = mixed_sums_of(it, shard, 1, &batch, false, NULL, of_batch);
+                float *more = mixed_sums_of(it, shard, 3, &batch, true, NULL, of_batch);
+                same_sums(it, one, more);
+                for (int64_t i = 0; i < n; i++)
+                    if (!(fabs((double)(one[i] - whole[i])) <=
+                          1e-4 * (1.0 + fabs((double)whole[i]))))
+                        fail_msg("shards of %d of %d: value %lld is %g, wanted %g", shard,
+                                 size_of_batch, (long long)i, (double)one[i], (double)whole[i]);
+                free(one);
+                free(more);
+            }
+            float *apart = mixed_sums_of(it, 3, 1, &batch, false, NULL, of_shards);
+            assert_true(memcmp(apart, whole, sizeof *apart * (size_t)n) != 0);
+            free(apart);
+            free(whole);
+        }
+    }
+    memcpy(it->labels, kept, sizeof kept);
 }
 
 static void every_number_of_threads_gives_the_bits_of_one(void **state)
@@ -278,7 +323,10 @@ static void a_batch_leaves_nothing_behind_for_the_next(void **state)
     float *wanted = plain_sums(it, 2, &little);
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, 2, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(plan, NULL, pool, most_batch, false, &step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(plan, NULL, pool,
+                                    &(struct tdmi_step_options){.max_batch = most_batch}, &step,
+                                    NULL),
+                     TDM_OK);
     tdmi_step_begin(step, values, &large, NULL);
     assert_int_equal(tdmi_step_run(step, 0, plan->n_segments - 1, NULL), TDM_OK);
     int64_t calls = tdmi_memory_calls();
@@ -400,7 +448,9 @@ static tdm_status open_all(tdm_error *err)
     if (status == TDM_OK)
         status = tdmi_lane_open(train_plan, NULL, &lane, err);
     if (status == TDM_OK)
-        status = tdmi_step_open(train_plan, NULL, pool, 7, false, &step, err);
+        status = tdmi_step_open(
+            train_plan, NULL, pool,
+            &(struct tdmi_step_options){.max_batch = 7, .shares_statistics = true}, &step, err);
     if (status == TDM_OK)
         status = tdmi_judge_open(judge_plan, NULL, pool, 7, &judged, err);
     tdmi_judge_close(judged);
@@ -447,9 +497,10 @@ static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
         assert_int_equal(tdmi_augment_read(specs[i], &augment, NULL), TDM_OK);
         struct tdmi_mixing mixing = {.augment = &augment, .seed = 5, .epoch = 2};
         const struct tdmi_batch batch = first_of(it, most_batch - 3);
-        float *one = mixed_sums_of(it, 8, 1, &batch, false, &mixing);
+        float *one = mixed_sums_of(it, 8, 1, &batch, false, &mixing, of_shards);
         for (int threads = 2; threads <= 5; threads++) {
-            float *more = mixed_sums_of(it, 8, threads, &batch, threads % 2 == 1, &mixing);
+            float *more =
+                mixed_sums_of(it, 8, threads, &batch, threads % 2 == 1, &mixing, of_shards);
             assert_memory_equal(one, more, bytes);
             free(more);
         }
@@ -462,7 +513,7 @@ static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
                         plain[tdmi_graph_tail_at(it->graph) + TDMI_TAIL_SAMPLES]);
         assert_true(tail[TDMI_TAIL_LOSS] > 0);
         mixing.epoch = 3;
-        float *later = mixed_sums_of(it, 8, 2, &batch, false, &mixing);
+        float *later = mixed_sums_of(it, 8, 2, &batch, false, &mixing, of_shards);
         assert_true(memcmp(one, later, bytes) != 0);
         free(later);
         free(plain);
@@ -474,6 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_threads_gives_the_bits_of_one),
+        cmocka_unit_test(statistics_of_a_batch_do_not_see_its_shards),
         cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
         cmocka_unit_test(mixed_shards_give_the_same_bits_on_any_threads),
         cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),

@@ -102,7 +102,8 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_plan_new(it->graph, it->backend, shard, true, &it->plan, err), err,
             "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
-    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, false, &it->step, err), err,
+    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
+                           &(struct tdmi_step_options){.max_batch = batch}, &it->step, err), err,
             "a small training");
     TDM_TRY(tdmi_update_open(it->graph, it->backend, it->device, optimizer, it->pool, it->params,
                              it->states, it->slots, &it->update, err),
