@@ -135,17 +135,22 @@ expect_same 1 "$status" "SIGTERM ends the measurements with exit 1"
 expect_stderr_matches '^tandem: the measurements were stopped on request$'
 
 # A fifo that nobody writes to keeps the command inside a read for as long as we like.
+# ThreadSanitizer holds signals back until such a call returns, which it never does.
 mkfifo fifo
-"$TANDEM" doctor --config fifo >"$out" 2>"$err" &
-pid=$!
-sleep 0.5
-kill -TERM $pid
-sleep 0.3
-expect_true "the first SIGTERM only asks" kill -0 $pid
-kill -TERM $pid
-status=0
-wait $pid || status=$?
-expect_same 143 "$status" "the second SIGTERM ends the process"
+if grep -q __tsan_init "$TANDEM"; then
+    skip "a second SIGTERM: ThreadSanitizer holds signals back while the program waits in a call"
+else
+    "$TANDEM" doctor --config fifo >"$out" 2>"$err" &
+    pid=$!
+    sleep 0.5
+    kill -TERM $pid
+    sleep 0.3
+    expect_true "the first SIGTERM only asks" kill -0 $pid
+    kill -TERM $pid
+    status=0
+    wait $pid || status=$?
+    expect_same 143 "$status" "the second SIGTERM ends the process"
+fi
 
 sh -c 'trap "" INT; exec "$@"' sh "$TANDEM" doctor --config fifo >"$out" 2>"$err" &
 pid=$!
