@@ -1,0 +1,73 @@
+/*
+ * Passes over whole tensors in f32 that no other kernel can carry: the sum of two tensors and
+ * activations, each operand read through a form, and the gradients of both; global pooling; and
+ * what a step ends with. One call is one thread's; nothing is allocated. Activations in forms are
+ * NONE, RELU and RELU6.
+ */
+#ifndef TANDEM_BACKEND_CPU_ELEMENTWISE_H
+#define TANDEM_BACKEND_CPU_ELEMENTWISE_H
+
+#include "backend/backend.h"
+#include "backend/cpu/forms.h"
+#include "backend/cpu/isa.h"
+
+/* y = act(v[0] + v[1]), or act(v[0]) where x[1] is NULL */
+struct tdmi_combine {
+    int64_t pixels;
+    int channels;
+    const float *x[2];
+    struct tdmi_read_form form[2];
+    enum tdmi_act act;
+    float *y;
+};
+
+/* The gradient of one operand: dx = act'(z) · g + add with z = scale · x + shift. g is dy where y,
+ * the activation's output, is inside of its range, else 0; dy itself where there is no activation.
+ */
+struct tdmi_combine_gradient {
+    int64_t pixels;
+    int channels;
+    const float *dy;
+    const float *y; /* NULL where act is NONE */
+    enum tdmi_act act;
+    const float *x; /* NULL where neither form nor sums ask for it */
+    struct tdmi_read_form form;
+    float *dx;
+    const float *add; /* may be dx; NULL: 0 */
+    struct tdmi_backward_sums sums;
+};
+
+/* y (n, channels): the mean over the pixels of each picture of v. */
+struct tdmi_global_pool {
+    int n;
+    int64_t pixels; /* of a picture */
+    int channels;
+    const float *x;
+    struct tdmi_read_form form;
+    float *y;
+    /* backward: dx = act'(z) · dy / pixels + add */
+    const float *dy;
+    float *dx;
+    const float *add;
+    struct tdmi_backward_sums sums;
+};
+
+struct tdmi_elementwise_kernels {
+    void (*combine)(const struct tdmi_combine *call);
+    void (*combine_backward)(const struct tdmi_combine_gradient *call);
+    void (*global_pool)(const struct tdmi_global_pool *call);
+    void (*global_pool_backward)(const struct tdmi_global_pool *call);
+    /* The same bits as ref's in every instruction set: multiplications and additions round alone,
+     * in ref's order. */
+    void (*sgd)(const struct tdmi_update_call *call);
+    void (*blend)(float *states, const float *sums, int64_t n, float scale, float momentum);
+    void (*accumulate)(float *to, const float *from, int64_t n);
+};
+
+/* For isa up to tdmi_isa_best(). */
+const struct tdmi_elementwise_kernels *tdmi_elementwise_kernels(enum tdmi_isa isa);
+
+extern const struct tdmi_elementwise_kernels tdmi_elementwise_scalar, tdmi_elementwise_avx2,
+    tdmi_elementwise_avx512;
+
+#endif

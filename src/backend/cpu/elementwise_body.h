@@ -1,0 +1,354 @@
+/*
+ * Passes over whole tensors, written once for every instruction set (isa.h). Pixels one after the
+ * other, each in blocks of channels; vectors of channels stay in the first cache. Sums are taken in
+ * f32 for a stretch of pixels, in double across stretches, always cut at the same places.
+ */
+#ifndef TANDEM_BACKEND_CPU_ELEMENTWISE_BODY_H
+#define TANDEM_BACKEND_CPU_ELEMENTWISE_BODY_H
+
+#include "backend/cpu/elementwise.h"
+#include "backend/cpu/lanes.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    SLAB = 1024,   /* channels that are worked on at a time */
+    STRETCH = 128, /* pixels whose sums are f32 */
+    STREAM_BYTES = 1 << 20
+};
+
+/* How a vector leaves: past the caches, whole, or with its first channels only. */
+enum way { WAY_STREAM, WAY_WHOLE, WAY_PART };
+
+LANES_INLINE void put(float *to, lanes a, const enum way way, int n)
+{
+    if (way == WAY_STREAM)
+        lanes_stream(to, a);
+    else if (way == WAY_WHOLE)
+        lanes_store(to, a);
+    else
+        lanes_store_part(to, a, n);
+}
+
+LANES_INLINE lanes get(const float *from, const enum way way, int n)
+{
+    return way == WAY_PART ? lanes_load_part(from, n) : lanes_load(from);
+}
+
+static struct lanes_range range_of(enum tdmi_act act)
+{
+    return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
+                                lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
+}
+
+static bool may_stream(const float *to, int64_t pixels, int channels)
+{
+    return pixels * channels * (int64_t)sizeof(float) >= STREAM_BYTES && (uintptr_t)to % 64 == 0 &&
+           channels % 16 == 0;
+}
+
+/* z = scale · x + shift of channels from c on */
+LANES_INLINE lanes apply(const struct tdmi_read_form *form, lanes x, int c, const enum way way,
+                         int n)
+{
+    if (!form->scale)
+        return x;
+    return lanes_multiply_add(x, get(form->scale + c, way, n), get(form->shift + c, way, n));
+}
+
+/* ---- sum and activation ---------------------------------------------------------------------- */
+
+struct combine_ranges {
+    struct lanes_range in[2], out;
+};
+
+LANES_INLINE void combine_block(const struct tdmi_combine *call, const struct combine_ranges *range,
+                                int64_t at, int c, const enum way way, int n)
+{
+    lanes y = apply(&call->form[0], get(call->x[0] + at, way, n), c, way, n);
+    y = lanes_clamp(y, range->in[0].low, range->in[0].high);
+    if (call->x[1]) {
+        lanes v = apply(&call->form[1], get(call->x[1] + at, way, n), c, way, n);
+        y = lanes_add(y, lanes_clamp(v, range->in[1].low, range->in[1].high));
+    }
+    put(call->y + at, lanes_clamp(y, range->out.low, range->out.high), way, n);
+}
+
+LANES_INLINE void combine_all(const struct tdmi_combine *call, const enum way way)
+{
+    const struct combine_ranges range = {{range_of(call->form[0].act), range_of(call->form[1].act)},
+                                         range_of(call->act)};
+    int whole = call->channels / LANES * LANES;
+    for (int64_t p = 0, at = 0; p < call->pixels; p++, at += call->channels) {
+        for (int c = 0; c < whole; c += LANES)
+            combine_block(call, &range, at + c, c, way, LANES);
+        if (whole < call->channels)
+            combine_block(call, &range, at + whole, whole, WAY_PART, call->channels - whole);
+    }
+}
+
+static void combine(const struct tdmi_combine *call)
+{
+    if (may_stream(call->y, call->pixels, call->channels)) {
+        combine_all(call, WAY_STREAM);
+        lanes_fence();
+    } else {
+        combine_all(call, WAY_WHOLE);
+    }
+}
+
+/* ---- a gradient on its way out ----------------------------------------------------------------
+ */
+
+/* f32 sums of a stretch, of one slab. */
+struct slab {
+    float sum[SLAB], product[SLAB];
+};
+
+struct outlet {
+    const float *x;
+    struct tdmi_read_form form;
+    struct lanes_range range;
+    float *dx;
+    const float *add;
+    struct tdmi_backward_sums sums;
+    struct slab *slab; /* NULL: no sums */
+    int first;         /* channel of the slab */
+};
+
+LANES_INLINE void let_out(const struct outlet *to, int64_t at, int c, lanes g, const enum way way,
+                          int n)
+{
+    lanes x = to->x ? get(to->x + at, way, n) : lanes_all(0.0f);
+    if (to->form.act != TDMI_ACT_NONE)
+        g = lanes_between(g, apply(&to->form, x, c, way, n), to->range.low, to->range.high);
+    if (to->add)
+        g = lanes_add(g, get(to->add + at, way, n));
+    put(to->dx + at, g, way, n);
+    if (!to->slab)
+        return;
+    float *sum = to->slab->sum + c - to->first, *product = to->slab->product + c - to->first;
+    lanes off = to->sums.centre ? lanes_sub(x, get(to->sums.centre + c, way, n)) : x;
+    lanes_store(sum, lanes_add(lanes_load(sum), g));
+    lanes_store(product, lanes_multiply_add(g, off, lanes_load(product)));
+}
+
+static void start_sums(const struct tdmi_backward_sums *sums, int channels)
+{
+    if (!sums->sum)
+        return;
+    memset(sums->sum, 0, sizeof(double) * (size_t)channels);
+    memset(sums->product, 0, sizeof(double) * (size_t)channels);
+}
+
+/* A stretch's sums to the call's. */
+static void end_stretch(const struct outlet *to, int end)
+{
+    for (int c = to->first; to->slab && c < end; c++) {
+        to->sums.sum[c] += (double)to->slab->sum[c - to->first];
+        to->sums.product[c] += (double)to->slab->product[c - to->first];
+    }
+}
+
+LANES_INLINE void combine_backward_block(const struct tdmi_combine_gradient *call,
+                                         const struct outlet *to, const struct lanes_range *gate,
+                                         int64_t at, int c, const enum way way, int n)
+{
+    lanes g = get(call->dy + at, way, n);
+    if (call->act != TDMI_ACT_NONE)
+        g = lanes_between(g, get(call->y + at, way, n), gate->low, gate->high);
+    let_out(to, at, c, g, way, n);
+}
+
+/* Channels first to end of a stretch of pixels. */
+LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *call,
+                                           const struct outlet *to, int64_t pixel,
+                                           int64_t end_pixel, int end, const enum way way)
+{
+    const struct lanes_range gate = range_of(call->act);
+    int whole = to->first + (end - to->first) / LANES * LANES;
+    if (to->slab)
+        memset(to->slab, 0, sizeof *to->slab);
+    for (; pixel < end_pixel; pixel++) {
+        int64_t at = pixel * call->channels;
+        for (int c = to->first; c < whole; c += LANES)
+            combine_backward_block(call, to, &gate, at + c, c, way, LANES);
+        if (whole < end)
+            combine_backward_block(call, to, &gate, at + whole, whole, WAY_PART, end - whole);
+    }
+    end_stretch(to, end);
+}
+
+static void combine_backward(const struct tdmi_combine_gradient *call)
+{
+    struct slab slab;
+    const bool streams = may_stream(call->dx, call->pixels, call->channels);
+    struct outlet to = {call->x,   call->form, range_of(call->form.act),      call->dx,
+                        call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
+    start_sums(&call->sums, call->channels);
+    for (; to.first < call->channels; to.first += SLAB) {
+        int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
+        for (int64_t p = 0; p < call->pixels; p += STRETCH) {
+            int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
+            if (streams)
+                combine_backward_stretch(call, &to, p, end_pixel, end, WAY_STREAM);
+            else
+                combine_backward_stretch(call, &to, p, end_pixel, end, WAY_WHOLE);
+        }
+    }
+    if (streams)
+        lanes_fence();
+}
+
+/* ---- global pooling ---------------------------------------------------------------------------
+ */
+
+LANES_INLINE void pool_block(const struct tdmi_global_pool *call, const struct lanes_range *range,
+                             const float *x, int c, float *sum, const enum way way, int n)
+{
+    lanes v = apply(&call->form, get(x + c, way, n), c, way, n);
+    v = lanes_clamp(v, range->low, range->high);
+    lanes_store(sum, lanes_add(lanes_load(sum), v));
+}
+
+/* Channels first to end of a picture; sums of stretches are added up in double. */
+static void pool_slab(const struct tdmi_global_pool *call, const float *x, int first, int end,
+                      float *y)
+{
+    const struct lanes_range range = range_of(call->form.act);
+    int whole = first + (end - first) / LANES * LANES;
+    float sum[SLAB];
+    double total[SLAB] = {0};
+    for (int64_t p = 0; p < call->pixels; p += STRETCH) {
+        int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
+        memset(sum, 0, sizeof sum);
+        for (int64_t pixel = p; pixel < end_pixel; pixel++) {
+            const float *at = x + pixel * call->channels;
+            for (int c = first; c < whole; c += LANES)
+                pool_block(call, &range, at, c, sum + c - first, WAY_WHOLE, LANES);
+            if (whole < end)
+                pool_block(call, &range, at, whole, sum + whole - first, WAY_PART, end - whole);
+        }
+        for (int c = 0; c < end - first; c++)
+            total[c] += (double)sum[c];
+    }
+    for (int c = first; c < end; c++)
+        y[c] = (float)(total[c - first] / (double)call->pixels);
+}
+
+static void global_pool(const struct tdmi_global_pool *call)
+{
+    for (int i = 0; i < call->n; i++)
+        for (int first = 0; first < call->channels; first += SLAB)
+            pool_slab(call, call->x + i * call->pixels * call->channels, first,
+                      call->channels - first < SLAB ? call->channels : first + SLAB,
+                      call->y + (int64_t)i * call->channels);
+}
+
+LANES_INLINE void pool_backward_stretch(const struct tdmi_global_pool *call,
+                                        const struct outlet *to, int64_t image, int64_t pixel,
+                                        int64_t end_pixel, int end, const enum way way)
+{
+    const lanes part = lanes_all(1.0f / (float)call->pixels);
+    const float *dy = call->dy + image * call->channels;
+    int whole = to->first + (end - to->first) / LANES * LANES;
+    if (to->slab)
+        memset(to->slab, 0, sizeof *to->slab);
+    for (; pixel < end_pixel; pixel++) {
+        int64_t at = (image * call->pixels + pixel) * call->channels;
+        for (int c = to->first; c < whole; c += LANES)
+            let_out(to, at + c, c, lanes_multiply(lanes_load(dy + c), part), way, LANES);
+        if (whole < end)
+            let_out(to, at + whole, whole,
+                    lanes_multiply(lanes_load_part(dy + whole, end - whole), part), WAY_PART,
+                    end - whole);
+    }
+    end_stretch(to, end);
+}
+
+static void global_pool_backward(const struct tdmi_global_pool *call)
+{
+    struct slab slab;
+    const bool streams = may_stream(call->dx, call->n * call->pixels, call->channels);
+    struct outlet to = {call->x,   call->form, range_of(call->form.act),      call->dx,
+                        call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
+    start_sums(&call->sums, call->channels);
+    for (; to.first < call->channels; to.first += SLAB) {
+        int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
+        for (int i = 0; i < call->n; i++)
+            for (int64_t p = 0; p < call->pixels; p += STRETCH) {
+                int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
+                if (streams)
+                    pool_backward_stretch(call, &to, i, p, end_pixel, end, WAY_STREAM);
+                else
+                    pool_backward_stretch(call, &to, i, p, end_pixel, end, WAY_WHOLE);
+            }
+    }
+    if (streams)
+        lanes_fence();
+}
+
+/* ---- the end of a step ------------------------------------------------------------------------
+ */
+
+LANES_INLINE void sgd_block(const struct tdmi_update_call *call, int64_t i, const enum way way,
+                            int n)
+{
+    float *params = call->params + i, *velocity = call->slots[0] + i;
+    const lanes momentum = lanes_all(call->momentum);
+    lanes w = get(params, way, n);
+    lanes g = lanes_add(
+        lanes_multiply(get(call->gradient_sums + i, way, n), lanes_all(call->gradient_scale)),
+        lanes_multiply(lanes_all(call->weight_decay), w));
+    lanes v = lanes_add(lanes_multiply(momentum, get(velocity, way, n)), g);
+    lanes step = call->is_nesterov ? lanes_add(g, lanes_multiply(momentum, v)) : v;
+    put(velocity, v, way, n);
+    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), way, n);
+}
+
+static void sgd(const struct tdmi_update_call *call)
+{
+    int64_t i = 0;
+    for (; i + LANES <= call->n; i += LANES)
+        sgd_block(call, i, WAY_WHOLE, LANES);
+    if (i < call->n)
+        sgd_block(call, i, WAY_PART, (int)(call->n - i));
+}
+
+LANES_INLINE void blend_block(float *states, const float *sums, lanes scale, lanes momentum,
+                              const enum way way, int n)
+{
+    lanes old = get(states, way, n);
+    lanes off = lanes_sub(lanes_multiply(get(sums, way, n), scale), old);
+    put(states, lanes_add(old, lanes_multiply(momentum, off)), way, n);
+}
+
+static void blend(float *states, const float *sums, int64_t n, float scale, float momentum)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        blend_block(states + i, sums + i, lanes_all(scale), lanes_all(momentum), WAY_WHOLE, LANES);
+    if (i < n)
+        blend_block(states + i, sums + i, lanes_all(scale), lanes_all(momentum), WAY_PART,
+                    (int)(n - i));
+}
+
+static void accumulate(float *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        lanes_store(to + i, lanes_add(lanes_load(to + i), lanes_load(from + i)));
+    for (; i < n; i++)
+        to[i] += from[i];
+}
+
+#define TDMI_ELEMENTWISE_KERNELS                                                              \
+    {                                                                                         \
+        .combine = combine, .combine_backward = combine_backward, .global_pool = global_pool, \
+        .global_pool_backward = global_pool_backward, .sgd = sgd, .blend = blend,             \
+        .accumulate = accumulate                                                              \
+    }
+
+#endif
