@@ -15,9 +15,9 @@ typedef struct tdm_network tdm_network;
 
 struct tdm_network_options {
     const char *model; /* a name of tdm_network_name (tandem/train.h), or one of its forms */
-    int classes;
-    int size;   /* side of the input in pixels; 0: the network's own */
-    int hidden; /* outputs of a dense layer before the last; 0: none */
+    int classes;       /* 0: those it was published with */
+    int size;          /* side of the input in pixels; 0: the network's own */
+    int hidden;        /* outputs of a dense layer before the last; 0: none */
     double dropout;
 };
 
@@ -52,6 +52,11 @@ TDM_API void tdm_network_close(tdm_network *network);
 /* Lent until close. */
 TDM_API const struct tdm_network_totals *tdm_network_totals(const tdm_network *network);
 TDM_API const struct tdm_network_node *tdm_network_node_at(const tdm_network *network, int index);
+
+/* A drawing, whole or not at all; batch norms and activations stand in the box of what they follow.
+ */
+TDM_API tdm_status tdm_network_draw(const tdm_network *network, const char *path,
+                                    tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* Describing a network: one row a node, and their sums. */
 #include "nn/describe.h"
 #include "base/text.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "nn/network.h"
 
@@ -130,7 +131,8 @@ static tdm_status build(struct tdm_network *network, const struct tdm_network_op
 {
     struct tdmi_network known;
     TDM_TRY(tdmi_network_find(options->model, &known, err), err, "describing a network");
-    struct tdmi_build what = tdmi_network_defaults(&known, options->classes);
+    struct tdmi_build what =
+        tdmi_network_defaults(&known, options->classes > 0 ? options->classes : known.classes);
     if (options->size > 0)
         what.preprocess.width = what.preprocess.height = options->size;
     what.head.hidden = options->hidden;
@@ -172,4 +174,14 @@ const struct tdm_network_totals *tdm_network_totals(const tdm_network *network)
 const struct tdm_network_node *tdm_network_node_at(const tdm_network *network, int index)
 {
     return index >= 0 && index < network->totals.nodes ? &network->nodes[index] : NULL;
+}
+
+tdm_status tdm_network_draw(const tdm_network *network, const char *path, tdm_error *err)
+{
+    tdmi_text text = {0};
+    tdm_status status = tdmi_network_svg(network, &text, err);
+    if (status == TDM_OK)
+        status = tdmi_file_write(path, text.bytes, text.length_bytes, err);
+    tdmi_text_release(&text);
+    return TDM_WRAP(err, status, "drawing the network %s", network->totals.name);
 }

@@ -13,4 +13,8 @@ struct tdm_network {
     tdmi_arena arena;
 };
 
+/* The whole picture as SVG. */
+tdm_status tdmi_network_svg(const struct tdm_network *network, tdmi_text *text,
+                            tdm_error *err) TDM_MUST_USE;
+
 #endif

@@ -44,6 +44,7 @@ const struct tdmi_network tdmi_network_convnet7 = {
                    .filter = TDMI_FILTER_LANCZOS,
                    .scale = TDMI_SCALE_TF,
                    .uses_draft = true},
+    .classes = 10,
     .shard = 8,
     .learning_rate = 0.05,
     .build = build,

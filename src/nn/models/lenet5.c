@@ -31,6 +31,7 @@ const struct tdmi_network tdmi_network_lenet5 = {
                    .filter = TDMI_FILTER_LANCZOS,
                    .scale = TDMI_SCALE_UNIT,
                    .uses_draft = true},
+    .classes = 10,
     .shard = 16,
     .learning_rate = 0.02,
     .build = build,

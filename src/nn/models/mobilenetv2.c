@@ -106,6 +106,7 @@ const struct tdmi_network tdmi_network_mobilenetv2 = {
                    .filter = TDMI_FILTER_BILINEAR,
                    .scale = TDMI_SCALE_TF},
     .padding = TDMI_PADDING_SAME,
+    .classes = 1000,
     .shard = 8,
     .learning_rate = 0.045,
     .build = build,

@@ -55,6 +55,7 @@ const struct tdmi_network tdmi_network_resnet18 = {
                    .filter = TDMI_FILTER_BILINEAR,
                    .scale = TDMI_SCALE_TORCH},
     .padding = TDMI_PADDING_SYMMETRIC,
+    .classes = 1000,
     .shard = 8,
     .learning_rate = 0.0125,
     .build = build,

@@ -82,6 +82,7 @@ const struct tdmi_network tdmi_network_resnet_cifar = {
                    .scale = TDMI_SCALE_TORCH,
                    .uses_draft = true},
     .padding = TDMI_PADDING_SYMMETRIC,
+    .classes = 10,
     .shard = 8,
     .learning_rate = 0.025,
     .build = build,

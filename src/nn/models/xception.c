@@ -89,6 +89,7 @@ const struct tdmi_network tdmi_network_xception = {
                    .filter = TDMI_FILTER_BILINEAR,
                    .scale = TDMI_SCALE_TF},
     .padding = TDMI_PADDING_SAME,
+    .classes = 1000,
     .shard = 4,
     .learning_rate = 0.045,
     .build = build,
