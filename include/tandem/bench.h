@@ -66,6 +66,63 @@ TDM_API struct tdm_bench_loader_options tdm_bench_loader_options_default(void);
 TDM_API tdm_status tdm_bench_loader(const struct tdm_bench_loader_options *options,
                                     struct tdm_bench_loader *result, tdm_error *err) TDM_MUST_USE;
 
+/* ---- compute: a network without a loader ------------------------------------------------------
+ */
+
+enum tdm_bench_mode {
+    TDM_BENCH_TRAIN,   /* the step of `train`, every layer: shards, sums, update */
+    TDM_BENCH_FEATURES /* without training, up to the pooled features */
+};
+
+/* Start from tdm_bench_compute_options_default() and change fields. Strings are lent for the call.
+ */
+struct tdm_bench_compute_options {
+    const char *model; /* a network's name */
+    enum tdm_bench_mode mode;
+    int batch;             /* images, 1 to 65536 */
+    int image;             /* side in pixels; 0: the model's own */
+    int classes;           /* of the last layer, 2 to 100000; without meaning for features */
+    int shard;             /* images a thread takes at a time; 0: as `train` does */
+    int threads;           /* 0: all usable CPUs */
+    const char *precision; /* "f32", or "auto", which is the same so far */
+    const char *device;
+    double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
+    bool has_profile; /* measure node by node too, in further time */
+};
+
+/* One node of the network, for one batch: seconds that threads spend in it, the best of some runs,
+ * divided by their number. What a neighbour computes for it counts there. */
+struct tdm_bench_node {
+    char name[64], op[16];
+    double forward_seconds, backward_seconds;
+    double share;                         /* of a batch's time */
+    double operations_per_s, bytes_per_s; /* of all threads; bytes: each tensor once a direction */
+};
+
+struct tdm_bench_compute {
+    struct tdm_bench_rate rate; /* images per second, over the steps */
+    /* If nothing but convolutions and dense layers cost time, and each ran as fast as it does
+     * alone: on this backend, all threads at it, its best of many runs. */
+    double ceiling;
+    double milliseconds;       /* a batch, at the rate's median */
+    double operations_per_s;   /* by the network's own count, at that rate */
+    double start_milliseconds; /* building, planning, memory, first weights */
+    int steps, shard, image, threads;
+    int64_t parameters;
+    int64_t planned_bytes; /* activations, gradients, weights and the optimiser's state */
+    int64_t peak_bytes;    /* resident, of the whole process, before the ceiling was measured */
+    char model[64], backend[32];
+    struct tdm_bench_node *nodes; /* with a profile: those that cost time */
+    int n_nodes;
+    double other_seconds; /* of a batch: adding sums, the update, waiting */
+};
+
+TDM_API struct tdm_bench_compute_options tdm_bench_compute_options_default(void);
+/* Batches of noise in memory. result is to be released, also after a failure. */
+TDM_API tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
+                                     struct tdm_bench_compute *result, tdm_error *err) TDM_MUST_USE;
+TDM_API void tdm_bench_compute_release(struct tdm_bench_compute *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #include "data/order_source.h"
 #include "tandem/bench.h"
 #include "tandem/stop.h"
+#include "tune/bench_rate.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -276,19 +277,6 @@ static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_e
     return TDM_OK;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static struct tdm_bench_rate spread(double *rates, int n)
-{
-    qsort(rates, (size_t)n, sizeof *rates, by_size);
-    double median = n % 2 ? rates[n / 2] : (rates[n / 2 - 1] + rates[n / 2]) / 2;
-    return (struct tdm_bench_rate){.median = median, .low = rates[0], .high = rates[n - 1]};
-}
-
 static struct tdm_bench_stage stage_of(const struct tdmi_stage_rate *rate)
 {
     return (struct tdm_bench_stage){rate->pictures, rate->bytes, rate->seconds};
@@ -298,12 +286,12 @@ static void fill_result(struct bench *it, struct tdm_bench_loader *result)
 {
     struct tdmi_loader_rates rates;
     tdmi_loader_rates(it->loader, &rates);
-    result->loader = spread(it->rates[0], result->rounds);
-    result->ceiling = spread(it->rates[1], result->rounds);
-    result->loader_processor = spread(it->processor[0], result->rounds);
-    result->ceiling_processor = spread(it->processor[1], result->rounds);
-    result->fraction = spread(it->rates[2], result->rounds);
-    result->fraction_processor = spread(it->processor[2], result->rounds);
+    result->loader = tdmi_bench_spread(it->rates[0], result->rounds);
+    result->ceiling = tdmi_bench_spread(it->rates[1], result->rounds);
+    result->loader_processor = tdmi_bench_spread(it->processor[0], result->rounds);
+    result->ceiling_processor = tdmi_bench_spread(it->processor[1], result->rounds);
+    result->fraction = tdmi_bench_spread(it->rates[2], result->rounds);
+    result->fraction_processor = tdmi_bench_spread(it->processor[2], result->rounds);
     if (result->loader.median > 0.0)
         result->milliseconds = 1e3 * it->options->batch / result->loader.median;
     result->threads = tdmi_pool_threads(it->pool);

@@ -38,11 +38,46 @@ expect_stdout_matches 'the loader reaches [0-9.]+ % of its ceiling'
 
 expect_exit 2 "$TANDEM" bench
 expect_exit 2 "$TANDEM" bench disk pictures
-expect_stderr_matches "tandem bench measures: loader; found 'disk'"
+expect_stderr_matches "tandem bench measures: loader, compute; found 'disk'"
+expect_exit 2 "$TANDEM" bench loader
+expect_stderr_matches 'needs SRC'
 expect_exit 2 "$TANDEM" bench loader pictures --size 0
 expect_exit 2 "$TANDEM" bench loader pictures --augment mixup
 expect_stderr_matches 'mixup and cutmix are work of'
 expect_exit 2 "$TANDEM" bench loader pictures --augment blur
 expect_exit 3 "$TANDEM" bench loader nowhere
 expect_stderr_matches nowhere
+
+# A network without pictures.
+expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 9 --classes 10 --threads 2 --seconds 0.5 --json
+expect_json images_per_second ceiling_images_per_second milliseconds fraction_of_ceiling \
+    images_per_second_spread start_milliseconds planned_bytes peak_bytes model mode backend threads shard image
+expect_same 2 "$(json_value threads)" "as many threads as asked for"
+expect_same train "$(json_value mode)" "training unless told otherwise"
+expect_same 28 "$(json_value image)" "the model's own size"
+expect_true "rates are above 0" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+assert v["images_per_second"] > 0 and v["ceiling_images_per_second"] > 0 and "profile" not in v
+assert abs(v["milliseconds"] - 9e3 / v["images_per_second"]) < 1e-6 * v["milliseconds"]' "$out"
+expect_exit 0 "$TANDEM" bench compute --model convnet7 --mode features --image 16 --batch 3 --seconds 0.5 \
+    --profile --json
+expect_true "a profile names the nodes" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+names = [node["name"] for node in v["profile"]]
+assert "conv1" in names and "softmax" in names, names' "$out"
+expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 9 --classes 10 --seconds 0.5 --profile
+expect_stdout_matches '^  reached +[0-9.]+ images/s \('
+expect_stdout_matches '^  ceiling +[0-9.]+ images/s, '
+expect_stdout_matches '^  conv2 +conv +[0-9.]+ +[0-9.]+ +[0-9.]+ % '
+expect_exit 2 "$TANDEM" bench compute pictures
+expect_stderr_matches "takes no SRC; found 'pictures'"
+expect_exit 2 "$TANDEM" bench compute --augment flip
+expect_stderr_matches 'option --augment belongs to bench loader, not to bench compute'
+expect_exit 2 "$TANDEM" bench loader pictures --model lenet5
+expect_stderr_matches 'option --model belongs to bench compute, not to bench loader'
+expect_exit 2 "$TANDEM" bench compute --precision int4
+expect_exit 2 "$TANDEM" bench compute --model lenet6
+expect_exit 2 "$TANDEM" bench compute --mode backwards
 finish

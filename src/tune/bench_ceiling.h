@@ -1,0 +1,18 @@
+/*
+ * What a network could at most reach on a backend: its convolutions and dense layers alone, each
+ * shape as fast as it ever ran.
+ */
+#ifndef TANDEM_TUNE_BENCH_CEILING_H
+#define TANDEM_TUNE_BENCH_CEILING_H
+
+#include "base/thread.h"
+#include "nn/plan.h"
+
+/* Seconds a thread needs for one shard of `images` images when every thread of the pool runs one:
+ * the sum of best times of the plan's convolutions and dense layers, forward and, where the plan
+ * trains, backward. seconds is the time to spend. */
+tdm_status tdmi_ceiling_measure(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
+                                int images, double seconds, double *shard_seconds,
+                                tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,505 @@
+/*
+ * A network's rate without a loader: batches of noise in memory go through the same step that
+ * training takes, or the same lanes that judge pictures. The head of a feature extractor has two
+ * classes, which cost nothing, so the whole inference graph stands for its features.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "nn/network.h"
+#include "nn/packed.h"
+#include "optim/optimizer.h"
+#include "tandem/stop.h"
+#include "tandem/train.h"
+#include "train/judge.h"
+#include "train/step.h"
+#include "train/update.h"
+#include "tune/bench_ceiling.h"
+#include "tune/bench_rate.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { most_steps = 4096, least_steps = 3, profile_runs = 5 };
+
+struct bench {
+    const struct tdm_bench_compute_options *options;
+    struct tdm_train_options train; /* what `train` does unless told otherwise */
+    bool is_training;
+    struct tdmi_network network;
+    const struct tdmi_backend *backend;
+    const struct tdmi_optimizer *optimizer;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+    int shard, n_lanes;
+    tdmi_graph *graph;
+    tdmi_plan *plan;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS]; /* on the device */
+    tdmi_step *step;
+    tdmi_update *update;
+    tdmi_judge *judge;
+
+    struct tdmi_batch batch;
+    uint8_t *pixels;
+    int32_t *labels;
+    int64_t *items;
+    struct tdmi_judgement *judgements;
+    double *rates;
+};
+
+struct tdm_bench_compute_options tdm_bench_compute_options_default(void)
+{
+    return (struct tdm_bench_compute_options){.model = "convnet7",
+                                              .batch = 32,
+                                              .classes = 1000,
+                                              .precision = "f32",
+                                              .device = "cpu",
+                                              .seconds = 10};
+}
+
+static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *err)
+{
+    if (o->batch < 1 || o->batch > 65536 || o->image < 0 || o->image > 4096 || o->classes < 2 ||
+        o->classes > 100000 || o->shard < 0 || o->threads < 0 ||
+        !(o->seconds >= 0.5 && o->seconds <= 3600))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a network is measured with batches of 1 to 65536 images of up to 4096 "
+                        "pixels, 2 to 100000 classes and for 0.5 to 3600 seconds; found %d, %d, %d "
+                        "and %g",
+                        o->batch, o->image, o->classes, o->seconds);
+    if (strcmp(o->precision, "f32") != 0 && strcmp(o->precision, "auto") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "measuring in the precision '%s': this build computes in f32, so f32 or "
+                        "auto is wanted",
+                        o->precision);
+    return TDM_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static tdm_status choose(struct bench *it, tdm_error *err)
+{
+    const struct tdm_bench_compute_options *o = it->options;
+    int card, most;
+    tdm_status status = tdmi_network_find(o->model, &it->network, err);
+    if (status == TDM_OK)
+        status = tdmi_backend_find(o->device, &it->backend, &card, err);
+    if (status == TDM_OK)
+        status = tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err);
+    if (status != TDM_OK)
+        return status;
+    TDM_TRY(it->backend->device.open(card, &it->device, err), err, "opening the device %s",
+            o->device);
+    TDM_TRY(it->backend->stream.open(it->device, &it->stream, err), err, "opening the device %s",
+            o->device);
+    TDM_TRY(tdmi_pool_new(o->threads, o->threads == 0, &it->pool, err), err, "starting threads");
+    it->shard = o->shard ? o->shard : it->network.shard;
+    most = o->batch;
+    if (!it->is_training && !o->shard) { /* every thread has work */
+        int threads = tdmi_pool_threads(it->pool);
+        most = (o->batch + threads - 1) / threads;
+    }
+    if (it->shard > most)
+        it->shard = most;
+    return TDM_OK;
+}
+
+static tdm_status open_graph(struct bench *it, tdm_error *err)
+{
+    struct tdmi_preprocess preprocess = it->network.preprocess;
+    if (it->options->image > 0)
+        preprocess.width = preprocess.height = it->options->image;
+    TDM_TRY(tdmi_network_build(&it->network, &preprocess,
+                               it->is_training ? it->options->classes : 2, &it->graph, err),
+            err, "preparing the model");
+    return TDM_WRAP(
+        err, tdmi_plan_new(it->graph, it->backend, it->shard, it->is_training, &it->plan, err),
+        "planning");
+}
+
+static float *device_values(struct bench *it, int64_t n)
+{
+    return it->backend->memory.alloc(it->device, sizeof(float) * (size_t)(n + 1));
+}
+
+static tdm_status open_values(struct bench *it, tdm_error *err)
+{
+    const tdmi_graph *graph = it->graph;
+    const struct tdmi_memory_table *memory = &it->backend->memory;
+    size_t n_params = (size_t)graph->param_values, n_states = (size_t)graph->state_values;
+    float *params = tdmi_alloc(n_params + 1, sizeof *params);
+    float *states = tdmi_alloc(n_states + 1, sizeof *states);
+    it->params = device_values(it, graph->param_values);
+    it->states = device_values(it, graph->state_values);
+    bool is_complete = params && states && it->params && it->states;
+    for (int i = 0; i < it->optimizer->n_slots && it->is_training && is_complete; i++)
+        is_complete = (it->slots[i] = device_values(it, graph->param_values)) != NULL;
+    tdm_status status = TDM_OK;
+    if (!is_complete)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "reserving %lld parameters: out of memory",
+                          (long long)graph->parameters);
+    if (status == TDM_OK) {
+        tdmi_graph_init_values(graph, 1, params, states);
+        status = memory->upload(it->stream, it->params, params, sizeof(float) * n_params, err);
+    }
+    if (status == TDM_OK)
+        status = memory->upload(it->stream, it->states, states, sizeof(float) * n_states, err);
+    if (status == TDM_OK)
+        status = it->backend->stream.wait(it->stream, err);
+    tdmi_free(params);
+    tdmi_free(states);
+    return status;
+}
+
+static tdm_status open_runs(struct bench *it, tdm_error *err)
+{
+    int batch = it->options->batch;
+    it->n_lanes = (batch + it->shard - 1) / it->shard;
+    if (it->n_lanes > tdmi_pool_threads(it->pool))
+        it->n_lanes = tdmi_pool_threads(it->pool);
+    if (!it->is_training) {
+        TDM_TRY(tdmi_judge_open(it->plan, it->device, it->pool, batch, &it->judge, err), err,
+                "preparing");
+        return tdmi_judge_take(it->judge, (struct tdmi_values){it->params, it->states}, err);
+    }
+    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, false, &it->step, err), err,
+            "preparing");
+    return tdmi_update_open(it->graph, it->backend, it->device, it->optimizer, it->pool, it->params,
+                            it->states, it->slots, &it->update, err);
+}
+
+static tdm_status make_batch(struct bench *it, tdm_error *err)
+{
+    int n = it->options->batch, classes = tdmi_graph_classes(it->graph);
+    int64_t image = tdmi_shape_values(it->graph->nodes[0].out);
+    it->pixels = tdmi_alloc((size_t)n, (size_t)image);
+    it->labels = tdmi_alloc((size_t)n, sizeof *it->labels);
+    it->items = tdmi_alloc((size_t)n, sizeof *it->items);
+    it->judgements = tdmi_alloc((size_t)n, sizeof *it->judgements);
+    it->rates = tdmi_alloc(most_steps, sizeof *it->rates);
+    if (!it->pixels || !it->labels || !it->items || !it->judgements || !it->rates)
+        return TDM_FAIL(err, TDM_E_MEMORY, "making a batch of %d images: out of memory", n);
+    for (int i = 0; i < n; i++) {
+        tdmi_rng rng = tdmi_rng_at(1, TDMI_RNG_SYNTH, 0, (uint64_t)i);
+        for (int64_t p = 0; p < image; p++)
+            it->pixels[i * image + p] = (uint8_t)(tdmi_rng_u32(&rng) >> 24);
+        it->labels[i] = i % classes;
+        it->items[i] = i;
+    }
+    it->batch = (struct tdmi_batch){.n = n,
+                                    .values = it->pixels,
+                                    .pixels = it->pixels,
+                                    .labels = it->labels,
+                                    .items = it->items};
+    return TDM_OK;
+}
+
+static void release(struct bench *it)
+{
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_judge_close(it->judge);
+    float *values[] = {it->params, it->states, it->slots[0], it->slots[1]};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (values[i])
+            it->backend->memory.free(it->device, values[i]);
+    tdmi_plan_free(it->plan);
+    tdmi_graph_free(it->graph);
+    tdmi_pool_free(it->pool);
+    if (it->stream)
+        it->backend->stream.close(it->stream);
+    if (it->device)
+        it->backend->device.close(it->device);
+    tdmi_free(it->pixels);
+    tdmi_free(it->labels);
+    tdmi_free(it->items);
+    tdmi_free(it->judgements);
+    tdmi_free(it->rates);
+}
+
+/* ---- measuring ----------------------------------------------------------------------------- */
+
+static tdm_status run_step(struct bench *it, tdm_error *err)
+{
+    struct tdmi_values values = {it->params, it->states};
+    if (!it->is_training)
+        return tdmi_judge_batch(it->judge, &it->batch, NULL, NULL, NULL, err);
+    tdmi_step_begin(it->step, values, &it->batch, NULL);
+    TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a step");
+    /* So slow that noise teaches nothing: the values stay such as are met in practice. */
+    struct tdmi_update_rates rates = {1e-6f, (float)it->train.momentum,
+                                      (float)it->train.weight_decay};
+    TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step), (float)it->batch.n, rates, err),
+            err, "an update");
+    return it->backend->stream.wait(it->stream, err);
+}
+
+static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_bench_compute *result,
+                                tdm_error *err)
+{
+    int64_t begin = 0;
+    for (int s = -1; s < most_steps; s++) { /* the first touches fresh memory and does not count */
+        if (s >= least_steps && tdmi_clock_seconds_since(begin) > seconds)
+            break;
+        if (s == 0)
+            begin = tdmi_clock_ns();
+        int64_t then = tdmi_clock_ns();
+        TDM_TRY(run_step(it, err), err, "measuring %s", it->options->model);
+        if (s >= 0)
+            it->rates[result->steps++] = it->batch.n / tdmi_clock_seconds_since(then);
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
+    }
+    result->rate = tdmi_bench_spread(it->rates, result->steps);
+    result->milliseconds = 1e3 * it->batch.n / result->rate.median;
+    return TDM_OK;
+}
+
+/* Linux counts in KiB. */
+static int64_t peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+static int64_t planned_bytes(const struct bench *it)
+{
+    const tdmi_graph *graph = it->graph;
+    int64_t shards = (it->options->batch + it->shard - 1) / it->shard;
+    int64_t values = graph->param_values + graph->state_values;
+    if (it->is_training)
+        values +=
+            shards * tdmi_graph_sums_values(graph) + it->optimizer->n_slots * graph->param_values;
+    return it->n_lanes * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+           values * (int64_t)sizeof(float);
+}
+
+/* ---- node by node -------------------------------------------------------------------------- */
+
+/* A lane and its clock for each thread. */
+struct profiler {
+    struct bench *bench;
+    tdmi_lane **lanes;
+    float **sums;
+    /* lanes × (forward of all nodes, backward of all nodes): the run at hand, the best of all */
+    double *seconds, *best;
+    const uint8_t **pixels;
+    tdmi_packed *packed;
+};
+
+static void keep_best(double *best, double *seconds, int n, bool is_first)
+{
+    for (int i = 0; i < n; i++) {
+        if (is_first || seconds[i] < best[i])
+            best[i] = seconds[i];
+        seconds[i] = 0.0;
+    }
+}
+
+static tdm_status profile_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct profiler *profiler = self;
+    struct bench *it = profiler->bench;
+    struct tdmi_values values = {it->params, it->states};
+    tdmi_lane *lane = profiler->lanes[index];
+    int n_nodes = it->graph->n_nodes, first = index * it->shard;
+    int n = it->batch.n - first < it->shard ? it->batch.n - first : it->shard;
+    double *seconds = profiler->seconds + (int64_t)index * 2 * n_nodes;
+    double *best = profiler->best + (int64_t)index * 2 * n_nodes;
+    struct tdmi_shard shard = {.n = n,
+                               .pixels = profiler->pixels + first,
+                               .labels = it->is_training ? it->labels + first : NULL,
+                               .judgements = it->is_training ? it->judgements + first : NULL};
+    (void)worker;
+    (void)err;
+    tdmi_lane_profile(lane, &(struct tdmi_profile){seconds, seconds + n_nodes});
+    for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
+        tdmi_lane_forward(lane, values, &shard, profiler->sums[index]);
+        for (int s = 0; s < it->plan->n_segments; s++)
+            tdmi_lane_backward(lane, values, s, profiler->sums[index]);
+        keep_best(best, seconds, 2 * n_nodes, r <= 0);
+    }
+    return TDM_OK;
+}
+
+static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
+{
+    struct bench *it = profiler->bench;
+    size_t lanes = (size_t)it->n_lanes, n_nodes = (size_t)it->graph->n_nodes;
+    size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph);
+    int64_t image = tdmi_shape_values(it->graph->nodes[0].out);
+    profiler->lanes = tdmi_alloc(lanes, sizeof *profiler->lanes);
+    profiler->sums = tdmi_alloc(lanes, sizeof *profiler->sums);
+    profiler->seconds = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->seconds);
+    profiler->best = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->best);
+    profiler->pixels = tdmi_alloc((size_t)it->batch.n, sizeof *profiler->pixels);
+    if (!profiler->lanes || !profiler->sums || !profiler->seconds || !profiler->best ||
+        !profiler->pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    for (int i = 0; i < it->batch.n; i++)
+        profiler->pixels[i] = it->pixels + i * image;
+    TDM_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err), err,
+            "measuring node by node");
+    TDM_TRY(tdmi_packed_fill(profiler->packed, (struct tdmi_values){it->params, it->states},
+                             it->pool, err),
+            err, "measuring node by node");
+    for (size_t i = 0; i < lanes; i++) {
+        TDM_TRY(tdmi_lane_open(it->plan, it->device, &profiler->lanes[i], err), err,
+                "measuring node by node");
+        tdmi_lane_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
+        if (!(profiler->sums[i] = it->backend->memory.alloc(it->device, sums)))
+            return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    }
+    return tdmi_pool_run(it->pool, it->n_lanes, profile_task, profiler, err);
+}
+
+static void profiler_release(struct profiler *profiler)
+{
+    const struct bench *it = profiler->bench;
+    for (int i = 0; i < it->n_lanes; i++) {
+        if (profiler->lanes)
+            tdmi_lane_close(profiler->lanes[i]);
+        if (profiler->sums && profiler->sums[i])
+            it->backend->memory.free(it->device, profiler->sums[i]);
+    }
+    tdmi_packed_close(profiler->packed);
+    tdmi_free(profiler->lanes);
+    tdmi_free(profiler->sums);
+    tdmi_free(profiler->seconds);
+    tdmi_free(profiler->best);
+    tdmi_free(profiler->pixels);
+}
+
+/* Of one image: forward counted by the op; backward twice that for the inputs and the weights, once
+ * where the input needs none. Bytes: every tensor once forward, inputs, outputs and their gradients
+ * once backward. */
+static void fill_rates(const struct bench *it, int index, struct tdm_bench_node *row)
+{
+    const struct tdmi_node *node = &it->graph->nodes[index];
+    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
+    double flops = tdmi_op_of(node->kind)->flops
+                       ? tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out)
+                       : 0.0;
+    double values = (double)tdmi_shape_values(node->out), seconds;
+    for (int i = 0; i < node->n_inputs; i++)
+        values += (double)tdmi_shape_values(node->in[i]);
+    double operations = flops, bytes = 4.0 * values;
+    if (plan->has_backward) {
+        bool is_product = node->kind == TDMI_OP_CONV || node->kind == TDMI_OP_DENSE;
+        operations += flops * (is_product && plan->desc.wants_dx ? 2.0 : 1.0);
+        bytes += 8.0 * values;
+    }
+    seconds = row->forward_seconds + row->backward_seconds;
+    row->operations_per_s = operations * it->batch.n / seconds;
+    row->bytes_per_s = bytes * it->batch.n / seconds;
+}
+
+static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *result)
+{
+    const struct bench *it = profiler->bench;
+    int n_nodes = it->graph->n_nodes;
+    double all = 0.0, batch_seconds = 1e-3 * result->milliseconds;
+    /* of what the lanes ran, as much as a batch has for each thread */
+    int images = it->n_lanes * it->shard < it->batch.n ? it->n_lanes * it->shard : it->batch.n;
+    double scale = (double)it->batch.n / images / it->n_lanes;
+    for (int i = 0; i < n_nodes; i++) {
+        struct tdm_bench_node *row = &result->nodes[result->n_nodes];
+        *row = (struct tdm_bench_node){0};
+        for (int lane = 0; lane < it->n_lanes; lane++) {
+            const double *seconds = profiler->best + (int64_t)lane * 2 * n_nodes;
+            row->forward_seconds += seconds[i] * scale;
+            row->backward_seconds += seconds[n_nodes + i] * scale;
+        }
+        if (tdmi_plan_is_silent(it->plan, i))
+            continue;
+        snprintf(row->name, sizeof row->name, "%s", it->graph->nodes[i].name);
+        snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->graph->nodes[i].kind));
+        fill_rates(it, i, row);
+        all += row->forward_seconds + row->backward_seconds;
+        result->n_nodes++;
+    }
+    result->other_seconds = batch_seconds > all ? batch_seconds - all : 0.0;
+    for (int i = 0; i < result->n_nodes; i++) {
+        struct tdm_bench_node *row = &result->nodes[i];
+        row->share = (row->forward_seconds + row->backward_seconds) / (all + result->other_seconds);
+    }
+}
+
+static tdm_status measure_nodes(struct bench *it, struct tdm_bench_compute *result, tdm_error *err)
+{
+    struct profiler profiler = {.bench = it};
+    result->nodes = tdmi_alloc((size_t)it->graph->n_nodes, sizeof *result->nodes);
+    tdm_status status = TDM_OK;
+    if (!result->nodes)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    if (status == TDM_OK)
+        status = run_profile(&profiler, err);
+    if (status == TDM_OK)
+        fill_nodes(&profiler, result);
+    profiler_release(&profiler);
+    return status;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void describe(const struct bench *it, struct tdm_bench_compute *result)
+{
+    double passes = it->is_training ? 3.0 : 1.0;
+    result->operations_per_s = passes * tdmi_graph_flops(it->graph) * result->rate.median;
+    result->shard = it->shard;
+    result->image = it->graph->nodes[0].out.w;
+    result->threads = tdmi_pool_threads(it->pool);
+    result->parameters = it->graph->parameters;
+    result->planned_bytes = planned_bytes(it);
+    result->peak_bytes = peak_bytes();
+    snprintf(result->model, sizeof result->model, "%s", it->network.name);
+    snprintf(result->backend, sizeof result->backend, "%s", it->backend->name);
+}
+
+static tdm_status measure(struct bench *it, struct tdm_bench_compute *result, tdm_error *err)
+{
+    double seconds = it->options->seconds, shard_seconds;
+    TDM_TRY(measure_steps(it, seconds * 2 / 3, result, err), err, "measuring");
+    describe(it, result);
+    TDM_TRY(tdmi_ceiling_measure(it->plan, it->device, it->pool, it->shard, seconds / 3,
+                                 &shard_seconds, err),
+            err, "measuring");
+    if (shard_seconds > 0.0)
+        result->ceiling = result->threads * it->shard / shard_seconds;
+    return it->options->has_profile ? measure_nodes(it, result, err) : TDM_OK;
+}
+
+tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,
+                             struct tdm_bench_compute *result, tdm_error *err)
+{
+    struct bench it = {.options = options,
+                       .train = tdm_train_options_default(),
+                       .is_training = options->mode == TDM_BENCH_TRAIN};
+    int64_t begin = tdmi_clock_ns();
+    *result = (struct tdm_bench_compute){0};
+    tdm_status status = check(options, err);
+    if (status == TDM_OK)
+        status = choose(&it, err);
+    if (status == TDM_OK)
+        status = open_graph(&it, err);
+    if (status == TDM_OK)
+        status = open_values(&it, err);
+    if (status == TDM_OK)
+        status = open_runs(&it, err);
+    result->start_milliseconds = 1e3 * tdmi_clock_seconds_since(begin);
+    if (status == TDM_OK)
+        status = make_batch(&it, err);
+    if (status == TDM_OK)
+        status = measure(&it, result, err);
+    release(&it);
+    return status;
+}
+
+void tdm_bench_compute_release(struct tdm_bench_compute *result)
+{
+    tdmi_free(result->nodes);
+    result->nodes = NULL;
+    result->n_nodes = 0;
+}

@@ -1,0 +1,17 @@
+/* Median and spread: a few rates are sorted, not estimated. */
+#include "tune/bench_rate.h"
+
+#include <stdlib.h>
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct tdm_bench_rate tdmi_bench_spread(double *rates, int n)
+{
+    qsort(rates, (size_t)n, sizeof *rates, by_size);
+    double median = n % 2 ? rates[n / 2] : (rates[n / 2 - 1] + rates[n / 2]) / 2;
+    return (struct tdm_bench_rate){.median = median, .low = rates[0], .high = rates[n - 1]};
+}

@@ -1,0 +1,10 @@
+/* What a series of measured rates amounts to. */
+#ifndef TANDEM_TUNE_BENCH_RATE_H
+#define TANDEM_TUNE_BENCH_RATE_H
+
+#include "tandem/bench.h"
+
+/* Median, least and largest of n, at least 1; rates is sorted. */
+struct tdm_bench_rate tdmi_bench_spread(double *rates, int n);
+
+#endif
