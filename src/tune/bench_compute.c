@@ -164,7 +164,8 @@ static tdm_status open_runs(struct bench *it, tdm_error *err)
                 "preparing");
         return tdmi_judge_take(it->judge, (struct tdmi_values){it->params, it->states}, err);
     }
-    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, batch, false, &it->step, err), err,
+    const struct tdmi_step_options step = {.max_batch = batch};
+    TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, &step, &it->step, err), err,
             "preparing");
     return tdmi_update_open(it->graph, it->backend, it->device, it->optimizer, it->pool, it->params,
                             it->states, it->slots, &it->update, err);
