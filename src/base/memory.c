@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static _Atomic int64_t calls;
 static _Atomic int64_t fail_from; /* number of the first call that fails; 0: none */
@@ -35,16 +36,30 @@ void *tdmi_alloc(size_t count, size_t item_bytes)
     return calloc(count, item_bytes);
 }
 
-void *tdmi_alloc_aligned(size_t bytes)
+/* alignment is a power of two. */
+static void *alloc_at(size_t alignment, size_t bytes, bool is_large)
 {
-    enum { alignment = 64 };
-    size_t rounded = bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
     if (must_fail() || bytes > (size_t)PTRDIFF_MAX - alignment)
         return NULL;
+    size_t rounded = bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
     void *block = aligned_alloc(alignment, rounded);
+    if (block && is_large)
+        (void)madvise(block, rounded, MADV_HUGEPAGE); /* small pages do as well, only slower */
     if (block)
         memset(block, 0, rounded);
     return block;
+}
+
+void *tdmi_alloc_aligned(size_t bytes)
+{
+    return alloc_at(64, bytes, false);
+}
+
+void *tdmi_alloc_large(size_t bytes)
+{
+    const size_t huge_page = (size_t)2 << 20;
+    bool is_large = bytes >= 2 * huge_page;
+    return alloc_at(is_large ? huge_page : 64, bytes, is_large);
 }
 
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes)

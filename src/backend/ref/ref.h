@@ -1,15 +1,11 @@
 /*
  * Inside the reference backend: the one matrix product that convolution and dense layers are
- * written with, and the kernels by name.
+ * written with.
  */
 #ifndef TANDEM_BACKEND_REF_REF_H
 #define TANDEM_BACKEND_REF_REF_H
 
-#include "backend/backend.h"
-
-#define X(name, NAME, inputs) extern const struct tdmi_kernel tdmi_ref_##name;
-#include "backend/ops.def"
-#undef X
+#include "backend/ref_kernels.h"
 
 /* A matrix product with free strides on the left side:
  *
@@ -38,10 +34,5 @@ double tdmi_ref_target(const struct tdmi_op_desc *desc, const struct tdmi_op_cal
 /* 1 unless training is given weights. */
 double tdmi_ref_class_weight(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
                              int class);
-
-void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
-void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                    float momentum);
-void tdmi_ref_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n);
 
 #endif

@@ -1,0 +1,133 @@
+/*
+ * Convolution of backend cpu: which way a desc is run. The choice is a fixed rule, the first way of
+ * the list (registry.c) that can do all the desc says, so that the same network gives the same bits
+ * on every run; docs/backend.md has the measurements behind the order of the list.
+ */
+#include "backend/cpu/cpu.h"
+#include "base/memory.h"
+
+/* A way and the desc it was prepared for. */
+struct chosen {
+    const struct tdmi_kernel *way;
+    struct tdmi_op_desc desc;
+};
+
+static bool is_alone(const struct tdmi_op_fusion *fusion)
+{
+    return !fusion->folds_norm && !fusion->adds_residual && fusion->act == TDMI_ACT_NONE &&
+           !fusion->gives_sums && !fusion->reads_gradient_form && !fusion->in[0].has_norm &&
+           fusion->in[0].act == TDMI_ACT_NONE;
+}
+
+static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_kernel *const *ways = tdmi_cpu_convs();
+    for (int i = 0; ways[i]; i++) {
+        bool runs = !ways[i]->can_run || ways[i]->can_run(desc);
+        if (runs && (is_alone(&desc->fusion) || (ways[i]->can_fuse && ways[i]->can_fuse(desc))))
+            return ways[i];
+    }
+    return NULL;
+}
+
+static bool can(const struct tdmi_op_desc *desc)
+{
+    return choose(desc) != NULL;
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct chosen *chosen = tdmi_alloc(1, sizeof *chosen);
+    if (!chosen)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    chosen->way = choose(desc);
+    chosen->desc = *desc;
+    tdm_status status = TDM_OK;
+    if (chosen->way->prepare)
+        status = chosen->way->prepare(desc, &chosen->desc.prepared, err);
+    if (status != TDM_OK) {
+        tdmi_free(chosen);
+        return status;
+    }
+    *prepared = chosen;
+    return TDM_OK;
+}
+
+static void release(void *prepared)
+{
+    struct chosen *chosen = prepared;
+    if (!chosen)
+        return;
+    if (chosen->desc.prepared)
+        chosen->way->release(chosen->desc.prepared);
+    tdmi_free(chosen);
+}
+
+/* A way that only writes dx gets room to write it to, and the sum is made here. */
+static bool has_spill(const struct chosen *chosen)
+{
+    return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->way->adds_dx;
+}
+
+static size_t spill_at(size_t workspace_bytes)
+{
+    return (workspace_bytes + 63) / 64 * 64;
+}
+
+static size_t spill_bytes(const struct tdmi_op_desc *desc)
+{
+    return (size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) * sizeof(float);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    const struct chosen *chosen = desc->prepared;
+    chosen->way->needs(&chosen->desc, needs);
+    if (has_spill(chosen))
+        needs->workspace_bytes = spill_at(needs->workspace_bytes) + spill_bytes(&chosen->desc);
+}
+
+static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (chosen->way->pack)
+        chosen->way->pack(stream, &chosen->desc, call);
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    chosen->way->forward(stream, &chosen->desc, call);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (!call->dx_add[0] || !has_spill(chosen)) {
+        chosen->way->backward(stream, &chosen->desc, call);
+        return;
+    }
+    struct tdmi_kernel_needs needs = {0};
+    struct tdmi_op_call spilled = *call;
+    chosen->way->needs(&chosen->desc, &needs);
+    float *spill = (float *)((char *)call->workspace + spill_at(needs.workspace_bytes));
+    spilled.dx[0] = spill;
+    chosen->way->backward(stream, &chosen->desc, &spilled);
+    for (int64_t i = 0; i < call->n * tdmi_shape_values(desc->in[0]); i++)
+        call->dx[0][i] = call->dx_add[0][i] + spill[i];
+}
+
+const struct tdmi_kernel tdmi_cpu_conv = {
+    .can_run = can,
+    .can_fuse = can,
+    .adds_dx = true,
+    .prepare = prepare,
+    .release = release,
+    .needs = needs,
+    .pack = pack,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,33 @@
+/*
+ * What backend cpu is made of in this build: the only file of it that asks.
+ */
+#include "backend/cpu/cpu.h"
+#include "backend/ref_kernels.h"
+#include "tandem_features.h"
+
+static const struct tdmi_kernel *const convs[] = {
+#if TDM_HAVE_ONEDNN
+    &tdmi_conv_by_onednn,
+#endif
+    &tdmi_ref_conv,
+    NULL,
+};
+
+const struct tdmi_kernel *const *tdmi_cpu_convs(void)
+{
+    return convs;
+}
+
+/* Lines below the list replace lines of it, which is what the warning is about. */
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
+#define X(name, NAME, inputs) [TDMI_OP_##NAME] = &tdmi_ref_##name,
+#include "backend/ops.def"
+#undef X
+    [TDMI_OP_CONV] = &tdmi_cpu_conv,
+    [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
+#if TDM_HAVE_ONEDNN
+    [TDMI_OP_DENSE] = &tdmi_dense_by_onednn,
+#endif
+};
