@@ -120,7 +120,7 @@ struct tdmi_op_call {
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */
     float *y;                       /* (n, out) */
     const float *dy;                /* (n, out); softmax: unused */
-    float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not wanted */
+    float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not wanted; add: may be dy */
     const float *params[TDMI_OP_PARAMS];
     float *dparams[TDMI_OP_PARAMS];       /* sums over the samples of this call */
     const float *states[TDMI_OP_STATES];  /* running statistics, read when not training */

@@ -72,6 +72,13 @@ void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile)
     lane->profile = profile ? *profile : (struct tdmi_profile){0};
 }
 
+/* The gradient of the node's output, which may lie in another's. */
+static float *dy_at(const tdmi_lane *lane, int node)
+{
+    const struct tdmi_node_plan *nodes = lane->plan->nodes;
+    return at(lane, nodes[nodes[node].dy_of].dy);
+}
+
 static struct tdmi_norm norm_of(const tdmi_lane *lane, struct tdmi_values values, int index)
 {
     const tdmi_graph *graph = lane->plan->graph;
@@ -113,7 +120,7 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
     struct tdmi_op_call call = {
         .n = lane->shard.n,
         .y = at(lane, it->y),
-        .dy = at(lane, it->dy),
+        .dy = dy_at(lane, index),
         .saved = at(lane, it->saved),
         .pixels = lane->shard.pixels,
         .labels = lane->shard.labels,
@@ -124,7 +131,7 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
     };
     take_inputs(lane, values, index, &call);
     if (it->desc.fusion.reads_gradient_form)
-        call.dy = at(lane, lane->plan->nodes[it->norm].dy);
+        call.dy = dy_at(lane, it->norm);
     for (int i = 0; i < node->n_params; i++) {
         int64_t offset = graph->params[node->first_param + i].offset;
         call.params[i] = values.params + offset;
@@ -138,21 +145,17 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
     return call;
 }
 
-static const struct tdmi_node_plan *target_of(const tdmi_plan *plan, struct tdmi_source in)
-{
-    return &plan->nodes[in.norm >= 0 ? in.norm : in.node];
-}
-
 /* Where the gradients of what the node reads go. A kernel that cannot add writes to the spill. */
 static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call *call)
 {
     const tdmi_plan *plan = lane->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
     for (int k = 0; k < plan->graph->nodes[index].n_inputs; k++) {
-        const struct tdmi_node_plan *target = target_of(plan, it->in[k]);
+        int at_node = tdmi_gradient_of(it->in[k]);
+        const struct tdmi_node_plan *target = &plan->nodes[at_node];
         if (!target->has_backward || it->is_virtual)
             continue;
-        call->dx[k] = at(lane, target->dy);
+        call->dx[k] = dy_at(lane, at_node);
         if (it->in[k].norm >= 0 && target->last_writer == index)
             call->dx_sums[k] = call->in_norm[k].sums;
         if (target->first_writer == index)
@@ -210,9 +213,9 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     give_gradients(lane, index, &call);
     it->kernel->backward(lane->stream, &it->desc, &call);
     for (int k = 0; k < node->n_inputs; k++) {
-        const struct tdmi_node_plan *target = target_of(plan, it->in[k]);
         if (call.dx[k] && call.dx[k] == at(lane, it->spill))
-            plan->backend->update.accumulate(lane->stream, at(lane, target->dy), call.dx[k],
+            plan->backend->update.accumulate(lane->stream, dy_at(lane, tdmi_gradient_of(it->in[k])),
+                                             call.dx[k],
                                              lane->shard.n * tdmi_shape_values(node->in[k]));
     }
 }

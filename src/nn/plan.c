@@ -77,8 +77,7 @@ static size_t activation_bytes(const tdmi_plan *plan, struct tdmi_shape shape)
     return sizeof(float) * (size_t)plan->max_images * (size_t)tdmi_shape_values(shape);
 }
 
-/* The node whose dy takes the gradient that a reader of this source writes. */
-static int gradient_of(struct tdmi_source source)
+int tdmi_gradient_of(struct tdmi_source source)
 {
     return source.norm >= 0 ? source.norm : source.node;
 }
@@ -138,7 +137,7 @@ static void live_for(tdmi_plan *plan, int index)
         extend(&plan->nodes[in->node].y, reads_again ? backward : index);
         if (in->norm >= 0)
             extend(&plan->nodes[in->norm].saved, reads_again ? backward : index);
-        struct tdmi_node_plan *target = &plan->nodes[gradient_of(*in)];
+        struct tdmi_node_plan *target = &plan->nodes[tdmi_gradient_of(*in)];
         if (!it->has_backward || it->is_virtual || !target->has_backward)
             continue;
         if (index > target->first_writer)
@@ -162,7 +161,7 @@ static void live_backward(tdmi_plan *plan, int index)
                                       backward_time(graph, it->first_writer), until};
     }
     for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward && !it->is_virtual; k++) {
-        const struct tdmi_node_plan *target = &plan->nodes[gradient_of(it->in[k])];
+        const struct tdmi_node_plan *target = &plan->nodes[tdmi_gradient_of(it->in[k])];
         size_t bytes = activation_bytes(plan, graph->nodes[index].in[k]);
         bool adds = target->has_backward && target->first_writer != index;
         if (adds && !it->kernel->adds_dx && bytes > it->spill.bytes)
@@ -192,6 +191,7 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
         live_for(plan, i);
     for (int i = 0; i < n; i++)
         live_backward(plan, i);
+    tdmi_share_gradients(plan);
     plan->arena_bytes = tdmi_place_buffers(buffers, count);
     return TDM_OK;
 }

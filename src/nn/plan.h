@@ -51,6 +51,7 @@ struct tdmi_node_plan {
     /* Readers of y write its dy: the first to run backward, which is the highest, writes it, the
      * others add. -1: no gradient comes. */
     int first_writer, last_writer;
+    int dy_of; /* the node whose dy this one's is, too; itself unless they are one (nn/share.c) */
     struct tdmi_buffer y, dy, saved;
     struct tdmi_buffer forward_workspace, backward_workspace;
     struct tdmi_buffer spill; /* a dx that must be added to others by hand */
@@ -91,6 +92,11 @@ bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
 /* Decide which nodes are virtual and which carry what for them: fills is_virtual, in, computed_by,
  * norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set. */
 void tdmi_fuse(tdmi_plan *plan);
+
+/* Let sums pass their gradient on without a copy: sets dy_of where that is safe, and lifetimes. */
+void tdmi_share_gradients(tdmi_plan *plan);
+/* The node whose dy takes the gradient that a reader of this source writes. */
+int tdmi_gradient_of(struct tdmi_source source);
 
 /* One line a node: op, shape, bytes and places of its buffers; then segments and totals. */
 void tdmi_plan_print(const tdmi_plan *plan, tdmi_text *text);

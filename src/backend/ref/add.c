@@ -18,7 +18,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     (void)stream;
     size_t bytes = sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out));
     for (int k = 0; k < 2; k++)
-        if (call->dx[k])
+        if (call->dx[k] && call->dx[k] != call->dy) /* they may be one (nn/share.c) */
             memcpy(call->dx[k], call->dy, bytes);
 }
 
