@@ -20,7 +20,10 @@ enum { most_images = 4 };
 static const struct {
     const char *network;
     int size;
-} networks[] = {{"convnet7", 16}, {"convnet7", 9}, {"lenet5", 28}, {"lenet5", 23}};
+} networks[] = {{"convnet7", 16}, {"convnet7", 9},         {"lenet5", 28},
+                {"lenet5", 23},   {"resnet20-cifar", 16},  {"resnet18", 32},
+                {"resnet50", 33}, {"mobilenetv2-0.1", 32}, {"mobilenetv2-0.35", 40},
+                {"xception", 71}};
 
 enum { n_networks = sizeof networks / sizeof networks[0] };
 
@@ -49,8 +52,12 @@ static void spread_out(tdmi_plan *plan)
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
         struct tdmi_buffer *buffers[] = {&it->y, &it->dy, &it->saved, &it->forward_workspace,
-                                         &it->backward_workspace};
-        for (int b = 0; b < 5; b++) {
+                                         &it->backward_workspace, &it->spill};
+        if (it->dy_of != i) { /* no gradient lies in another's, either */
+            it->dy.bytes = plan->nodes[it->dy_of].dy.bytes;
+            it->dy_of = i;
+        }
+        for (int b = 0; b < 6; b++) {
             buffers[b]->offset = end;
             end += buffers[b]->bytes;
         }
