@@ -49,6 +49,8 @@ struct tdm_prepare_result {
     int64_t bytes;       /* of the parts: of all, or of those made by this slice */
     int parts, made;     /* how many there are, how many this call made */
     bool is_complete;    /* the table is finished: false after a slice */
+    /* What an update of a finished table brought; a table that was made now has version 0. */
+    int64_t version, added, removed;
     /* What jpeg changed in the pixels of one picture in 16, in steps of 255: */
     int64_t sampled;
     double change_mean;
@@ -58,7 +60,7 @@ struct tdm_prepare_result {
 
 TDM_API struct tdm_prepare_options tdm_prepare_options_default(void);
 /* TDM_E_USAGE: options that contradict each other, or a folder that holds something else or was
- * made with other options or from other pictures. TDM_E_INPUT: no source, or nothing in it decodes.
+ * made with other options. TDM_E_INPUT: no source, or nothing in it decodes.
  * TDM_E_ABSENT: a build without Arrow. TDM_E_STOPPED: finished parts stay; run it again. */
 TDM_API tdm_status tdm_prepare(const struct tdm_prepare_options *options, tdm_sink sink,
                                struct tdm_prepare_result *result, tdm_error *err) TDM_MUST_USE;

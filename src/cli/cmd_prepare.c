@@ -68,6 +68,9 @@ static void write_json(tdm_json_writer *json, const struct tdm_prepare_options *
     tdm_json_integer(json, "bytes", result->bytes);
     tdm_json_integer(json, "parts", result->parts);
     tdm_json_integer(json, "made", result->made);
+    tdm_json_integer(json, "version", result->version);
+    tdm_json_integer(json, "added", result->added);
+    tdm_json_integer(json, "removed", result->removed);
     tdm_json_bool(json, "complete", result->is_complete);
     tdm_json_object_begin(json, "change");
     tdm_json_integer(json, "sampled", result->sampled);
@@ -96,6 +99,10 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
     if (result->test > 0)
         tdmi_print(out, ", %lld test", (long long)result->test);
     tdmi_print(out, " (%d files, %s, %.1f s)\n", result->parts, bytes, result->seconds);
+    if (result->version > 0 && result->added + result->removed > 0)
+        tdmi_print(out, "version %lld: %lld pictures came, %lld went; %s@v%lld is as it was\n",
+                   (long long)result->version, (long long)result->added, (long long)result->removed,
+                   options->folder, (long long)result->version - 1);
     if (result->quarantined > 0)
         tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
                    (long long)result->quarantined, options->folder);

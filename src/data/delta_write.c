@@ -1,6 +1,7 @@
 /*
- * Four kinds of lines: commitInfo, protocol, metaData and an add for each part. The table's number
- * is made from the columns and parts, so that equal data has an equal log.
+ * Kinds of lines: commitInfo, then protocol and metaData in the first commit, a remove for each
+ * part that goes and an add for each that comes. The table's number is made from the columns and
+ * parts, so that equal data has an equal log.
  */
 #include "data/delta_write.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define FIRST_COMMIT "00000000000000000000.json"
+#define COMMIT_FORMAT "%020" PRId64 ".json"
 
 enum { READER_VERSION = 1, WRITER_VERSION = 2 };
 
@@ -67,12 +69,19 @@ static tdm_status add_info(const struct tdmi_delta_commit *commit, tdmi_text *te
     tdm_json_integer(writer, "timestamp", commit->time_ms);
     tdm_json_string(writer, "operation", "WRITE");
     tdm_json_object_begin(writer, "operationParameters");
-    tdm_json_string(writer, "mode", "ErrorIfExists");
+    tdm_json_string(writer, "mode",
+                    commit->version == 0     ? "ErrorIfExists"
+                    : commit->n_removed == 0 ? "Append"
+                                             : "Overwrite");
     tdm_json_string(writer, "partitionBy", "[]");
     tdm_json_object_end(writer);
-    tdm_json_bool(writer, "isBlindAppend", true);
+    if (commit->version > 0)
+        tdm_json_integer(writer, "readVersion", commit->version - 1);
+    tdm_json_bool(writer, "isBlindAppend", commit->version == 0);
     tdm_json_object_begin(writer, "operationMetrics");
     number_as_text(writer, "numFiles", commit->n_parts);
+    if (commit->version > 0)
+        number_as_text(writer, "numRemovedFiles", commit->n_removed);
     number_as_text(writer, "numOutputRows", n_rows);
     number_as_text(writer, "numOutputBytes", n_bytes);
     tdm_json_object_end(writer);
@@ -180,6 +189,19 @@ static tdm_status add_part(const struct tdmi_delta_commit *commit,
     return end_action(text, writer, err);
 }
 
+static tdm_status remove_part(const struct tdmi_delta_commit *commit, const char *removed,
+                              tdmi_arena *arena, tdmi_text *text, tdm_error *err)
+{
+    const char *path = tdmi_delta_path_write(arena, removed);
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", removed);
+    tdm_json_writer *writer = begin_action("remove");
+    tdm_json_string(writer, "path", path);
+    tdm_json_integer(writer, "deletionTimestamp", commit->time_ms);
+    tdm_json_bool(writer, "dataChange", true);
+    return end_action(text, writer, err);
+}
+
 /* ---- the commit ---------------------------------------------------------------------------- */
 
 /* Spark refuses these in names of columns. */
@@ -205,10 +227,12 @@ tdm_status tdmi_delta_commit_text(const struct tdmi_delta_commit *commit, tdmi_t
     tdm_status status = check_columns(commit, err);
     if (status == TDM_OK)
         status = add_info(commit, text, err);
-    if (status == TDM_OK)
+    if (status == TDM_OK && commit->version == 0)
         status = add_protocol(text, err);
-    if (status == TDM_OK)
+    if (status == TDM_OK && commit->version == 0)
         status = add_metadata(commit, text, err);
+    for (int64_t i = 0; i < commit->n_removed && status == TDM_OK; i++)
+        status = remove_part(commit, commit->removed[i], &arena, text, err);
     for (int64_t i = 0; i < commit->n_parts && status == TDM_OK; i++)
         status = add_part(commit, &commit->parts[i], &arena, text, err);
     if (status == TDM_OK && text->is_broken)
@@ -252,8 +276,8 @@ static tdm_status is_equal_file(const char *path, const tdmi_text *text, bool *i
     return TDM_OK;
 }
 
-static tdm_status write_text(const char *log, const tdmi_text *text, tdmi_arena *arena,
-                             tdm_error *err)
+static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena *arena,
+                              tdm_error *err)
 {
     const char *path = tdmi_path_join(arena, log, FIRST_COMMIT), *other = NULL;
     bool has_first = false, is_equal = false;
@@ -272,6 +296,18 @@ static tdm_status write_text(const char *log, const tdmi_text *text, tdmi_arena 
     return is_equal ? TDM_OK : tdmi_file_write(path, text->bytes, text->length_bytes, err);
 }
 
+/* Whoever writes a later version has read the one before. */
+static tdm_status write_later(const char *log, int64_t version, const tdmi_text *text,
+                              tdmi_arena *arena, tdm_error *err)
+{
+    const char *path = tdmi_arena_printf(arena, "%s/" COMMIT_FORMAT, log, version);
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s'", log);
+    if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is there already: another process writes", path);
+    return tdmi_file_write(path, text->bytes, text->length_bytes, err);
+}
+
 tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *commit,
                             tdm_error *err)
 {
@@ -283,7 +319,8 @@ tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *
     if (status == TDM_OK && log == NULL)
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to write the log of '%s'", folder);
     if (status == TDM_OK)
-        status = write_text(log, &text, &arena, err);
+        status = commit->version == 0 ? write_first(log, &text, &arena, err)
+                                      : write_later(log, commit->version, &text, &arena, err);
     tdmi_text_release(&text);
     tdmi_arena_release(&arena);
     return TDM_WRAP(err, status, "cannot write the Delta log of '%s'", folder);

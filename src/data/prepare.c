@@ -3,6 +3,7 @@
  *
  *     options ─► form          what the bytes depend on                     prepare_form.h
  *     source  ─► look          every picture read once, bad ones named      prepare_look.h
+ *     OUT     ─► stored        what a finished table has already            prepare_stored.h
  *             ─► plan          split, order, parts                          prepare_plan.h
  *             ─► parts         encoded side by side, written in order       prepare_part.h
  *             ─► log, dataset  from the parts' records                      prepare_merge.h
@@ -12,9 +13,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "data/prepare_merge.h"
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 struct preparing {
     struct tdmi_prepare_form form;
@@ -22,6 +20,7 @@ struct preparing {
     tdmi_source *source;
     tdmi_pool *pool;
     tdmi_prepare_look look;
+    tdmi_prepare_stored stored; /* empty but for an update */
     tdmi_prepare_plan plan;
     bool *made; /* by part */
     tdm_sink sink;
@@ -62,13 +61,13 @@ static tdm_status open_all(struct preparing *it, const struct tdm_prepare_option
 }
 
 /* A finished folder has nothing left to read from, so every picture is read again then: that its
- * source is still the same is what the caller is told. */
+ * source is still the same is what the caller is told. An update that was killed left its look. */
 static tdm_status look(struct preparing *it, bool *is_known, tdm_error *err)
 {
     tdm_status status = TDM_OK;
     *is_known = false;
     tdmi_prepare_look_list(it->source, &it->look);
-    if (tdmi_prepare_folder_state(it->folder) == TDMI_PREPARE_BEGUN)
+    if (tdmi_prepare_folder_state(it->folder) != TDMI_PREPARE_NEW)
         status = tdmi_prepare_folder_read_look(it->folder, tdmi_source_items(it->source), &it->look,
                                                is_known, err);
     if (status == TDM_OK && !*is_known)
@@ -142,33 +141,29 @@ static tdm_status make_parts(struct preparing *it, struct tdmi_prepare_job *job,
 /* After a slice: the plan's counts, of which damage that shows later may still be dropped. */
 static void fill_result(const struct preparing *it, struct tdm_prepare_result *result)
 {
-    result->images = it->plan.n_rows;
+    result->images = it->plan.n_kept_rows + it->plan.n_rows;
     result->train = it->plan.n_in[TDMI_PREPARE_TRAIN];
     result->val = it->plan.n_in[TDMI_PREPARE_VAL];
     result->test = it->plan.n_in[TDMI_PREPARE_TEST];
-    result->classes = tdmi_source_classes(it->source);
+    result->classes = it->plan.n_classes;
     result->quarantined = it->look.n_bad + tdmi_source_quarantined(it->source);
     result->left_out = it->plan.n_left_out;
     result->parts = it->plan.n_parts;
+    result->added = it->plan.n_added;
+    result->removed = it->plan.n_removed;
 }
 
 /* ---- together ----------------------------------------------------------------------------- */
 
+/* A table is updated by what its last version says, never by what an update that was killed had
+ * written already: that is how the next attempt plans the same. */
 static tdm_status recall(struct preparing *it, struct tdm_prepare_result *result, tdm_error *err)
 {
+    if (tdmi_prepare_folder_state(it->folder) != TDMI_PREPARE_FINISHED)
+        return TDM_OK;
     const tdm_json_value *dataset = tdmi_prepare_folder_dataset(it->folder);
-    char plan[17];
-    snprintf(plan, sizeof plan, "%016" PRIx64, it->plan.id);
-    if (strcmp(tdm_json_as_string(tdm_json_member(dataset, "plan"), ""), plan) != 0)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "'%s' was made from other pictures than '%s' holds now (%lld then, %lld "
-                        "now): prepare these into another folder",
-                        it->form.options->folder, it->form.options->source,
-                        (long long)tdm_json_as_integer(
-                            tdm_json_member(tdm_json_member(dataset, "counts"), "images"), 0),
-                        (long long)it->plan.n_rows);
     tdmi_prepare_merge_recall(dataset, result);
-    return tdmi_prepare_folder_clean(it->folder, err);
+    return tdmi_prepare_stored_read(it->form.options->folder, dataset, &it->stored, err);
 }
 
 static tdm_status begin(struct preparing *it, bool is_known, tdm_error *err)
@@ -187,10 +182,13 @@ static tdm_status make(struct preparing *it, struct tdm_prepare_result *result, 
         .source = it->source,
         .form = &it->form,
         .plan = &it->plan,
+        .stored = &it->stored,
         .folder = options->folder,
         .pool = it->pool,
         .sink = it->sink,
         .picture_bytes = tdmi_prepare_form_picture_bytes(&it->form, it->look.n_bytes / n_sound)};
+    result->bytes = 0;
+    result->is_complete = false;
     tdm_status status = make_parts(it, &job, result, err);
     fill_result(it, result);
     if (status != TDM_OK || options->slices > 0)
@@ -206,9 +204,12 @@ static tdm_status prepare(struct preparing *it, const struct tdm_prepare_options
     if (status == TDM_OK)
         status = look(it, &is_known, err);
     if (status == TDM_OK)
-        status = tdmi_prepare_plan_make(it->source, &it->look, &it->form, &it->plan, err);
-    if (status == TDM_OK && tdmi_prepare_folder_state(it->folder) == TDMI_PREPARE_FINISHED)
-        return recall(it, result, err);
+        status = recall(it, result, err);
+    if (status == TDM_OK)
+        status =
+            tdmi_prepare_plan_make(it->source, &it->look, &it->form, &it->stored, &it->plan, err);
+    if (status == TDM_OK && tdmi_prepare_plan_is_done(&it->plan, &it->stored))
+        return tdmi_prepare_folder_clean(it->folder, err);
     if (status == TDM_OK)
         status = begin(it, is_known, err);
     return status == TDM_OK ? make(it, result, err) : status;
@@ -224,6 +225,7 @@ tdm_status tdm_prepare(const struct tdm_prepare_options *options, tdm_sink sink,
     result->seconds = tdmi_clock_seconds_since(begin_ns);
     tdmi_free(it.made);
     tdmi_prepare_plan_release(&it.plan);
+    tdmi_prepare_stored_release(&it.stored);
     tdmi_prepare_look_release(&it.look);
     tdmi_pool_free(it.pool);
     tdmi_prepare_folder_close(it.folder);

@@ -245,8 +245,7 @@ static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
     tdm_status status = remove_unfinished(folder, folder->work, ".", err);
     if (status == TDM_OK)
         status = remove_unfinished(folder, folder->path, "._dataset.json.", err);
-    return status == TDM_OK ? remove_unfinished(folder, log, ".00000000000000000000.json.", err)
-                            : status;
+    return status == TDM_OK ? remove_unfinished(folder, log, ".0", err) : status;
 }
 
 static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,

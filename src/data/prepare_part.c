@@ -89,9 +89,12 @@ static void note_dropped(struct making *making, const struct tdmi_prepare_row *r
 {
     tdm_log(TDM_LOG_WARNING, "quarantined as %s: '%s': %s", tdm_verdict_word(picture->verdict),
             row->path, picture->reason);
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
     tdm_json_object_begin(making->dropped, NULL);
     tdm_json_integer(making->dropped, "row", number);
     tdm_json_string(making->dropped, "path", row->path);
+    tdm_json_string(making->dropped, "hash", hash);
     tdm_json_string(making->dropped, "verdict", tdm_verdict_word(picture->verdict));
     tdm_json_string(making->dropped, "reason", picture->reason);
     tdm_json_object_end(making->dropped);
@@ -99,12 +102,10 @@ static void note_dropped(struct making *making, const struct tdmi_prepare_row *r
 
 static tdm_status append(struct making *making, const struct chunk *chunk, tdm_error *err)
 {
-    const tdmi_source *source = making->job->source;
+    const tdmi_prepare_plan *plan = making->job->plan;
     for (int i = 0; i < chunk->n; i++) {
         const struct tdmi_prepare_picture *picture = &chunk->pictures[i];
-        const struct tdmi_prepare_row *row =
-            &making->job->plan->rows[making->part->first + chunk->first + i];
-        const int label = tdmi_source_item(source, row->item).label;
+        const struct tdmi_prepare_row *row = &plan->rows[making->part->first + chunk->first + i];
         if (picture->verdict != TDM_VERDICT_OK) {
             note_dropped(making, row, chunk->first + i, picture);
             continue;
@@ -112,16 +113,16 @@ static tdm_status append(struct making *making, const struct chunk *chunk, tdm_e
         tdmi_prepare_change_add(&making->change, &picture->change);
         TDM_TRY(tdmi_parquet_writer_add(
                     making->writer,
-                    &(struct tdmi_parquet_row){
-                        .image = tdmi_text_string(&picture->bytes),
-                        .image_bytes = picture->bytes.length_bytes,
-                        .label = label,
-                        .class_name = label < 0 ? "" : tdmi_source_class(source, label),
-                        .path = row->path,
-                        .split = tdmi_prepare_split_name(row->split),
-                        .width = picture->width,
-                        .height = picture->height,
-                        .hash = row->hash},
+                    &(struct tdmi_parquet_row){.image = tdmi_text_string(&picture->bytes),
+                                               .image_bytes = picture->bytes.length_bytes,
+                                               .label = row->label,
+                                               .class_name =
+                                                   row->label < 0 ? "" : plan->classes[row->label],
+                                               .path = row->path,
+                                               .split = tdmi_prepare_split_name(row->split),
+                                               .width = picture->width,
+                                               .height = picture->height,
+                                               .hash = row->hash},
                     err),
                 err, "cannot write row %lld", (long long)(chunk->first + i));
     }
@@ -225,6 +226,12 @@ static tdm_status open_writer(struct making *making, tdm_error *err)
     return tdmi_parquet_writer_open(&sink, &options, &making->writer, err);
 }
 
+/* The number in the names of a part's files. */
+static int named(const tdmi_prepare_plan *plan, int number)
+{
+    return plan->first_number + number;
+}
+
 static tdm_status write_file(struct making *making, int number, tdm_error *err)
 {
     char path[PATH_BYTES];
@@ -299,11 +306,11 @@ tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number, tdm_
     making.dropped = begin_record(job->plan);
     tdm_status status = reserve(&making, err);
     if (status == TDM_OK)
-        status = write_file(&making, number, err);
+        status = write_file(&making, named(job->plan, number), err);
     if (status == TDM_OK)
-        status = commit(&making, number, &record, err);
+        status = commit(&making, named(job->plan, number), &record, err);
     if (status == TDM_OK)
-        status = write_record(&making, number, &record, err);
+        status = write_record(&making, named(job->plan, number), &record, err);
     release(&making);
     return TDM_WRAP(err, status, "cannot make part %d of %d in '%s'", number, job->plan->n_parts,
                     job->folder);
@@ -359,7 +366,7 @@ static bool take_record(const tdmi_prepare_plan *plan, int number,
     const char *name = tdm_json_as_string(tdm_json_member(root, "name"), "");
     char id[17], start[24];
     snprintf(id, sizeof id, "%016" PRIx64, plan->id);
-    snprintf(start, sizeof start, "part-%05d-", number);
+    snprintf(start, sizeof start, "part-%05d-", named(plan, number));
     snprintf(record->name, sizeof record->name, "%s", name);
     record->n_rows = tdm_json_as_integer(tdm_json_member(root, "rows"), -1);
     record->n_bytes = tdm_json_as_integer(tdm_json_member(root, "bytes"), -1);
@@ -383,7 +390,7 @@ tdm_status tdmi_prepare_part_find(const struct tdmi_prepare_job *job, int number
     size_t n_bytes = 0;
     *record = (struct tdmi_prepare_record){0};
     *is_there = false;
-    TDM_TRY(name_in(job->folder, "_prepare/", number, ".json", path, err), err,
+    TDM_TRY(name_in(job->folder, "_prepare/", named(job->plan, number), ".json", path, err), err,
             "cannot look for part %d", number);
     if (tdmi_file_kind_of(path) != TDMI_FILE_REGULAR)
         return TDM_OK;

@@ -24,7 +24,7 @@ struct tdmi_prepare_record {
     tdm_json_document *document; /* the record as it was read, with what was dropped */
 };
 void tdmi_prepare_record_release(struct tdmi_prepare_record *record);
-/* "dropped" of the record: [{"row": of the part, "path", "verdict", "reason"}]. */
+/* "dropped" of the record: [{"row": of the part, "path", "hash", "verdict", "reason"}]. */
 const tdm_json_value *tdmi_prepare_record_dropped(const struct tdmi_prepare_record *record);
 
 /* What parts are made from, for one call of tdm_prepare. */
@@ -32,7 +32,8 @@ struct tdmi_prepare_job {
     const tdmi_source *source;
     const struct tdmi_prepare_form *form;
     const tdmi_prepare_plan *plan;
-    const char *folder; /* OUT */
+    const tdmi_prepare_stored *stored; /* what the plan was made beside */
+    const char *folder;                /* OUT */
     tdmi_pool *pool;
     tdm_sink sink;
     int64_t picture_bytes;  /* about */

@@ -14,16 +14,12 @@ enum { PURPOSE_ROWS = 3, LARGEST_PART_ROWS = 1 << 17 };
 /* Goes into every id: another rule is another plan. */
 static const char rule[] = "tandem prepare 1";
 
-const char *tdmi_prepare_split_name(enum tdmi_prepare_split split)
-{
-    static const char *const names[TDMI_PREPARE_SPLITS] = {"train", "val", "test", ""};
-    return names[split];
-}
-
 void tdmi_prepare_plan_release(tdmi_prepare_plan *plan)
 {
+    tdmi_free(plan->classes);
     tdmi_free(plan->rows);
     tdmi_free(plan->parts);
+    tdmi_free(plan->is_kept);
     *plan = (tdmi_prepare_plan){0};
 }
 
@@ -63,7 +59,8 @@ static uint8_t side_of_rest(struct tdmi_item item, uint64_t hash, const uint64_t
 }
 
 static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *contents,
-                             const struct tdmi_prepare_form *form, uint8_t *sides, tdm_error *err)
+                             const struct tdmi_prepare_form *form,
+                             const tdmi_prepare_stored *stored, uint8_t *sides, tdm_error *err)
 {
     const struct tdmi_split_options options = {.train_fraction = form->options->train_fraction,
                                                .val_fraction = form->options->val_fraction,
@@ -72,8 +69,7 @@ static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *con
     tdmi_split split = {0};
     uint64_t *test = NULL;
     int64_t n_test = 0;
-    tdm_status status =
-        tdmi_split_make(source, contents, options, (struct tdmi_split_stored){0}, &split, err);
+    tdm_status status = tdmi_split_make(source, contents, options, stored->sides, &split, err);
     if (status == TDM_OK)
         status = find_test(source, contents, &test, &n_test, err);
     if (status != TDM_OK)
@@ -105,9 +101,9 @@ static uint64_t key_of(uint64_t hash, uint64_t seed)
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-static int compare_rows(const void *a_, const void *b_)
+/* 0: the same picture under the same name and label, on the same side. */
+static int compare_pictures(const struct tdmi_prepare_row *a, const struct tdmi_prepare_row *b)
 {
-    const struct tdmi_prepare_row *a = a_, *b = b_;
     int order = COMPARE(a->split, b->split);
     if (order == 0)
         order = COMPARE(a->key, b->key);
@@ -115,28 +111,157 @@ static int compare_rows(const void *a_, const void *b_)
         order = COMPARE(a->hash, b->hash);
     if (order == 0)
         order = strcmp(a->path, b->path);
+    return order != 0 ? order : COMPARE(a->label, b->label);
+}
+
+static int compare_rows(const void *a_, const void *b_)
+{
+    const struct tdmi_prepare_row *a = a_, *b = b_;
+    const int order = compare_pictures(a, b);
     return order != 0 ? order : COMPARE(a->item, b->item);
 }
 
+static void sort_rows(struct tdmi_prepare_row *rows, int64_t n)
+{
+    if (n > 0)
+        qsort(rows, (size_t)n, sizeof *rows, compare_rows);
+}
+
+static bool was_dropped(const tdmi_prepare_stored *stored, uint64_t hash)
+{
+    for (int64_t d = 0; d < stored->n_drops; d++)
+        if (stored->drops[d].hash == hash)
+            return true;
+    return false;
+}
+
 static void list_rows(const tdmi_source *source, const tdmi_contents *contents, uint64_t seed,
-                      const uint8_t *sides, tdmi_prepare_plan *plan)
+                      const tdmi_prepare_stored *stored, const int *labels, const uint8_t *sides,
+                      tdmi_prepare_plan *plan)
 {
     for (int64_t i = 0; i < contents->n_items; i++) {
         const uint64_t hash = contents->hashes[i];
+        const struct tdmi_item item = tdmi_source_item(source, i);
         if (sides[i] == OUTSIDE) {
             plan->n_left_out += hash != 0;
             continue;
         }
+        if (was_dropped(stored, hash))
+            continue;
         plan->rows[plan->n_rows++] =
             (struct tdmi_prepare_row){.hash = hash,
                                       .key = key_of(hash, seed),
-                                      .path = tdmi_source_item(source, i).path,
+                                      .path = item.path,
                                       .item = i,
+                                      .label = item.label < 0 ? -1 : labels[item.label],
                                       .split = (enum tdmi_prepare_split)sides[i]};
         plan->n_in[sides[i]]++;
     }
-    if (plan->n_rows > 0)
-        qsort(plan->rows, (size_t)plan->n_rows, sizeof *plan->rows, compare_rows);
+    sort_rows(plan->rows, plan->n_rows);
+}
+
+/* ---- classes ------------------------------------------------------------------------------ */
+
+/* Labels that are stored stay what they are, so that old and new parts mean the same by them. */
+static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_stored *stored,
+                               tdmi_prepare_plan *plan, int *labels, tdm_error *err)
+{
+    const int n = tdmi_source_classes(source);
+    plan->classes = tdmi_alloc((size_t)n + (size_t)stored->n_classes, sizeof *plan->classes);
+    if (plan->classes == NULL)
+        return out_of_memory(n, err);
+    for (int c = 0; c < stored->n_classes; c++)
+        plan->classes[plan->n_classes++] = stored->classes[c];
+    for (int c = 0; c < n; c++) {
+        const char *name = tdmi_source_class(source, c);
+        labels[c] = 0;
+        while (labels[c] < stored->n_classes && strcmp(stored->classes[labels[c]], name) != 0)
+            labels[c]++;
+        if (labels[c] < stored->n_classes)
+            continue;
+        labels[c] = plan->n_classes;
+        plan->classes[plan->n_classes++] = name;
+    }
+    return TDM_OK;
+}
+
+/* ---- what is there already ---------------------------------------------------------------- */
+
+/* Both in order: which stored rows are wanted still, and which wanted ones are stored. */
+static void match(const struct tdmi_prepare_row *wanted, int64_t n_wanted,
+                  const struct tdmi_prepare_row *held, int64_t n_held, int64_t *held_by,
+                  bool *is_wanted)
+{
+    for (int64_t w = 0, h = 0; w < n_wanted;) {
+        const int order = h < n_held ? compare_pictures(&wanted[w], &held[h]) : -1;
+        if (order < 0) {
+            held_by[w++] = -1;
+        } else if (order > 0) {
+            h++;
+        } else {
+            is_wanted[held[h].item] = true;
+            held_by[w++] = held[h++].item;
+        }
+    }
+}
+
+/* The rows that stay where they are leave the plan. */
+static void keep_parts(const tdmi_prepare_stored *stored, const int64_t *held_by,
+                       const bool *is_wanted, tdmi_prepare_plan *plan)
+{
+    int64_t n = 0;
+    for (int p = 0; p < stored->n_parts; p++)
+        plan->is_kept[p] = true;
+    for (int64_t r = 0; r < stored->n_rows; r++) {
+        plan->is_kept[stored->rows[r].part] &= is_wanted[r];
+        plan->n_removed += !is_wanted[r];
+    }
+    for (int64_t r = 0; r < stored->n_rows; r++)
+        plan->n_kept_rows += plan->is_kept[stored->rows[r].part];
+    for (int64_t w = 0; w < plan->n_rows; w++) {
+        plan->n_added += held_by[w] < 0;
+        if (held_by[w] < 0 || !plan->is_kept[stored->rows[held_by[w]].part])
+            plan->rows[n++] = plan->rows[w];
+    }
+    plan->n_rows = n;
+}
+
+static tdm_status take_stored(const tdmi_prepare_stored *stored, uint64_t seed,
+                              tdmi_prepare_plan *plan, tdm_error *err)
+{
+    struct tdmi_prepare_row *held = tdmi_alloc((size_t)stored->n_rows, sizeof *held);
+    int64_t *held_by = tdmi_alloc((size_t)plan->n_rows, sizeof *held_by);
+    bool *is_wanted = tdmi_alloc((size_t)stored->n_rows, sizeof *is_wanted);
+    plan->is_kept = tdmi_alloc((size_t)stored->n_parts, sizeof *plan->is_kept);
+    tdm_status status = TDM_OK;
+    if (held == NULL || held_by == NULL || is_wanted == NULL || plan->is_kept == NULL) {
+        status = out_of_memory(stored->n_rows, err);
+        goto out;
+    }
+    for (int64_t r = 0; r < stored->n_rows; r++)
+        held[r] = (struct tdmi_prepare_row){.hash = stored->rows[r].hash,
+                                            .key = key_of(stored->rows[r].hash, seed),
+                                            .path = stored->rows[r].path,
+                                            .item = r,
+                                            .label = stored->rows[r].label,
+                                            .split = stored->rows[r].split};
+    sort_rows(held, stored->n_rows);
+    match(plan->rows, plan->n_rows, held, stored->n_rows, held_by, is_wanted);
+    keep_parts(stored, held_by, is_wanted, plan);
+    plan->first_number = stored->next_number;
+out:
+    tdmi_free(held);
+    tdmi_free(held_by);
+    tdmi_free(is_wanted);
+    return status;
+}
+
+bool tdmi_prepare_plan_is_done(const tdmi_prepare_plan *plan, const tdmi_prepare_stored *stored)
+{
+    bool is_done = stored->is_there && plan->n_parts == 0;
+    for (int p = 0; is_done && p < stored->n_parts; p++)
+        is_done = plan->is_kept[p];
+    return is_done;
 }
 
 /* ---- parts -------------------------------------------------------------------------------- */
@@ -149,10 +274,12 @@ static tdm_status cut(const struct tdmi_prepare_form *form, int64_t mean_bytes,
         rows_a_part = LARGEST_PART_ROWS;
     if (rows_a_part < 1)
         rows_a_part = 1;
-    int64_t n_parts = 0;
+    int64_t n_parts = 0, n_in[TDMI_PREPARE_SPLITS] = {0};
+    for (int64_t r = 0; r < plan->n_rows; r++)
+        n_in[plan->rows[r].split]++;
     for (int s = 0; s < TDMI_PREPARE_SPLITS; s++)
-        n_parts += (plan->n_in[s] + rows_a_part - 1) / rows_a_part;
-    if (n_parts > INT_MAX)
+        n_parts += (n_in[s] + rows_a_part - 1) / rows_a_part;
+    if (n_parts > INT_MAX - plan->first_number)
         return TDM_FAIL(err, TDM_E_INPUT, "%lld files are more than a table can have",
                         (long long)n_parts);
     plan->parts = tdmi_alloc((size_t)n_parts, sizeof *plan->parts);
@@ -160,7 +287,7 @@ static tdm_status cut(const struct tdmi_prepare_form *form, int64_t mean_bytes,
         return out_of_memory(plan->n_rows, err);
     int64_t first = 0;
     for (int s = 0; s < TDMI_PREPARE_SPLITS; s++)
-        for (int64_t left = plan->n_in[s]; left > 0;) {
+        for (int64_t left = n_in[s]; left > 0;) {
             const int64_t n = left < rows_a_part ? left : rows_a_part;
             plan->parts[plan->n_parts++] =
                 (struct tdmi_prepare_part){first, n, (enum tdmi_prepare_split)s};
@@ -170,7 +297,7 @@ static tdm_status cut(const struct tdmi_prepare_form *form, int64_t mean_bytes,
     return TDM_OK;
 }
 
-static tdm_status identify(const tdmi_source *source, const struct tdmi_prepare_form *form,
+static tdm_status identify(const struct tdmi_prepare_form *form, const tdmi_prepare_stored *stored,
                            tdmi_prepare_plan *plan, tdm_error *err)
 {
     tdm_json_writer *json = tdm_json_writer_new(0);
@@ -183,18 +310,15 @@ static tdm_status identify(const tdmi_source *source, const struct tdmi_prepare_
     if (status == TDM_OK) {
         tdmi_xxh64_add(&state, rule, sizeof rule);
         tdmi_xxh64_add(&state, words, n_words);
-        for (int c = 0; c < tdmi_source_classes(source); c++) {
-            const char *name = tdmi_source_class(source, c);
-            tdmi_xxh64_add(&state, name, strlen(name) + 1);
-        }
+        for (int c = 0; c < plan->n_classes; c++)
+            tdmi_xxh64_add(&state, plan->classes[c], strlen(plan->classes[c]) + 1);
         for (int64_t i = 0; i < plan->n_rows; i++) {
             const struct tdmi_prepare_row *row = &plan->rows[i];
-            const int label = tdmi_source_item(source, row->item).label;
             uint8_t numbers[13];
             for (int b = 0; b < 8; b++)
                 numbers[b] = (uint8_t)(row->hash >> 8 * b);
             for (int b = 0; b < 4; b++)
-                numbers[8 + b] = (uint8_t)((uint32_t)label >> 8 * b);
+                numbers[8 + b] = (uint8_t)((uint32_t)row->label >> 8 * b);
             numbers[12] = (uint8_t)row->split;
             tdmi_xxh64_add(&state, numbers, sizeof numbers);
             tdmi_xxh64_add(&state, row->path, strlen(row->path) + 1);
@@ -205,32 +329,47 @@ static tdm_status identify(const tdmi_source *source, const struct tdmi_prepare_
                 numbers[b] = (uint8_t)((uint64_t)plan->parts[p].n >> 8 * b);
             tdmi_xxh64_add(&state, numbers, sizeof numbers);
         }
+        for (int p = 0; p < stored->n_parts; p++)
+            if (plan->is_kept[p])
+                tdmi_xxh64_add(&state, stored->parts[p].name, strlen(stored->parts[p].name) + 1);
         plan->id = tdmi_xxh64_result(&state);
     }
     tdm_json_writer_free(json);
     return status;
 }
 
-tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_look *look,
-                                  const struct tdmi_prepare_form *form, tdmi_prepare_plan *plan,
-                                  tdm_error *err)
+static tdm_status make(const tdmi_source *source, const tdmi_prepare_look *look,
+                       const struct tdmi_prepare_form *form, const tdmi_prepare_stored *stored,
+                       uint8_t *sides, int *labels, tdmi_prepare_plan *plan, tdm_error *err)
 {
     const tdmi_contents *contents = &look->contents;
+    const int64_t n_sound = contents->n_items - look->n_bad;
+    TDM_TRY(find_classes(source, stored, plan, labels, err), err, "cannot find the classes");
+    TDM_TRY(find_sides(source, contents, form, stored, sides, err), err, "cannot divide them");
+    list_rows(source, contents, form->options->seed, stored, labels, sides, plan);
+    if (stored->is_there)
+        TDM_TRY(take_stored(stored, form->options->seed, plan, err), err,
+                "cannot compare with what is there");
+    TDM_TRY(cut(form, look->n_bytes / (n_sound > 0 ? n_sound : 1), plan, err), err,
+            "cannot cut them into parts");
+    return identify(form, stored, plan, err);
+}
+
+tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_look *look,
+                                  const struct tdmi_prepare_form *form,
+                                  const tdmi_prepare_stored *stored, tdmi_prepare_plan *plan,
+                                  tdm_error *err)
+{
+    const size_t n = (size_t)look->contents.n_items;
     tdmi_prepare_plan_release(plan);
-    uint8_t *sides = tdmi_alloc((size_t)contents->n_items, 1);
-    plan->rows = tdmi_alloc((size_t)contents->n_items, sizeof *plan->rows);
-    tdm_status status =
-        sides == NULL || plan->rows == NULL ? out_of_memory(contents->n_items, err) : TDM_OK;
-    if (status == TDM_OK)
-        status = find_sides(source, contents, form, sides, err);
-    if (status == TDM_OK) {
-        list_rows(source, contents, form->options->seed, sides, plan);
-        const int64_t n_sound = contents->n_items - look->n_bad;
-        status = cut(form, look->n_bytes / (n_sound > 0 ? n_sound : 1), plan, err);
-    }
-    if (status == TDM_OK)
-        status = identify(source, form, plan, err);
+    uint8_t *sides = tdmi_alloc(n, 1);
+    int *labels = tdmi_alloc((size_t)tdmi_source_classes(source), sizeof *labels);
+    plan->rows = tdmi_alloc(n, sizeof *plan->rows);
+    tdm_status status = sides == NULL || labels == NULL || plan->rows == NULL
+                            ? out_of_memory(look->contents.n_items, err)
+                            : make(source, look, form, stored, sides, labels, plan, err);
     tdmi_free(sides);
+    tdmi_free(labels);
     if (status != TDM_OK)
         tdmi_prepare_plan_release(plan);
     return status;

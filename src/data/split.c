@@ -149,6 +149,8 @@ static void find_units(struct work *work)
             unit->side = SIDE_VAL;
         else if (tdmi_hashes_have(stored->train, stored->n_train, unit->hash))
             unit->side = SIDE_TRAIN;
+        else if (tdmi_hashes_have(stored->rest, stored->n_rest, unit->hash))
+            unit->side = SIDE_NEITHER;
         unit->is_stored = unit->side != SIDE_OPEN;
     }
     if (work->n_units > 0)
@@ -191,15 +193,16 @@ static void select_units(const struct tdmi_split_options *options, struct unit *
  * go to validation, the highest to train. */
 static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
 {
-    int64_t n_used = 0, n_val = 0, n_train = 0;
+    int64_t n_used = 0, n_val = 0, n_train = 0, n_rest = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (units[i].is_forced || units[i].side == SIDE_NEITHER)
+        if (units[i].is_forced || (units[i].side == SIDE_NEITHER && !units[i].is_stored))
             continue;
         n_used++;
+        n_rest += units[i].side == SIDE_NEITHER;
         n_val += units[i].side == SIDE_VAL;
         n_train += units[i].side == SIDE_TRAIN;
     }
-    int64_t n_open = n_used - n_val - n_train;
+    int64_t n_open = n_used - n_val - n_train - n_rest;
     int64_t want_val = rounded(options->val_fraction, n_used);
     if (want_val < 1 && options->val_fraction > 0)
         want_val = 1;

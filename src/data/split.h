@@ -30,10 +30,11 @@ typedef struct tdmi_split { /* start from a zeroed object */
     int64_t n_train, n_val;
 } tdmi_split;
 
-/* Content hashes of an earlier split in ascending order; NULL with 0 when there is none. */
+/* Content hashes of an earlier split in ascending order; NULL with 0 when there is none. rest: what
+ * its fractions left over, which stays unused. */
 struct tdmi_split_stored {
-    const uint64_t *train, *val;
-    int64_t n_train, n_val;
+    const uint64_t *train, *val, *rest;
+    int64_t n_train, n_val, n_rest;
 };
 
 /* Unreadable pictures are left out. TDM_E_USAGE: fractions that make no split. TDM_E_INPUT: a class

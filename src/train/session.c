@@ -448,8 +448,10 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (is_resumed) {
         status = TDM_WRAP(err, tdmi_model_file_load(last, &stored, err), "resuming the run %s",
                           tdmi_run_path(session->run));
-        hashes = (struct tdmi_split_stored){stored.train_hashes, stored.val_hashes,
-                                            stored.n_train_hashes, stored.n_val_hashes};
+        hashes = (struct tdmi_split_stored){.train = stored.train_hashes,
+                                            .n_train = stored.n_train_hashes,
+                                            .val = stored.val_hashes,
+                                            .n_val = stored.n_val_hashes};
     }
     if (status == TDM_OK)
         status = split_data(session, hashes, err);

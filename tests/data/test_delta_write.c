@@ -9,8 +9,12 @@ static const struct tdmi_delta_column columns[] = {
     {"image", "binary", false}, {"label", "integer", false}, {"class", "string", true}};
 static const struct tdmi_delta_part parts[] = {{"part-1.parquet", 100, 7},
                                                {"100% \"new\" #2.parquet", 2000, 70}};
-static const struct tdmi_delta_commit commit = {columns,       3, parts, 2, 1700000000123,
-                                                "tandem/0.1.0"};
+static const struct tdmi_delta_commit commit = {.columns = columns,
+                                                .n_columns = 3,
+                                                .parts = parts,
+                                                .n_parts = 2,
+                                                .time_ms = 1700000000123,
+                                                .engine = "tandem/0.1.0"};
 
 static const char expected[] =
     "{\"commitInfo\":{\"timestamp\":1700000000123,\"operation\":\"WRITE\",\"operationParameters\":{"

@@ -202,8 +202,6 @@ static void a_finished_folder_is_known_again(void **state)
     set.options.val_fraction = 0.05;
     refused(&set.options, TDM_E_USAGE, "--split 0.9,0.1");
     set.options.val_fraction = 0.1;
-    picture(&set.tree, "in/class0/new.ppm", 20, 20, 1000);
-    refused(&set.options, TDM_E_USAGE, "60 then, 61 now");
     set_free(&set);
 }
 

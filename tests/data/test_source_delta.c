@@ -323,7 +323,12 @@ static void a_written_table_is_a_data_set(void **state)
     static const struct tdmi_delta_column columns[] = {{"image", "binary", false},
                                                        {"label", "integer", false}};
     struct tdmi_delta_part part = {"part-0.parquet", found.st_size, 20};
-    struct tdmi_delta_commit commit = {columns, 2, &part, 1, 1700000000000, "tandem/test"};
+    struct tdmi_delta_commit commit = {.columns = columns,
+                                       .n_columns = 2,
+                                       .parts = &part,
+                                       .n_parts = 1,
+                                       .time_ms = 1700000000000,
+                                       .engine = "tandem/test"};
     assert_int_equal(tdmi_delta_write(tree.root, &commit, &err), TDM_OK);
     tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "delta");

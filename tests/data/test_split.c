@@ -376,7 +376,8 @@ static void a_stored_split_is_repeated_under_any_seed(void **state)
     int64_t n_first = f.split.n_val;
     uint64_t *train = sorted_hashes(&f.contents, f.split.train, f.split.n_train);
     uint64_t *val = sorted_hashes(&f.contents, f.split.val, f.split.n_val);
-    struct tdmi_split_stored stored = {train, val, f.split.n_train, f.split.n_val};
+    struct tdmi_split_stored stored = {
+        .train = train, .n_train = f.split.n_train, .val = val, .n_val = f.split.n_val};
     options.seed = 4711;
     tdm_error err = {0};
     assert_int_equal(split_stored(&f, options, stored, &err), TDM_OK);

@@ -55,6 +55,29 @@ for codec in jpeg png raw keep; do
     echo "ok $codec: killed, sliced and merged, the same bytes"
 done
 
+# A source that grows and shrinks: the update too, killed at any moment; old versions stay.
+grow() { # how often so far
+    "$tandem" synth more --classes 5 --per-class 40 --size 90 --seed "$1" --quiet >/dev/null
+    for class in more/*; do
+        mkdir -p "pictures/${class##*/}"
+        for file in "$class"/*; do mv "$file" "pictures/${class##*/}/$1-${file##*/}"; done
+    done
+    rm -rf more "$(find pictures -name '*7.jpg' | sort | sed -n "$1p")"
+}
+cp -r pictures kept
+"$tandem" prepare pictures -o whole --size 200 --quiet >/dev/null
+"$tandem" prepare pictures -o killed --size 200 --quiet >/dev/null
+for round in 1 2 3; do
+    grow $round
+    "$tandem" prepare pictures -o whole --size 200 --quiet >/dev/null
+    until_done 200 "$tandem" prepare pictures -o killed --size 200
+    diff -r whole killed
+    "$tandem" audit whole@v0 --json --quiet | grep '"images": 480' >/dev/null
+done
+rm -rf whole killed pictures
+mv kept pictures
+echo "ok three updates, killed: the same bytes"
+
 # Slices at once, as a cluster runs them.
 "$tandem" prepare pictures -o whole --size 64 --quiet >/dev/null
 for k in 1 2 3 4; do
