@@ -244,12 +244,13 @@ static void check_backward(const struct probe *p, const struct wanted *w)
         near(p, "db", c, (double)p->db[c], sum, size);
     }
     for (int64_t i = 0; p->desc.wants_dx && i < p->n * p->x_values; i++) {
-        double z = z_of(p, i), g = w->dv[i] + (double)p->add[i];
+        double z = z_of(p, i), add = (double)p->add[i];
         enum tdmi_act kind = p->desc.fusion.in[0].act;
         bool passes = kind == TDMI_ACT_NONE || (z > 0.0 && (kind == TDMI_ACT_RELU || z < 6.0));
         bool is_kink = kind != TDMI_ACT_NONE && (fabs(z) < 1e-5 || fabs(z - 6.0) < 1e-5);
         if (!is_kink)
-            near(p, "dx", i, (double)p->dx[i], passes ? g : 0.0, w->dv_size[i] + 1.0);
+            near(p, "dx", i, (double)p->dx[i], (passes ? w->dv[i] : 0.0) + add,
+                 w->dv_size[i] + 1.0);
     }
 }
 

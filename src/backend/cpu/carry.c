@@ -65,9 +65,9 @@ INLINE void mask_as(const float *restrict scale, const float *restrict shift, co
         int64_t at = p * channels;
         for (int c = 0; c < channels; c++) {
             float z = scale ? scale[c] * x[at + c] + shift[c] : x[at + c];
-            float g = add ? dv[at + c] + add[at + c] : dv[at + c];
+            float other = add ? add[at + c] : 0.0f;
             bool passes = act == TDMI_ACT_NONE || (z > 0.0f && (act == TDMI_ACT_RELU || z < 6.0f));
-            dx[at + c] = passes ? g : 0.0f;
+            dx[at + c] = (passes ? dv[at + c] : 0.0f) + other;
         }
     }
 }

@@ -14,7 +14,7 @@ void tdmi_carry_read(const struct tdmi_read_form *form, const float *x, int64_t 
 /* dy = of_g · g + of_y · y + one */
 void tdmi_carry_gradient(const struct tdmi_gradient_form *form, const float *g, const float *y,
                          int64_t pixels, int channels, float *dy);
-/* dx = act'(scale · x + shift) · (dv + add); add may be NULL, and be dx. */
+/* dx = act'(scale · x + shift) · dv + add; add may be NULL, and be dx. */
 void tdmi_carry_mask(const struct tdmi_read_form *form, const float *x, const float *dv,
                      const float *add, int64_t pixels, int channels, float *dx);
 

@@ -9,7 +9,7 @@
 extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_batch_norm;
 
 /* A way to run a convolution is a kernel of its own. */
-extern const struct tdmi_kernel tdmi_conv_by_onednn;
+extern const struct tdmi_kernel tdmi_conv_by_depthwise, tdmi_conv_by_onednn;
 extern const struct tdmi_kernel tdmi_dense_by_onednn;
 
 /* registry.c: what this build has. Of the convolutions the first that can do what a desc says runs

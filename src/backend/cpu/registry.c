@@ -6,6 +6,7 @@
 #include "tandem_features.h"
 
 static const struct tdmi_kernel *const convs[] = {
+    &tdmi_conv_by_depthwise,
 #if TDM_HAVE_ONEDNN
     &tdmi_conv_by_onednn,
 #endif
