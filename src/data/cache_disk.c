@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 64, SHOWN_NAME = 48, N_FOLDERS = 256 };
+enum { NAME_BYTES = 64, SHOWN_NAME = 48, N_FOLDERS = 256, PROOF_BYTES = 8 };
 
 static const int64_t default_limit = (int64_t)8 << 30;
 
@@ -52,9 +52,32 @@ struct found_list {
     int64_t bytes;
 };
 
-static void name_of(uint64_t hash, char name[NAME_BYTES])
+static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
 {
-    snprintf(name, NAME_BYTES, "%02x/%016llx", (unsigned)(hash >> 56), (unsigned long long)hash);
+    snprintf(name, NAME_BYTES, "%02x/%016llx%s", (unsigned)(key.number >> 56),
+             (unsigned long long)key.number, key.is_content ? "" : ".row");
+}
+
+/* What stands behind the bytes of a row. */
+static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
+                        uint8_t proof[PROOF_BYTES])
+{
+    const uint64_t hash = tdmi_xxh64_of(bytes, n, key.number);
+    for (int i = 0; i < PROOF_BYTES; i++)
+        proof[i] = (uint8_t)(hash >> 8 * i);
+}
+
+/* Are these the bytes that were put? *n of them without their proof. */
+static bool is_proven(struct tdmi_bytes_key key, const char *bytes, size_t *n)
+{
+    uint8_t proof[PROOF_BYTES];
+    if (key.is_content)
+        return tdmi_xxh64_of(bytes, *n, 0) == key.number;
+    if (*n < PROOF_BYTES)
+        return false;
+    *n -= PROOF_BYTES;
+    write_proof(key, bytes, *n, proof);
+    return memcmp(proof, bytes + *n, PROOF_BYTES) == 0;
 }
 
 /* ---- room ---------------------------------------------------------------------------------- */
@@ -235,11 +258,11 @@ static bool read_whole(int fd, char *bytes, size_t length_bytes)
     return true;
 }
 
-bool tdmi_disk_cache_get(tdmi_disk_cache *cache, uint64_t hash, tdmi_text *bytes)
+bool tdmi_disk_cache_get(tdmi_disk_cache *cache, struct tdmi_bytes_key key, tdmi_text *bytes)
 {
     char name[NAME_BYTES];
     struct stat status;
-    name_of(hash, name);
+    name_of(key, name);
     int fd = openat(cache->folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return false;
@@ -247,7 +270,8 @@ bool tdmi_disk_cache_get(tdmi_disk_cache *cache, uint64_t hash, tdmi_text *bytes
     bool is_good = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
     char *room = is_good ? tdmi_text_room(bytes, (size_t)status.st_size) : NULL;
     is_good = room != NULL && read_whole(fd, room, (size_t)status.st_size);
-    bool is_damaged = is_good && tdmi_xxh64_of(room, (size_t)status.st_size, 0) != hash;
+    size_t length_bytes = is_good ? (size_t)status.st_size : 0;
+    bool is_damaged = is_good && !is_proven(key, room, &length_bytes);
     if (is_damaged)
         unlinkat(cache->folder_fd, name, 0);
     else if (is_good && is_before(&status.st_mtim, &cache->opened))
@@ -255,6 +279,10 @@ bool tdmi_disk_cache_get(tdmi_disk_cache *cache, uint64_t hash, tdmi_text *bytes
     close(fd);
     if (!is_good || is_damaged)
         tdmi_text_clear(bytes);
+    else if (bytes->length_bytes != length_bytes) {
+        bytes->length_bytes = length_bytes;
+        room[length_bytes] = '\0';
+    }
     return is_good && !is_damaged;
 }
 
@@ -271,11 +299,12 @@ static bool write_whole(int fd, const char *bytes, size_t length_bytes)
     return true;
 }
 
-static bool write_entry(tdmi_disk_cache *cache, uint64_t hash, uint64_t number,
+static bool write_entry(tdmi_disk_cache *cache, struct tdmi_bytes_key key, uint64_t number,
                         const tdmi_text *bytes)
 {
     char name[NAME_BYTES], temporary[64];
-    name_of(hash, name);
+    uint8_t proof[PROOF_BYTES];
+    name_of(key, name);
     snprintf(temporary, sizeof temporary, "%.2s/.%ld.%llu", name, (long)getpid(),
              (unsigned long long)number);
     char folder[3] = {name[0], name[1], '\0'};
@@ -285,6 +314,10 @@ static bool write_entry(tdmi_disk_cache *cache, uint64_t hash, uint64_t number,
     if (fd < 0)
         return false;
     bool is_whole = write_whole(fd, tdmi_text_string(bytes), bytes->length_bytes);
+    if (is_whole && !key.is_content) {
+        write_proof(key, tdmi_text_string(bytes), bytes->length_bytes, proof);
+        is_whole = write_whole(fd, (const char *)proof, sizeof proof);
+    }
     is_whole = close(fd) == 0 && is_whole;
     if (is_whole && renameat(cache->folder_fd, temporary, cache->folder_fd, name) == 0)
         return true;
@@ -294,10 +327,11 @@ static bool write_entry(tdmi_disk_cache *cache, uint64_t hash, uint64_t number,
     return false;
 }
 
-void tdmi_disk_cache_put(tdmi_disk_cache *cache, uint64_t hash, const tdmi_text *bytes)
+void tdmi_disk_cache_put(tdmi_disk_cache *cache, struct tdmi_bytes_key key, const tdmi_text *bytes)
 {
-    int64_t length = (int64_t)bytes->length_bytes;
-    if (tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0) != hash)
+    int64_t length = (int64_t)bytes->length_bytes + (key.is_content ? 0 : PROOF_BYTES);
+    if (key.is_content &&
+        tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0) != key.number)
         return;
     pthread_mutex_lock(&cache->lock);
     bool may_write = has_room(cache, length);
@@ -308,7 +342,7 @@ void tdmi_disk_cache_put(tdmi_disk_cache *cache, uint64_t hash, const tdmi_text 
         cache->added += length;
     }
     pthread_mutex_unlock(&cache->lock);
-    if (!may_write || write_entry(cache, hash, number, bytes))
+    if (!may_write || write_entry(cache, key, number, bytes))
         return;
 
     const char *why = strerror(errno);

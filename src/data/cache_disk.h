@@ -1,7 +1,9 @@
 /*
  * Files of far away pictures, kept on a local disk by content: FOLDER/ab/abcdef0123456789 holds the
  * bytes whose XXH64 is its name, so an entry proves itself each time it is read, is shared by all
- * runs and sources that have the same picture, and can never be out of date.
+ * runs and sources that have the same picture, and can never be out of date. Bytes that are known
+ * by a name only (rows of prepared tables) lie in FOLDER/ab/abcdef0123456789.row, their XXH64,
+ * seeded with the name, behind them.
  *
  * Bounded: what was used least recently goes first, but nothing that was used since this cache was
  * opened: a set larger than the limit would else throw out each picture just before it is needed
@@ -12,6 +14,7 @@
 #define TANDEM_DATA_CACHE_DISK_H
 
 #include "base/text.h"
+#include "data/source.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,12 +27,12 @@ tdm_status tdmi_disk_cache_open(const char *folder, int64_t limit_bytes, tdmi_di
 void tdmi_disk_cache_close(tdmi_disk_cache *cache);
 const char *tdmi_disk_cache_folder(const tdmi_disk_cache *cache);
 
-/* The bytes with this hash replace what text held; false: not here. Out of memory is TDM_E_MEMORY
+/* The bytes with this key replace what text held; false: not here. Out of memory is TDM_E_MEMORY
  * in the text's is_broken. Any thread. */
-bool tdmi_disk_cache_get(tdmi_disk_cache *cache, uint64_t hash, tdmi_text *bytes);
-/* Keeps them if they have that hash and there is room. What goes wrong is logged once and costs
- * only time. Any thread. */
-void tdmi_disk_cache_put(tdmi_disk_cache *cache, uint64_t hash, const tdmi_text *bytes);
+bool tdmi_disk_cache_get(tdmi_disk_cache *cache, struct tdmi_bytes_key key, tdmi_text *bytes);
+/* Keeps them if there is room and, where the key is their hash, they have it. What goes wrong is
+ * logged once and costs only time. Any thread. */
+void tdmi_disk_cache_put(tdmi_disk_cache *cache, struct tdmi_bytes_key key, const tdmi_text *bytes);
 /* Bytes there as far as this process knows. */
 int64_t tdmi_disk_cache_used(const tdmi_disk_cache *cache);
 

@@ -174,10 +174,17 @@ static tdm_status open_memory_cache(tdmi_loader *loader, int64_t wanted_bytes,
     return status;
 }
 
-static bool has_hashes(const tdmi_loader *loader)
+/* Could a cache on disk tell the pictures apart? What holds for one holds for all that can be read.
+ */
+static bool has_names(const tdmi_loader *loader)
 {
-    return loader->options.cache.hashes != NULL ||
-           (loader->n_samples > 0 && tdmi_source_hash(loader->options.source, 0) != 0);
+    enum { UNREADABLE_AT_MOST = 1000 };
+    const struct tdmi_loader_options *o = &loader->options;
+    const int64_t n = tdmi_source_items(o->source);
+    for (int64_t i = 0; i < n && i < UNREADABLE_AT_MOST; i++)
+        if (tdmi_source_bytes_key(o->source, i, o->cache.hashes).number != 0)
+            return true;
+    return false;
 }
 
 static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
@@ -197,9 +204,9 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
             note(loader, TDMI_CACHE_NONE, "no pictures are kept: they are read as they are");
             return TDM_OK;
         }
-        kind = does_fit                       ? TDMI_CACHE_DECODED
-               : is_far && has_hashes(loader) ? TDMI_CACHE_DISK
-                                              : TDMI_CACHE_NONE;
+        kind = does_fit                      ? TDMI_CACHE_DECODED
+               : is_far && has_names(loader) ? TDMI_CACHE_DISK
+                                             : TDMI_CACHE_NONE;
         loader->is_undecided = kind == TDMI_CACHE_NONE && !loader->way.is_raw;
     }
     tdm_status status = TDM_OK;
@@ -216,6 +223,9 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
         if (encoded != NULL)
             note(loader, kind, "files of pictures are kept in memory (at most %.1f MiB)",
                  mib(loader->cache_limit));
+    } else if (kind == TDMI_CACHE_DISK && !has_names(loader)) {
+        note(loader, TDMI_CACHE_NONE,
+             "no pictures are kept on disk: what their bytes are called is not known");
     } else if (kind == TDMI_CACHE_DISK) {
         status = tdmi_disk_cache_open(o->cache.folder, o->cache.disk_bytes, &loader->way.disk, err);
         if (status == TDM_OK)

@@ -143,11 +143,11 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
         scratch->times.cached++;
         return TDM_OK;
     }
-    uint64_t hash = 0;
+    struct tdmi_bytes_key name = {0};
     bool is_here = false;
     if (way->disk != NULL) {
-        hash = way->hashes ? way->hashes[key.sample] : tdmi_source_hash(way->source, key.sample);
-        is_here = hash != 0 && tdmi_disk_cache_get(way->disk, hash, &scratch->bytes);
+        name = tdmi_source_bytes_key(way->source, key.sample, way->hashes);
+        is_here = name.number != 0 && tdmi_disk_cache_get(way->disk, name, &scratch->bytes);
         scratch->times.cached += is_here;
     }
     if (!is_here)
@@ -155,8 +155,8 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
                 "cannot read it");
     *bytes = tdmi_text_string(&scratch->bytes);
     *length_bytes = scratch->bytes.length_bytes;
-    if (hash != 0 && !is_here)
-        tdmi_disk_cache_put(way->disk, hash, &scratch->bytes);
+    if (name.number != 0 && !is_here)
+        tdmi_disk_cache_put(way->disk, name, &scratch->bytes);
     if (encoded != NULL)
         tdmi_memory_cache_put(encoded, sample, *bytes, *length_bytes);
     return TDM_OK;

@@ -2,7 +2,10 @@
  */
 #include "data/parquet_member.h"
 
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
+#include "data/prepare_part.h"
 #include "data/records.h"
 #include <string.h>
 
@@ -249,6 +252,20 @@ uint64_t tdmi_parquet_table_hash(const void *self, int64_t index)
 {
     const struct tdmi_parquet_table *table = self;
     return table->hashes == NULL ? 0 : table->hashes[index];
+}
+
+/* The names of prepare's files hold the hash of all their bytes. */
+bool tdmi_parquet_table_row_name(const void *self, int64_t index, uint64_t *name)
+{
+    const struct tdmi_parquet_table *table = self;
+    if (table->hashes == NULL)
+        return false;
+    const struct tdmi_parquet_file *file = tdmi_parquet_file_of_row(table, index);
+    const char *own_name = tdmi_path_name(file->name);
+    *name = tdmi_prepare_part_is_name(own_name)
+                ? tdmi_xxh64_of(own_name, strlen(own_name), (uint64_t)(index - file->first_row))
+                : 0;
+    return true;
 }
 
 int64_t tdmi_parquet_table_n_groups(const void *self)

@@ -37,6 +37,7 @@ void tdmi_parquet_table_close(void *self);
 tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *bytes,
                                    tdm_error *err) TDM_MUST_USE;
 uint64_t tdmi_parquet_table_hash(const void *self, int64_t index);
+bool tdmi_parquet_table_row_name(const void *self, int64_t index, uint64_t *name);
 bool tdmi_parquet_table_raw_shape(const void *self, struct tdmi_raw_shape *shape);
 tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t *pixels,
                                        tdm_error *err) TDM_MUST_USE;

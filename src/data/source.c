@@ -248,6 +248,17 @@ uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
                                        : source->table->hash(source->self, in_table(source, index));
 }
 
+struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
+                                            const uint64_t *hashes)
+{
+    uint64_t name = 0;
+    if (source->table->row_name != NULL &&
+        source->table->row_name(source->self, in_table(source, index), &name))
+        return (struct tdmi_bytes_key){.number = name};
+    return (struct tdmi_bytes_key){hashes != NULL ? hashes[index] : tdmi_source_hash(source, index),
+                                   true};
+}
+
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape)
 {
     return source->table->raw_shape != NULL && source->table->raw_shape(source->self, shape);

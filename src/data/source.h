@@ -60,8 +60,12 @@ struct tdmi_source_table {
     /* Size and time of the file an item is, without reading it; false: it is no file of its own, or
      * asking would cost as much as reading. */
     bool (*stamp)(const void *self, int64_t index, struct tdmi_stamp *stamp);
-    /* XXH64 (seed 0) of the picture's bytes where the source has it written down; 0: unknown. */
+    /* XXH64 (seed 0) of the picture's bytes where the source has it written down, or of those they
+     * were made of (see row_name); 0: unknown. */
     uint64_t (*hash)(const void *self, int64_t index);
+    /* true: hash is of the file that the row was made of, not of the bytes that read gives; these
+     * are called *name then, as no others are, or have no name: 0. */
+    bool (*row_name)(const void *self, int64_t index, uint64_t *name);
     /* false: not every item is raw pixels of this one shape. read_raw fills height × width ×
      * channels bytes; any thread. */
     bool (*raw_shape)(const void *self, struct tdmi_raw_shape *shape);
@@ -104,6 +108,14 @@ int64_t tdmi_source_quarantined(const tdmi_source *source);
 bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp);
 /* 0: the source does not know it; read the bytes. */
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index);
+/* What a cache may call the bytes that read gives; they never come out as others. hashes, by item,
+ * are those that the caller took of pictures whose source knows none; NULL: there are none. */
+struct tdmi_bytes_key {
+    uint64_t number; /* 0: nothing */
+    bool is_content; /* it is their XXH64 */
+};
+struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
+                                            const uint64_t *hashes);
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);
 /* Only where tdmi_source_raw_shape said yes. */
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,

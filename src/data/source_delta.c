@@ -331,6 +331,12 @@ static uint64_t delta_hash(const void *self, int64_t index)
     return tdmi_parquet_table_hash(delta->rows, row_of(delta, index));
 }
 
+static bool delta_row_name(const void *self, int64_t index, uint64_t *name)
+{
+    const struct delta *delta = self;
+    return tdmi_parquet_table_row_name(delta->rows, row_of(delta, index), name);
+}
+
 static bool delta_raw_shape(const void *self, struct tdmi_raw_shape *shape)
 {
     const struct delta *delta = self;
@@ -370,6 +376,7 @@ const struct tdmi_source_table tdmi_source_delta = {
     .read = delta_read,
     .takes_columns = true,
     .hash = delta_hash,
+    .row_name = delta_row_name,
     .raw_shape = delta_raw_shape,
     .read_raw = delta_read_raw,
     .n_groups = delta_n_groups,

@@ -278,6 +278,7 @@ const struct tdmi_source_table tdmi_source_parquet = {
     .read = tdmi_parquet_table_read,
     .takes_columns = true,
     .hash = tdmi_parquet_table_hash,
+    .row_name = tdmi_parquet_table_row_name,
     .raw_shape = tdmi_parquet_table_raw_shape,
     .read_raw = tdmi_parquet_table_read_raw,
     .n_groups = tdmi_parquet_table_n_groups,

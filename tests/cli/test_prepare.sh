@@ -38,6 +38,19 @@ expect_exit 0 "$TANDEM" prepare named -o called --size 32 --codec raw --quiet
 expect_exit 0 "$TANDEM" audit called --json
 expect_same 0 "$(json_value 'counts.wrong extension')" "rows are not"
 
+# Rows are kept on disk under names of their own, never under the hash of the file they were made of.
+expect_exit 0 "$TANDEM" prepare pictures -o cropped --size 24 --fit crop --codec jpeg --quiet
+learn() { # source, run, cache
+    expect_exit 0 "$TANDEM" train "$1" -o "$2" --epochs 1 --size 20 --batch 16 --cache "$3" --quiet
+}
+learn cropped plain none
+learn pictures first disk
+learn cropped second disk
+learn cropped third disk
+expect_true "originals in the cache are not taken for rows" cmp plain/best.safetensors second/best.safetensors
+expect_true "nor are rows of the cache others" cmp plain/best.safetensors third/best.safetensors
+expect_same 90 "$(find "$TANDEM_HOME/pictures" -name '*.row' | wc -l | tr -d ' ')" "rows are kept"
+
 # Again, and with other options.
 find new/out -type f -exec cksum {} + | sort >before
 expect_exit 0 "$TANDEM" prepare pictures -o new/out --size 32 --codec raw --json

@@ -19,6 +19,11 @@ static uint64_t fill(tdmi_text *bytes, uint64_t number, size_t length_bytes)
     return tdmi_xxh64_of(bytes->bytes, bytes->length_bytes, 0);
 }
 
+static struct tdmi_bytes_key content(uint64_t hash)
+{
+    return (struct tdmi_bytes_key){hash, true};
+}
+
 static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
 {
     tdmi_disk_cache *cache = NULL;
@@ -34,7 +39,7 @@ static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
     int n_found = 0;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t hash = fill(&bytes, i, length_bytes);
-        if (!tdmi_disk_cache_get(cache, hash, &found))
+        if (!tdmi_disk_cache_get(cache, content(hash), &found))
             continue;
         assert_int_equal(found.length_bytes, length_bytes);
         assert_memory_equal(found.bytes, bytes.bytes, length_bytes);
@@ -50,7 +55,7 @@ static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t lengt
     tdmi_text bytes = {0};
     for (uint64_t i = from; i < to; i++) {
         uint64_t hash = fill(&bytes, i, length_bytes);
-        tdmi_disk_cache_put(cache, hash, &bytes);
+        tdmi_disk_cache_put(cache, content(hash), &bytes);
     }
     tdmi_text_release(&bytes);
 }
@@ -101,9 +106,44 @@ static void damaged_or_cut_entries_are_not_given(void **state)
     /* Bytes that are not what the name promises are not even kept. */
     uint64_t hash = fill(&bytes, 77, 1000);
     bytes.bytes[0] ^= 1;
-    tdmi_disk_cache_put(cache, hash, &bytes);
-    assert_false(tdmi_disk_cache_get(cache, hash, &bytes));
+    tdmi_disk_cache_put(cache, content(hash), &bytes);
+    assert_false(tdmi_disk_cache_get(cache, content(hash), &bytes));
     tdmi_text_release(&bytes);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+/* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
+static void rows_are_kept_beside_the_contents_of_their_number(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+    tdmi_text file = {0}, row = {0}, found = {0};
+    const uint64_t hash = fill(&file, 1, 100);
+    const struct tdmi_bytes_key name = {.number = hash};
+    fill(&row, 2, 60);
+    tdmi_disk_cache_put(cache, content(hash), &file);
+    assert_false(tdmi_disk_cache_get(cache, name, &found));
+    tdmi_disk_cache_put(cache, name, &row);
+    assert_true(tdmi_disk_cache_get(cache, name, &found));
+    assert_int_equal(found.length_bytes, 60);
+    assert_memory_equal(found.bytes, row.bytes, 60);
+    assert_true(tdmi_disk_cache_get(cache, content(hash), &found));
+    assert_int_equal(found.length_bytes, 100);
+
+    /* Another row under its name is not taken for it. */
+    char from[1024], to[1024];
+    snprintf(from, sizeof from, "%s/%02x/%016llx.row", tree.root, (unsigned)(hash >> 56),
+             (unsigned long long)hash);
+    snprintf(to, sizeof to, "%s/%02x/%016llx.row", tree.root, (unsigned)(hash >> 56),
+             (unsigned long long)(hash ^ 1));
+    assert_int_equal(rename(from, to), 0);
+    assert_false(tdmi_disk_cache_get(cache, (struct tdmi_bytes_key){.number = hash ^ 1}, &found));
+    assert_int_equal(access(to, F_OK), -1);
+    tdmi_text_release(&file);
+    tdmi_text_release(&row);
+    tdmi_text_release(&found);
     tdmi_disk_cache_close(cache);
     tree_free(&tree);
 }
@@ -210,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_put_is_given_by_this_and_the_next_process),
         cmocka_unit_test(damaged_or_cut_entries_are_not_given),
+        cmocka_unit_test(rows_are_kept_beside_the_contents_of_their_number),
         cmocka_unit_test(the_least_recently_used_goes_first),
         cmocka_unit_test(a_set_beyond_the_limit_does_not_chase_itself_out),
         cmocka_unit_test(many_processes_share_one_folder),
