@@ -166,6 +166,11 @@ tdm_status tdmi_prepare_picture_make(const tdmi_source *source,
     picture->change = (struct tdmi_prepare_change){.n_pictures = form->codec == TDMI_PREPARE_JPEG &&
                                                                  row->hash % SAMPLE_EVERY == 0};
     tdm_status status = tdmi_source_read(source, row->item, bytes, &problem);
+    if (tdmi_source_is_lost(status)) {
+        if (err != NULL)
+            *err = problem;
+        return TDM_WRAP(err, status, "cannot prepare '%s'", row->path);
+    }
     if (status == TDM_OK)
         TDM_TRY(check_content(source, row, bytes, err), err, "cannot prepare '%s'", row->path);
     const bool is_kept = form->codec == TDMI_PREPARE_KEEP || can_keep(form, bytes);

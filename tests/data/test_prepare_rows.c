@@ -3,6 +3,10 @@
  * parts are kept.
  */
 #include "prepare_sets.h"
+#include "virtual_source.h"
+
+#include "base/hash.h"
+#include "data/prepare_picture.h"
 
 static void every_form_reads_back(void **state)
 {
@@ -224,6 +228,37 @@ static void given_parts_are_kept_and_the_rest_is_test(void **state)
     tree_free(&tree);
 }
 
+/* A store that is away for the length of one read: the next run finds the picture again. */
+static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
+{
+    (void)state;
+    struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
+    virtual_open(&virtual);
+    const struct tdm_prepare_options options = options_of("virtual", "nowhere");
+    struct tdmi_prepare_form form;
+    struct tdmi_prepare_scratch scratch = {0};
+    struct tdmi_prepare_picture picture = {0};
+    tdmi_text bytes = {0};
+    tdm_error err = {0};
+    assert_int_equal(tdmi_prepare_form_of(&options, &form, &err), TDM_OK);
+    assert_int_equal(tdmi_source_read(virtual.source, 0, &bytes, &err), TDM_OK);
+    const struct tdmi_prepare_row row = {.hash = tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0),
+                                         .path = "virtual"};
+    atomic_store(&virtual.n_lost, 1);
+    assert_int_equal(
+        tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err),
+        TDM_E_SYSTEM);
+    assert_non_null(strstr(err.frames[0].text, "the store of item 0 is away"));
+    err = (tdm_error){0};
+    assert_int_equal(
+        tdmi_prepare_picture_make(virtual.source, &form, &row, &scratch, &picture, &err), TDM_OK);
+    assert_int_equal(picture.verdict, TDM_VERDICT_OK);
+    tdmi_text_release(&bytes);
+    tdmi_prepare_picture_release(&picture);
+    tdmi_prepare_scratch_release(&scratch);
+    tdmi_source_close(virtual.source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
         cmocka_unit_test(a_set_of_bad_pictures_is_refused),
         cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
+        cmocka_unit_test(a_read_that_is_lost_ends_the_work_and_drops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

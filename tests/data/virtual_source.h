@@ -25,6 +25,7 @@ struct virtual_source {
     int64_t slow_ns;       /* of every read */
     const char *path;      /* NULL: "virtual" */
     atomic_bool *is_stuck; /* reads wait while it is true */
+    _Atomic int n_lost;    /* reads, the next ones, that fail as where a store does not answer */
     _Atomic int64_t n_reads, n_raw_reads;
     tdmi_source *source;
 };
@@ -88,6 +89,8 @@ static inline tdm_status virtual_read(const void *source, int64_t index, tdmi_te
     struct virtual_source *self = (struct virtual_source *)source;
     atomic_fetch_add(&self->n_reads, 1);
     virtual_wait(self);
+    if (atomic_load(&self->n_lost) > 0 && atomic_fetch_sub(&self->n_lost, 1) > 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "the store of item %lld is away", (long long)index);
     TDM_TRY(virtual_refuse(self, index, err), err, "cannot read item %lld", (long long)index);
     tdmi_text_clear(bytes);
     tdmi_text_printf(bytes, "P%d\n%d %d\n255\n", self->shape.channels == 1 ? 5 : 6,
