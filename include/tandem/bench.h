@@ -101,6 +101,7 @@ struct tdm_bench_node {
 
 struct tdm_bench_compute {
     struct tdm_bench_rate rate; /* images per second, over the steps */
+    double processor_rate;      /* of all steps, images per second of processor time */
     /* If nothing but convolutions and dense layers cost time, and each ran as fast as it does
      * alone: on this backend, all threads at it, its best of many runs. */
     double ceiling;

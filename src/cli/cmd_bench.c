@@ -157,6 +157,7 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
     write_rate(json, "images_per_second_spread", &result->rate);
     tdm_json_number(json, "fraction_of_ceiling",
                     result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
+    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
     tdm_json_number(json, "operations_per_second", result->operations_per_s);
     tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
     tdm_json_string(json, "model", result->model);

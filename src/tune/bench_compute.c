@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "nn/network.h"
-#include "nn/packed.h"
 #include "optim/optimizer.h"
 #include "tandem/stop.h"
 #include "tandem/train.h"
@@ -15,13 +14,14 @@
 #include "train/step.h"
 #include "train/update.h"
 #include "tune/bench_ceiling.h"
+#include "tune/bench_profile.h"
 #include "tune/bench_rate.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
-enum { most_steps = 4096, least_steps = 3, profile_runs = 5 };
+enum { most_steps = 4096, least_steps = 3 };
 
 struct bench {
     const struct tdm_bench_compute_options *options;
@@ -241,11 +241,14 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
                                 tdm_error *err)
 {
     int64_t begin = 0;
+    double processor = 0.0;
     for (int s = -1; s < most_steps; s++) { /* the first touches fresh memory and does not count */
         if (s >= least_steps && tdmi_clock_seconds_since(begin) > seconds)
             break;
-        if (s == 0)
+        if (s == 0) {
             begin = tdmi_clock_ns();
+            processor = tdmi_processor_seconds();
+        }
         int64_t then = tdmi_clock_ns();
         TDM_TRY(run_step(it, err), err, "measuring %s", it->options->model);
         if (s >= 0)
@@ -253,6 +256,9 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
         if (tdm_stop_is_requested())
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
     }
+    processor = tdmi_processor_seconds() - processor;
+    if (processor > 0.0)
+        result->processor_rate = (double)it->batch.n * result->steps / processor;
     result->rate = tdmi_bench_spread(it->rates, result->steps);
     result->milliseconds = 1e3 * it->batch.n / result->rate.median;
     return TDM_OK;
@@ -275,172 +281,6 @@ static int64_t planned_bytes(const struct bench *it)
             shards * tdmi_graph_sums_values(graph) + it->optimizer->n_slots * graph->param_values;
     return it->n_lanes * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
            values * (int64_t)sizeof(float);
-}
-
-/* ---- node by node -------------------------------------------------------------------------- */
-
-/* A lane and its clock for each thread. */
-struct profiler {
-    struct bench *bench;
-    tdmi_lane **lanes;
-    float **sums;
-    /* lanes × (forward of all nodes, backward of all nodes): the run at hand, the best of all */
-    double *seconds, *best;
-    const uint8_t **pixels;
-    tdmi_packed *packed;
-};
-
-static void keep_best(double *best, double *seconds, int n, bool is_first)
-{
-    for (int i = 0; i < n; i++) {
-        if (is_first || seconds[i] < best[i])
-            best[i] = seconds[i];
-        seconds[i] = 0.0;
-    }
-}
-
-static tdm_status profile_task(void *self, int index, int worker, tdm_error *err)
-{
-    struct profiler *profiler = self;
-    struct bench *it = profiler->bench;
-    struct tdmi_values values = {it->params, it->states};
-    tdmi_lane *lane = profiler->lanes[index];
-    int n_nodes = it->graph->n_nodes, first = index * it->shard;
-    int n = it->batch.n - first < it->shard ? it->batch.n - first : it->shard;
-    double *seconds = profiler->seconds + (int64_t)index * 2 * n_nodes;
-    double *best = profiler->best + (int64_t)index * 2 * n_nodes;
-    struct tdmi_shard shard = {.n = n,
-                               .pixels = profiler->pixels + first,
-                               .labels = it->is_training ? it->labels + first : NULL,
-                               .judgements = it->is_training ? it->judgements + first : NULL};
-    (void)worker;
-    (void)err;
-    tdmi_lane_profile(lane, &(struct tdmi_profile){seconds, seconds + n_nodes});
-    for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
-        tdmi_lane_forward(lane, values, &shard, profiler->sums[index]);
-        for (int s = 0; s < it->plan->n_segments; s++)
-            tdmi_lane_backward(lane, values, s, profiler->sums[index]);
-        keep_best(best, seconds, 2 * n_nodes, r <= 0);
-    }
-    return TDM_OK;
-}
-
-static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
-{
-    struct bench *it = profiler->bench;
-    size_t lanes = (size_t)it->n_lanes, n_nodes = (size_t)it->graph->n_nodes;
-    size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->graph);
-    int64_t image = tdmi_shape_values(it->graph->nodes[0].out);
-    profiler->lanes = tdmi_alloc(lanes, sizeof *profiler->lanes);
-    profiler->sums = tdmi_alloc(lanes, sizeof *profiler->sums);
-    profiler->seconds = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->seconds);
-    profiler->best = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->best);
-    profiler->pixels = tdmi_alloc((size_t)it->batch.n, sizeof *profiler->pixels);
-    if (!profiler->lanes || !profiler->sums || !profiler->seconds || !profiler->best ||
-        !profiler->pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
-    for (int i = 0; i < it->batch.n; i++)
-        profiler->pixels[i] = it->pixels + i * image;
-    TDM_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err), err,
-            "measuring node by node");
-    TDM_TRY(tdmi_packed_fill(profiler->packed, (struct tdmi_values){it->params, it->states},
-                             it->pool, err),
-            err, "measuring node by node");
-    for (size_t i = 0; i < lanes; i++) {
-        TDM_TRY(tdmi_lane_open(it->plan, it->device, &profiler->lanes[i], err), err,
-                "measuring node by node");
-        tdmi_lane_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
-        if (!(profiler->sums[i] = it->backend->memory.alloc(it->device, sums)))
-            return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
-    }
-    return tdmi_pool_run(it->pool, it->n_lanes, profile_task, profiler, err);
-}
-
-static void profiler_release(struct profiler *profiler)
-{
-    const struct bench *it = profiler->bench;
-    for (int i = 0; i < it->n_lanes; i++) {
-        if (profiler->lanes)
-            tdmi_lane_close(profiler->lanes[i]);
-        if (profiler->sums && profiler->sums[i])
-            it->backend->memory.free(it->device, profiler->sums[i]);
-    }
-    tdmi_packed_close(profiler->packed);
-    tdmi_free(profiler->lanes);
-    tdmi_free(profiler->sums);
-    tdmi_free(profiler->seconds);
-    tdmi_free(profiler->best);
-    tdmi_free(profiler->pixels);
-}
-
-/* Of one image: forward counted by the op; backward twice that for the inputs and the weights, once
- * where the input needs none. Bytes: every tensor once forward, inputs, outputs and their gradients
- * once backward. */
-static void fill_rates(const struct bench *it, int index, struct tdm_bench_node *row)
-{
-    const struct tdmi_node *node = &it->graph->nodes[index];
-    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
-    double flops = tdmi_op_of(node->kind)->flops
-                       ? tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out)
-                       : 0.0;
-    double values = (double)tdmi_shape_values(node->out), seconds;
-    for (int i = 0; i < node->n_inputs; i++)
-        values += (double)tdmi_shape_values(node->in[i]);
-    double operations = flops, bytes = 4.0 * values;
-    if (plan->has_backward) {
-        bool is_product = node->kind == TDMI_OP_CONV || node->kind == TDMI_OP_DENSE;
-        operations += flops * (is_product && plan->desc.wants_dx ? 2.0 : 1.0);
-        bytes += 8.0 * values;
-    }
-    seconds = row->forward_seconds + row->backward_seconds;
-    row->operations_per_s = operations * it->batch.n / seconds;
-    row->bytes_per_s = bytes * it->batch.n / seconds;
-}
-
-static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *result)
-{
-    const struct bench *it = profiler->bench;
-    int n_nodes = it->graph->n_nodes;
-    double all = 0.0, batch_seconds = 1e-3 * result->milliseconds;
-    /* of what the lanes ran, as much as a batch has for each thread */
-    int images = it->n_lanes * it->shard < it->batch.n ? it->n_lanes * it->shard : it->batch.n;
-    double scale = (double)it->batch.n / images / it->n_lanes;
-    for (int i = 0; i < n_nodes; i++) {
-        struct tdm_bench_node *row = &result->nodes[result->n_nodes];
-        *row = (struct tdm_bench_node){0};
-        for (int lane = 0; lane < it->n_lanes; lane++) {
-            const double *seconds = profiler->best + (int64_t)lane * 2 * n_nodes;
-            row->forward_seconds += seconds[i] * scale;
-            row->backward_seconds += seconds[n_nodes + i] * scale;
-        }
-        if (tdmi_plan_is_silent(it->plan, i))
-            continue;
-        snprintf(row->name, sizeof row->name, "%s", it->graph->nodes[i].name);
-        snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->graph->nodes[i].kind));
-        fill_rates(it, i, row);
-        all += row->forward_seconds + row->backward_seconds;
-        result->n_nodes++;
-    }
-    result->other_seconds = batch_seconds > all ? batch_seconds - all : 0.0;
-    for (int i = 0; i < result->n_nodes; i++) {
-        struct tdm_bench_node *row = &result->nodes[i];
-        row->share = (row->forward_seconds + row->backward_seconds) / (all + result->other_seconds);
-    }
-}
-
-static tdm_status measure_nodes(struct bench *it, struct tdm_bench_compute *result, tdm_error *err)
-{
-    struct profiler profiler = {.bench = it};
-    result->nodes = tdmi_alloc((size_t)it->graph->n_nodes, sizeof *result->nodes);
-    tdm_status status = TDM_OK;
-    if (!result->nodes)
-        status = TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
-    if (status == TDM_OK)
-        status = run_profile(&profiler, err);
-    if (status == TDM_OK)
-        fill_nodes(&profiler, result);
-    profiler_release(&profiler);
-    return status;
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -469,7 +309,16 @@ static tdm_status measure(struct bench *it, struct tdm_bench_compute *result, td
             err, "measuring");
     if (shard_seconds > 0.0)
         result->ceiling = result->threads * it->shard / shard_seconds;
-    return it->options->has_profile ? measure_nodes(it, result, err) : TDM_OK;
+    if (!it->options->has_profile)
+        return TDM_OK;
+    const struct tdmi_profiled profiled = {.plan = it->plan,
+                                           .device = it->device,
+                                           .pool = it->pool,
+                                           .values = {it->params, it->states},
+                                           .n_lanes = it->n_lanes,
+                                           .batch = &it->batch,
+                                           .judgements = it->judgements};
+    return tdmi_profile_nodes(&profiled, result, err);
 }
 
 tdm_status tdm_bench_compute(const struct tdm_bench_compute_options *options,

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     MAX_ROUNDS = 9,
@@ -199,19 +198,11 @@ static void release(struct bench *it)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* Seconds of processor time of the whole process. */
-static double processor_seconds(void)
-{
-    struct timespec time = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* One round of the loader; rates in good pictures per second. */
 static tdm_status run_loader(struct bench *it, double seconds, int round, int64_t *n_images,
                              tdm_error *err)
 {
-    double processor = processor_seconds();
+    double processor = tdmi_processor_seconds();
     int64_t start = tdmi_clock_ns(), n_good = 0;
     double took = 0.0;
     TDM_TRY(tdmi_loader_seek(it->loader, it->epoch, it->position, err), err, "loading pictures");
@@ -233,7 +224,7 @@ static tdm_status run_loader(struct bench *it, double seconds, int round, int64_
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while loading pictures");
     }
     it->rates[0][round] = (double)n_good / took;
-    it->processor[0][round] = (double)n_good / (processor_seconds() - processor);
+    it->processor[0][round] = (double)n_good / (tdmi_processor_seconds() - processor);
     *n_images += n_good;
     return tdmi_loader_seek(it->loader, it->epoch, it->n_positions, err); /* rest */
 }
@@ -262,7 +253,7 @@ static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
 
 static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_error *err)
 {
-    double processor = processor_seconds();
+    double processor = tdmi_processor_seconds();
     it->rates[1][round] = it->processor[1][round] = 0.0;
     if (it->n_files == 0)
         return TDM_OK;
@@ -273,7 +264,7 @@ static tdm_status run_ceiling(struct bench *it, double seconds, int round, tdm_e
             "decoding pictures");
     double n_done = (double)atomic_load(&it->n_done);
     it->rates[1][round] = n_done / tdmi_clock_seconds_since(start);
-    it->processor[1][round] = n_done / (processor_seconds() - processor);
+    it->processor[1][round] = n_done / (tdmi_processor_seconds() - processor);
     return TDM_OK;
 }
 

@@ -7,4 +7,7 @@
 /* Median, least and largest of n, at least 1; rates is sorted. */
 struct tdm_bench_rate tdmi_bench_spread(double *rates, int n);
 
+/* Processor time of the whole process so far. */
+double tdmi_processor_seconds(void);
+
 #endif

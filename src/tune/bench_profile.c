@@ -1,0 +1,175 @@
+/*
+ * The lanes' clock: all threads run a shard each, a few times over, and the best time of each node
+ * counts.
+ */
+#include "tune/bench_profile.h"
+#include "base/memory.h"
+#include "nn/packed.h"
+
+#include <stdio.h>
+
+enum { profile_runs = 5 };
+
+/* A lane and its clock for each thread. */
+struct profiler {
+    const struct tdmi_profiled *of;
+    tdmi_lane **lanes;
+    float **sums;
+    /* lanes × (forward of all nodes, backward of all nodes): the run at hand, the best of all */
+    double *seconds, *best;
+    const uint8_t **pixels;
+    tdmi_packed *packed;
+};
+
+static void keep_best(double *best, double *seconds, int n, bool is_first)
+{
+    for (int i = 0; i < n; i++) {
+        if (is_first || seconds[i] < best[i])
+            best[i] = seconds[i];
+        seconds[i] = 0.0;
+    }
+}
+
+static tdm_status profile_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct profiler *profiler = self;
+    const struct tdmi_profiled *it = profiler->of;
+    tdmi_lane *lane = profiler->lanes[index];
+    int n_nodes = it->plan->graph->n_nodes, first = index * it->plan->max_images;
+    int n =
+        it->batch->n - first < it->plan->max_images ? it->batch->n - first : it->plan->max_images;
+    double *seconds = profiler->seconds + (int64_t)index * 2 * n_nodes;
+    double *best = profiler->best + (int64_t)index * 2 * n_nodes;
+    struct tdmi_shard shard = {.n = n,
+                               .pixels = profiler->pixels + first,
+                               .labels = it->plan->is_training ? it->batch->labels + first : NULL,
+                               .judgements = it->plan->is_training ? it->judgements + first : NULL};
+    (void)worker;
+    (void)err;
+    tdmi_lane_profile(lane, &(struct tdmi_profile){seconds, seconds + n_nodes});
+    for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
+        tdmi_lane_forward(lane, it->values, &shard, profiler->sums[index]);
+        for (int s = 0; s < it->plan->n_segments; s++)
+            tdmi_lane_backward(lane, it->values, s, profiler->sums[index]);
+        keep_best(best, seconds, 2 * n_nodes, r <= 0);
+    }
+    return TDM_OK;
+}
+
+static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
+{
+    const struct tdmi_profiled *it = profiler->of;
+    size_t lanes = (size_t)it->n_lanes, n_nodes = (size_t)it->plan->graph->n_nodes;
+    size_t sums = sizeof(float) * (size_t)tdmi_graph_sums_values(it->plan->graph);
+    int64_t image = tdmi_shape_values(it->plan->graph->nodes[0].out);
+    profiler->lanes = tdmi_alloc(lanes, sizeof *profiler->lanes);
+    profiler->sums = tdmi_alloc(lanes, sizeof *profiler->sums);
+    profiler->seconds = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->seconds);
+    profiler->best = tdmi_alloc(lanes * 2 * n_nodes, sizeof *profiler->best);
+    profiler->pixels = tdmi_alloc((size_t)it->batch->n, sizeof *profiler->pixels);
+    if (!profiler->lanes || !profiler->sums || !profiler->seconds || !profiler->best ||
+        !profiler->pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    for (int i = 0; i < it->batch->n; i++)
+        profiler->pixels[i] = it->batch->pixels + i * image;
+    TDM_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err), err,
+            "measuring node by node");
+    TDM_TRY(tdmi_packed_fill(profiler->packed, it->values, it->pool, err), err,
+            "measuring node by node");
+    for (size_t i = 0; i < lanes; i++) {
+        TDM_TRY(tdmi_lane_open(it->plan, it->device, &profiler->lanes[i], err), err,
+                "measuring node by node");
+        tdmi_lane_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
+        if (!(profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums)))
+            return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    }
+    return tdmi_pool_run(it->pool, it->n_lanes, profile_task, profiler, err);
+}
+
+static void profiler_release(struct profiler *profiler)
+{
+    const struct tdmi_profiled *it = profiler->of;
+    for (int i = 0; i < it->n_lanes; i++) {
+        if (profiler->lanes)
+            tdmi_lane_close(profiler->lanes[i]);
+        if (profiler->sums && profiler->sums[i])
+            it->plan->backend->memory.free(it->device, profiler->sums[i]);
+    }
+    tdmi_packed_close(profiler->packed);
+    tdmi_free(profiler->lanes);
+    tdmi_free(profiler->sums);
+    tdmi_free(profiler->seconds);
+    tdmi_free(profiler->best);
+    tdmi_free(profiler->pixels);
+}
+
+/* Of one image: forward counted by the op; backward twice that for the inputs and the weights, once
+ * where the input needs none. Bytes: every tensor once forward, inputs, outputs and their gradients
+ * once backward. */
+static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
+{
+    const struct tdmi_node *node = &it->plan->graph->nodes[index];
+    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
+    double flops = tdmi_op_of(node->kind)->flops
+                       ? tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out)
+                       : 0.0;
+    double values = (double)tdmi_shape_values(node->out), seconds;
+    for (int i = 0; i < node->n_inputs; i++)
+        values += (double)tdmi_shape_values(node->in[i]);
+    double operations = flops, bytes = 4.0 * values;
+    if (plan->has_backward) {
+        bool is_product = node->kind == TDMI_OP_CONV || node->kind == TDMI_OP_DENSE;
+        operations += flops * (is_product && plan->desc.wants_dx ? 2.0 : 1.0);
+        bytes += 8.0 * values;
+    }
+    seconds = row->forward_seconds + row->backward_seconds;
+    row->operations_per_s = operations * it->batch->n / seconds;
+    row->bytes_per_s = bytes * it->batch->n / seconds;
+}
+
+static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *result)
+{
+    const struct tdmi_profiled *it = profiler->of;
+    int n_nodes = it->plan->graph->n_nodes;
+    double all = 0.0, batch_seconds = 1e-3 * result->milliseconds;
+    /* of what the lanes ran, as much as a batch has for each thread */
+    int images = it->n_lanes * it->plan->max_images < it->batch->n
+                     ? it->n_lanes * it->plan->max_images
+                     : it->batch->n;
+    double scale = (double)it->batch->n / images / it->n_lanes;
+    for (int i = 0; i < n_nodes; i++) {
+        struct tdm_bench_node *row = &result->nodes[result->n_nodes];
+        *row = (struct tdm_bench_node){0};
+        for (int lane = 0; lane < it->n_lanes; lane++) {
+            const double *seconds = profiler->best + (int64_t)lane * 2 * n_nodes;
+            row->forward_seconds += seconds[i] * scale;
+            row->backward_seconds += seconds[n_nodes + i] * scale;
+        }
+        if (tdmi_plan_is_silent(it->plan, i))
+            continue;
+        snprintf(row->name, sizeof row->name, "%s", it->plan->graph->nodes[i].name);
+        snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->plan->graph->nodes[i].kind));
+        fill_rates(it, i, row);
+        all += row->forward_seconds + row->backward_seconds;
+        result->n_nodes++;
+    }
+    result->other_seconds = batch_seconds > all ? batch_seconds - all : 0.0;
+    for (int i = 0; i < result->n_nodes; i++) {
+        struct tdm_bench_node *row = &result->nodes[i];
+        row->share = (row->forward_seconds + row->backward_seconds) / (all + result->other_seconds);
+    }
+}
+
+tdm_status tdmi_profile_nodes(const struct tdmi_profiled *profiled,
+                              struct tdm_bench_compute *result, tdm_error *err)
+{
+    struct profiler profiler = {.of = profiled};
+    result->nodes = tdmi_alloc((size_t)profiled->plan->graph->n_nodes, sizeof *result->nodes);
+    if (!result->nodes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
+    tdm_status status = run_profile(&profiler, err);
+    if (status == TDM_OK)
+        fill_nodes(&profiler, result);
+    profiler_release(&profiler);
+    return status;
+}

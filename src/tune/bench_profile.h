@@ -1,0 +1,26 @@
+/* How long each node of a plan takes. */
+#ifndef TANDEM_TUNE_BENCH_PROFILE_H
+#define TANDEM_TUNE_BENCH_PROFILE_H
+
+#include "base/thread.h"
+#include "data/loader.h"
+#include "nn/lane.h"
+#include "tandem/bench.h"
+
+/* What is run, all lent. */
+struct tdmi_profiled {
+    const tdmi_plan *plan;
+    tdmi_device *device;
+    tdmi_pool *pool;
+    struct tdmi_values values;
+    int n_lanes; /* threads that have work in a batch */
+    const struct tdmi_batch *batch;
+    struct tdmi_judgement *judgements; /* one an image of the batch */
+};
+
+/* Fills the nodes of a result whose milliseconds are known; what is left of them is other_seconds.
+ */
+tdm_status tdmi_profile_nodes(const struct tdmi_profiled *profiled,
+                              struct tdm_bench_compute *result, tdm_error *err) TDM_MUST_USE;
+
+#endif
