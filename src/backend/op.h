@@ -38,6 +38,7 @@ struct tdmi_op_attrs {
     bool has_bias;                     /* conv, dense */
     bool counts_padding;               /* avg_pool: divide by the whole window at the border too */
     double epsilon, momentum;          /* batch_norm; running = (1 - momentum) old + momentum new */
+    bool is_biased;                    /* batch_norm: the running variance is, as Keras' is */
     double rate;                       /* dropout: the part that becomes zero */
     int stream;                        /* dropout: draws of its own, 0 to 255 */
     double alpha, beta, offset;        /* lrn: x / (offset + alpha / kernel · Σ x²)^beta */

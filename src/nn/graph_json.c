@@ -28,6 +28,7 @@ static const struct attr {
     {"counts_padding", ATTR_BOOL, offsetof(struct tdmi_op_attrs, counts_padding)},
     {"epsilon", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, epsilon)},
     {"momentum", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, momentum)},
+    {"is_biased", ATTR_BOOL, offsetof(struct tdmi_op_attrs, is_biased)},
     {"rate", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, rate)},
     {"stream", ATTR_INT, offsetof(struct tdmi_op_attrs, stream)},
     {"alpha", ATTR_DOUBLE, offsetof(struct tdmi_op_attrs, alpha)},
@@ -46,7 +47,7 @@ static const struct older {
     {"dilation", NULL, 1.0},          {"groups", NULL, 1.0},
     {"pad_top", "pad_before", 0.0},   {"pad_left", "pad_before", 0.0},
     {"pad_bottom", "pad_after", 0.0}, {"pad_right", "pad_after", 0.0},
-    {"label_smoothing", NULL, 0.0},
+    {"label_smoothing", NULL, 0.0},   {"is_biased", NULL, 0.0},
 };
 
 static const struct older *find_older(const char *name)

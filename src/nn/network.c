@@ -170,8 +170,9 @@ int tdmi_add_batch_norm(tdmi_graph *graph, const char *name, int input)
 
 int tdmi_add_keras_norm(tdmi_graph *graph, const char *name, int input)
 {
-    return tdmi_graph_add(graph, TDMI_OP_BATCH_NORM, name, input,
-                          (struct tdmi_op_attrs){.epsilon = 1e-3, .momentum = 0.01});
+    return tdmi_graph_add(
+        graph, TDMI_OP_BATCH_NORM, name, input,
+        (struct tdmi_op_attrs){.epsilon = 1e-3, .momentum = 0.01, .is_biased = true});
 }
 
 int tdmi_add_relu(tdmi_graph *graph, const char *name, int input)

@@ -78,7 +78,7 @@ int tdmi_add_depthwise(tdmi_graph *graph, const struct tdmi_build *what, const c
                        int input, int kernel, int stride);
 /* PyTorch's: epsilon 1e-5, running statistics move by a tenth. */
 int tdmi_add_batch_norm(tdmi_graph *graph, const char *name, int input);
-/* Keras': epsilon 1e-3, running statistics move by a hundredth. */
+/* Keras': epsilon 1e-3, running statistics move by a hundredth, towards the biased variance. */
 int tdmi_add_keras_norm(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_relu(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_relu6(tdmi_graph *graph, const char *name, int input);

@@ -176,7 +176,8 @@ static void check_batch_norm_training(const struct probe *p, int c)
         same(p, TDMI_T_DX, i * channels + c, wanted, 10.0 * scale);
     }
     same(p, TDMI_T_STATE_SUM0, c, mean * p->it.n, p->it.n);
-    same(p, TDMI_T_STATE_SUM1, c, variance * (pixels > 1 ? m / (m - 1.0) : 1.0) * p->it.n, p->it.n);
+    double unbiased = pixels > 1 && !p->it.attrs.is_biased ? m / (m - 1.0) : 1.0;
+    same(p, TDMI_T_STATE_SUM1, c, variance * unbiased * p->it.n, p->it.n);
 }
 
 static void check_batch_norm_inference(const struct probe *p, int c)
@@ -198,6 +199,7 @@ static void batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones(void
         struct tdmi_case it = {.kind = TDMI_OP_BATCH_NORM, .n = between(&rng, 1, 5)};
         it.in = (struct tdmi_shape){between(&rng, 1, 6), between(&rng, 1, 6), between(&rng, 1, 20)};
         it.attrs.epsilon = i % 2 ? 1e-5 : 1e-3;
+        it.attrs.is_biased = i % 3 == 0;
         it.attrs.momentum = 0.1;
         it.max_images = it.n + between(&rng, 0, 3);
         struct probe probe;

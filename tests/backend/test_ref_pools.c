@@ -184,6 +184,41 @@ static void equal_values_of_a_window_give_the_gradient_to_the_first(void **state
     assert_true(dx[0] == 5.0f && dx[1] == 0.0f && dx[2] == 0.0f && dx[3] == 0.0f);
 }
 
+/* Two shapes that differ in channels; one of the two gradients is not wanted. */
+static void joining_puts_the_channels_behind_each_other(void **state)
+{
+    enum { pixels = 2 * 3, first = 2, second = 3, both = first + second, images = 2 };
+    float a[images * pixels * first], b[images * pixels * second], y[images * pixels * both];
+    float da[images * pixels * first], db[images * pixels * second];
+    struct tdmi_op_desc desc = {.kind = TDMI_OP_CONCAT,
+                                .in = {{2, 3, first}, {2, 3, second}},
+                                .max_images = images,
+                                .is_training = true,
+                                .wants_dx = true};
+    const struct tdmi_kernel *kernel = tdmi_backend_ref.kernels[TDMI_OP_CONCAT];
+    (void)state;
+    assert_int_equal(tdmi_op_of(TDMI_OP_CONCAT)->shape(&desc.attrs, desc.in, &desc.out, NULL),
+                     TDM_OK);
+    assert_int_equal(desc.out.c, both);
+    for (int i = 0; i < images * pixels; i++)
+        for (int c = 0; c < both; c++)
+            *(c < first ? &a[i * first + c] : &b[i * second + c - first]) = (float)(10 * i + c);
+    struct tdmi_op_call call = {.n = images, .x = {a, b}, .y = y, .dy = y, .dx = {da, db}};
+    kernel->forward(NULL, &desc, &call);
+    for (int i = 0; i < images * pixels * both; i++)
+        assert_true(y[i] == (float)(i / both * 10 + i % both));
+    kernel->backward(NULL, &desc, &call);
+    assert_memory_equal(a, da, sizeof a);
+    assert_memory_equal(b, db, sizeof b);
+    memset(db, 0, sizeof db);
+    call.dx[0] = NULL;
+    kernel->backward(NULL, &desc, &call);
+    assert_memory_equal(b, db, sizeof b);
+    desc.in[1].w = 4;
+    assert_int_equal(tdmi_op_of(TDMI_OP_CONCAT)->shape(&desc.attrs, desc.in, &desc.out, NULL),
+                     TDM_E_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +226,7 @@ int main(void)
         cmocka_unit_test(global_pooling_is_the_mean_of_every_channel),
         cmocka_unit_test(average_pooling_counts_the_padding_only_when_told),
         cmocka_unit_test(padding_adds_zeros_and_cuts_them_off_the_gradient),
+        cmocka_unit_test(joining_puts_the_channels_behind_each_other),
         cmocka_unit_test(equal_values_of_a_window_give_the_gradient_to_the_first),
     };
     print_message("# seed %llu\n", (unsigned long long)seed());

@@ -111,9 +111,11 @@ static void every_attribute_of_every_op_survives(void **state)
                                               .pad_left = 4,
                                               .pad_right = 3,
                                               .has_bias = true});
-    x = tdmi_graph_add(graph, TDMI_OP_BATCH_NORM, "bn", x,
-                       (struct tdmi_op_attrs){.epsilon = 1.0 / 3.0, .momentum = 0.01});
+    x = tdmi_graph_add(
+        graph, TDMI_OP_BATCH_NORM, "bn", x,
+        (struct tdmi_op_attrs){.epsilon = 1.0 / 3.0, .momentum = 0.01, .is_biased = true});
     x = tdmi_add_sum(graph, "add", x, tdmi_add_relu(graph, "relu", x));
+    x = tdmi_graph_join(graph, TDMI_OP_CONCAT, "concat", x, x - 1, (struct tdmi_op_attrs){0});
     x = tdmi_graph_add(graph, TDMI_OP_RELU6, "relu6", x, (struct tdmi_op_attrs){0});
     x = tdmi_graph_add(graph, TDMI_OP_HSWISH, "hswish", x, (struct tdmi_op_attrs){0});
     x = tdmi_graph_add(graph, TDMI_OP_SIGMOID, "sigmoid", x, (struct tdmi_op_attrs){0});
@@ -168,6 +170,7 @@ static void every_attribute_of_every_op_survives(void **state)
         assert_int_equal(a->pad_front, b->pad_front);
         assert_int_equal(a->pad_back, b->pad_back);
         assert_int_equal(a->counts_padding, b->counts_padding);
+        assert_int_equal(a->is_biased, b->is_biased);
         assert_int_equal(a->stream, b->stream);
         assert_true(a->rate == b->rate && a->alpha == b->alpha && a->beta == b->beta);
         assert_true(a->offset == b->offset && a->label_smoothing == b->label_smoothing);

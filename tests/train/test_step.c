@@ -521,6 +521,59 @@ static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
     }
 }
 
+/* A pool and a dropout before the last layer. */
+static tdmi_graph *graph_with_dropout(void)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
+                                                            .height = size,
+                                                            .channels = 1,
+                                                            .crop_fraction = 1.0,
+                                                            .scale = TDMI_SCALE_TF});
+    x = tdmi_add_max_pool(graph, "pool", x, 2, 2);
+    x = tdmi_add_dropout(graph, "dropout", x, 0.5, 0);
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));
+    assert_int_equal(tdmi_graph_finish(graph, "with dropout", NULL), TDM_OK);
+    return graph;
+}
+
+/* Masks belong to pictures: neither threads nor the place in a shard change a sample's gradient. */
+static void dropout_draws_by_seed_epoch_and_picture_alone(void **state)
+{
+    struct bench *it = *state, dropping = *it;
+    const struct tdmi_augment none = {0};
+    struct tdmi_batch batch = first_of(it, most_batch), second = batch;
+    struct tdmi_mixing mixing = {&none, 5, 2};
+    dropping.graph = graph_with_dropout();
+    size_t bytes = sizeof(float) * (size_t)dropping.graph->param_values;
+    float *one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_shards);
+    float *more = mixed_sums_of(&dropping, 4, 3, &batch, true, &mixing, of_shards);
+    same_sums(&dropping, one, more);
+    free(more);
+    for (int way = 0; way < 2; way++) {
+        struct tdmi_mixing other = {&none, way ? 6 : 5, way ? 2 : 3};
+        float *sums = mixed_sums_of(&dropping, 4, 1, &batch, false, &other, of_shards);
+        assert_true(memcmp(one, sums, bytes) != 0);
+        free(sums);
+    }
+    free(one);
+    batch.n = second.n = 1; /* the same picture, alone and behind a skipped one */
+    one = mixed_sums_of(&dropping, 4, 1, &batch, false, &mixing, of_shards);
+    int32_t labels[2] = {-1, it->labels[0]};
+    int64_t items[2] = {9, it->items[0]};
+    uint8_t *pixels = tdmi_alloc((size_t)(2 * it->image), 1);
+    assert_non_null(pixels);
+    memcpy(pixels + it->image, it->pixels, (size_t)it->image);
+    second = (struct tdmi_batch){.n = 2, .pixels = pixels, .labels = labels, .items = items};
+    more = mixed_sums_of(&dropping, 4, 1, &second, false, &mixing, of_shards);
+    assert_memory_equal(one, more, bytes);
+    free(one);
+    free(more);
+    tdmi_free(pixels);
+    tdmi_graph_free(dropping.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +581,7 @@ int main(void)
         cmocka_unit_test(statistics_of_a_batch_do_not_see_its_shards),
         cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
         cmocka_unit_test(mixed_shards_give_the_same_bits_on_any_threads),
+        cmocka_unit_test(dropout_draws_by_seed_epoch_and_picture_alone),
         cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),
         cmocka_unit_test(a_batch_leaves_nothing_behind_for_the_next),
         cmocka_unit_test(pictures_are_judged_alike_in_whatever_company),

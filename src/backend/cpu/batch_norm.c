@@ -37,7 +37,7 @@ static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi
     const struct tdmi_norm *norm = &call->norm;
     int channels = desc->out.c;
     double m = (double)pixels_of(desc, norm->total_images);
-    double unbiased = m > 1.0 ? m / (m - 1.0) : 1.0;
+    double unbiased = m > 1.0 && !desc->attrs.is_biased ? m / (m - 1.0) : 1.0;
     for (int c = 0; c < channels; c++) {
         double off = norm->total[c] / m;
         double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);

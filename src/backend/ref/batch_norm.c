@@ -3,10 +3,10 @@
  * variance).
  *
  * Training uses the statistics of the images in this call, that is, of the shard, or of all shards
- * of the batch where a total is given; it hands out n · mean and n · unbiased variance: summed over
- * shards and divided by the sample count they become what the running statistics move towards. Sums
- * run in double and from the running mean, so that neither a large mean nor a large picture costs
- * digits.
+ * of the batch where a total is given; it hands out n · mean and n · variance (unbiased as in
+ * PyTorch, or the biased one of Keras): summed over shards and divided by the sample count they
+ * become what the running statistics move towards. Sums run in double and from the running mean, so
+ * that neither a large mean nor a large picture costs digits.
  */
 #include "backend/ref/ref.h"
 
@@ -41,7 +41,7 @@ static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi
     const struct tdmi_norm *norm = &call->norm;
     int channels = desc->out.c;
     double m = (double)pixels_of(desc, norm->total_images);
-    double unbiased = m > 1.0 ? m / (m - 1.0) : 1.0;
+    double unbiased = m > 1.0 && !desc->attrs.is_biased ? m / (m - 1.0) : 1.0;
     for (int c = 0; c < channels; c++) {
         double off = norm->total[c] / m;
         double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);

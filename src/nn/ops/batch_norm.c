@@ -34,7 +34,7 @@ static int states(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in
 }
 
 const struct tdmi_op tdmi_op_batch_norm = {
-    .attrs = {"epsilon", "momentum"},
+    .attrs = {"epsilon", "momentum", "is_biased"},
     .shape = shape,
     .params = params,
     .states = states,

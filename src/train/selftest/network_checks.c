@@ -103,8 +103,8 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
             "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
-                           &(struct tdmi_step_options){.max_batch = batch}, &it->step, err), err,
-            "a small training");
+                           &(struct tdmi_step_options){.max_batch = batch}, &it->step, err),
+            err, "a small training");
     TDM_TRY(tdmi_update_open(it->graph, it->backend, it->device, optimizer, it->pool, it->params,
                              it->states, it->slots, &it->update, err),
             err, "a small training");
