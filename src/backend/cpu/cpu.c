@@ -5,7 +5,6 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
-#include "backend/ref_kernels.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -86,5 +85,5 @@ const struct tdmi_backend tdmi_backend_cpu = {
     .memory = {memory_alloc, memory_free, memory_copy, memory_copy},
     .stream = {.open = stream_open, .close = stream_close, .wait = stream_wait},
     .kernels = tdmi_cpu_kernels,
-    .update = {.sgd = tdmi_ref_sgd, .blend = tdmi_ref_blend, .accumulate = tdmi_ref_accumulate},
+    .update = {.sgd = tdmi_cpu_sgd, .blend = tdmi_cpu_blend, .accumulate = tdmi_cpu_accumulate},
 };

@@ -169,23 +169,20 @@ LANES_INLINE void backward_phase(const struct job *job, struct backward_walk *wa
     walk->product = at_work.product;
 }
 
-/* A row and phase with n_y · n_x taps, each at most 3. */
+/* A row and phase with n_y · n_x taps. */
 LANES_INLINE void backward_phase_of(const struct job *job, struct backward_walk *walk, int b,
                                     int y_phase, int x_phase, int n_y, int n_x, const enum way way)
 {
-#define TAPS(a, c)                \
-    if (n_y == (a) && n_x == (c)) \
-    backward_phase(job, walk, b, y_phase, x_phase, a, c, way)
-    TAPS(3, 3);
-    TAPS(3, 2);
-    TAPS(3, 1);
-    TAPS(2, 3);
-    TAPS(2, 2);
-    TAPS(2, 1);
-    TAPS(1, 3);
-    TAPS(1, 2);
-    TAPS(1, 1);
-#undef TAPS
+    if (n_y == 3)
+        backward_phase(job, walk, b, y_phase, x_phase, 3, 3, way);
+    else if (n_y == 2 && n_x == 2)
+        backward_phase(job, walk, b, y_phase, x_phase, 2, 2, way);
+    else if (n_y == 2)
+        backward_phase(job, walk, b, y_phase, x_phase, 2, 1, way);
+    else if (n_x == 2)
+        backward_phase(job, walk, b, y_phase, x_phase, 1, 2, way);
+    else
+        backward_phase(job, walk, b, y_phase, x_phase, 1, 1, way);
 }
 
 /* Taps of a phase when the kernel has so many in all. */
@@ -244,9 +241,12 @@ LANES_INLINE void backward_row_any(const struct job *job, struct backward_walk *
     }
 }
 
+/* Kernel 3 with stride 1, and what has at most two taps a phase, on each axis. */
 static bool has_few_taps(const struct tdmi_depthwise *shape)
 {
-    return shape->dilation == 1 && shape->kernel >= shape->stride && taps_of(shape, 0) <= 3;
+    bool is_three = shape->kernel == 3 && shape->stride == 1;
+    return HAS_USUAL && shape->dilation == 1 && shape->kernel >= shape->stride &&
+           (is_three || taps_of(shape, 0) <= 2);
 }
 
 /* A band of input rows at work: the first of it, and the first row of dy in room.rows. */
@@ -276,7 +276,7 @@ LANES_INLINE void backward_block(const struct job *job, const struct tdmi_depthw
         walk.x = call->x + at;
         walk.add = call->add ? call->add + at : NULL;
         walk.dx = call->dx ? call->dx + at : NULL;
-        if (has_few)
+        if (HAS_USUAL && has_few)
             backward_row(job, &walk, b, band->row + i, band->first_dy, way);
         else
             backward_row_any(job, &walk, b, band->row + i, band->first_dy, way);
@@ -292,7 +292,7 @@ static void backward_blocks(const struct job *job, const struct tdmi_depthwise_b
                             const struct backward_band *band)
 {
     int whole = job->shape->channels / LANES, b = 0;
-    if (job->streams)
+    if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
             backward_block(job, call, band, b, WAY_STREAM);
     for (; b < whole; b++)

@@ -152,7 +152,7 @@ LANES_INLINE void forward_blocks(const struct job *job, const struct tdmi_depthw
                                  const int dilation, const bool has_sums)
 {
     int whole = job->shape->channels / LANES, b = 0;
-    if (job->streams)
+    if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
             forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_STREAM, has_sums);
     for (; b < whole; b++)
@@ -190,7 +190,7 @@ static forward_band *choose_forward(const struct tdmi_depthwise *shape, bool has
         {{forward_sums_3_1, forward_sums_3_2}, {forward_sums_5_1, forward_sums_5_2}}};
     bool is_usual =
         (shape->kernel == 3 || shape->kernel == 5) && shape->stride <= 2 && shape->dilation == 1;
-    if (is_usual)
+    if (HAS_USUAL && is_usual)
         return bands[has_sums][shape->kernel / 2 - 1][shape->stride - 1];
     return has_sums ? forward_sums_any : forward_any;
 }

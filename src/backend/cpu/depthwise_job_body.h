@@ -14,6 +14,10 @@
 
 enum { LARGEST = 9 }; /* taps that are kept in registers */
 
+/* What a set gets loops of its own for: stores of whole lines past the caches; in plain C there are
+ * only the loops for everything, since others would take minutes to compile. */
+enum { CAN_STREAM = LANES == 16, HAS_USUAL = LANES > 4 };
+
 /* How a vector leaves: past the caches, whole, or with its first channels only. */
 enum way { WAY_STREAM, WAY_WHOLE, WAY_PART };
 

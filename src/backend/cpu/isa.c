@@ -1,18 +1,22 @@
-/* Which instruction set the kernels of backend cpu run with. */
+/*
+ * Which instruction set the kernels of backend cpu run with. The compiler's own question is asked
+ * of the processor once, before main, so this may be called anywhere; it knows what the operating
+ * system saves.
+ */
 #include "backend/cpu/isa.h"
-#include "base/cpu_isa.h"
 
 enum tdmi_isa tdmi_isa_best(void)
 {
 #if defined(__x86_64__)
-    struct tdmi_cpu cpu = {.isa = ""};
-    tdmi_cpu_isa(&cpu);
-    if (cpu.has_avx512 && cpu.has_avx2_fma)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return TDMI_ISA_SCALAR;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return TDMI_ISA_AVX512;
-    if (cpu.has_avx2_fma)
-        return TDMI_ISA_AVX2;
-#endif
+    return TDMI_ISA_AVX2;
+#else
     return TDMI_ISA_SCALAR;
+#endif
 }
 
 const char *tdmi_isa_name(enum tdmi_isa isa)

@@ -1,8 +1,7 @@
 /*
  * One body, several instruction sets: NAME_body.h is included by NAME_scalar.c, NAME_avx2.c and
  * NAME_avx512.c (CMakeLists.txt compiles each for its set), and every one of them ends in a const
- * table NAME_<set>. Tables are chosen at run time, once, when a kernel is prepared: asking the
- * processor is slow under a hypervisor.
+ * table NAME_<set>.
  */
 #ifndef TANDEM_BACKEND_CPU_ISA_H
 #define TANDEM_BACKEND_CPU_ISA_H

@@ -26,8 +26,9 @@ const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
 #define X(name, NAME, inputs) [TDMI_OP_##NAME] = &tdmi_ref_##name,
 #include "backend/ops.def"
 #undef X
-    [TDMI_OP_CONV] = &tdmi_cpu_conv,
-    [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
+    [TDMI_OP_CONV] = &tdmi_cpu_conv,         [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
+    [TDMI_OP_ADD] = &tdmi_cpu_add,           [TDMI_OP_RELU] = &tdmi_cpu_activation,
+    [TDMI_OP_RELU6] = &tdmi_cpu_activation,  [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
 #if TDM_HAVE_ONEDNN
     [TDMI_OP_DENSE] = &tdmi_dense_by_onednn,
 #endif
