@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "base/each_allocation.h"
 
 static const char *const models[] = {"xception", "mobilenetv2",    "resnet18", "resnet50",
                                      "alexnet",  "resnet56-cifar", "lenet5",   "convnet7"};
@@ -122,12 +123,32 @@ static void a_drawing_has_every_box_and_every_line(void **state)
     }
 }
 
+static tdm_status describe_and_draw(tdm_error *err)
+{
+    tdm_network *network = NULL;
+    tdmi_text text = {0};
+    tdm_status status =
+        tdm_network_open(&(struct tdm_network_options){.model = "resnet8-cifar"}, &network, err);
+    if (status == TDM_OK)
+        status = tdmi_network_svg(network, &text, err);
+    tdmi_text_release(&text);
+    tdm_network_close(network);
+    return status;
+}
+
+static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
+{
+    (void)state;
+    assert_true(fail_each_allocation(describe_and_draw) > 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_of_every_network_have_places_of_their_own_and_lines_lead_down),
         cmocka_unit_test(what_follows_alone_stands_in_the_same_box),
         cmocka_unit_test(a_drawing_has_every_box_and_every_line),
+        cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
