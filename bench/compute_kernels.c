@@ -7,7 +7,7 @@
  * direction (GF/s, median, minimum and maximum of the rounds); "ours" and "onednn" print the time
  * of the whole group, forward and backward, for bench/run. Ours is the training call: it reads its
  * input through a batch norm and ReLU, takes the statistics of what it writes, makes dy from g and
- * y and masks dx. oneDNN's primitives have none of that to do.
+ * y and masks dx. oneDNN's primitives have none of that to do. "infer" adds a bias and ReLU6.
  */
 #include "backend/cpu/conv_gemm.h"
 #include "base/memory.h"
@@ -37,9 +37,9 @@ static const struct layer {
     {"window", 299, 3, 32, 3, 2, 0, 2},       {"window", 149, 32, 64, 3, 1, 0, 1},
 };
 
-enum { FORWARD, BACKWARD, WEIGHTS, INPUT, n_kinds };
+enum { FORWARD, BACKWARD, WEIGHTS, INPUT, INFER, n_kinds };
 enum { X, W, Y, G, DX, DW, n_tensors };
-static const char *const kinds[] = {"forward", "backward", "dweights", "dx"};
+static const char *const kinds[] = {"forward", "backward", "dweights", "dx", "infer"};
 
 struct bench {
     struct tdmi_conv_gemm conv;
@@ -171,6 +171,8 @@ static void peer_make(struct bench *bench, const struct layer *layer)
 
 static void peer_run(struct bench *bench, int kind)
 {
+    if (kind == INFER)
+        kind = FORWARD;
     if (kind == BACKWARD) {
         peer_run(bench, WEIGHTS);
         if (bench->conv.in_c > 3)
@@ -234,6 +236,15 @@ static void ours_run(struct bench *bench, int kind)
                 .packed = bench->forward, .y = bench->tensors[Y],
                 .sums = {bench->vectors, bench->sums, bench->sums + most},
                 .workspace = bench->workspace,
+            });
+        return;
+    }
+    if (kind == INFER) {
+        tdmi_conv_gemm_infer(
+            &bench->conv, &(struct tdmi_conv_infer) {
+                .n = bench->conv.max_images, .x = bench->tensors[X], .packed = bench->forward,
+                .bias = bench->vectors, .act = TDMI_ACT_RELU6, .y = bench->tensors[Y],
+                .workspace = bench->workspace
             });
         return;
     }

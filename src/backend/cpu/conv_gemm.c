@@ -88,6 +88,11 @@ struct source {
     const struct tdmi_gradient_form *gradient;
 };
 
+static bool is_dense(const struct tdmi_gemm_copy *copy)
+{
+    return copy->from_row == copy->channels && copy->to_row == copy->channels;
+}
+
 static void fill_row(const struct source *source, const struct picture *picture, int row,
                      const struct tdmi_conv_frame *frame, float *to)
 {
@@ -108,6 +113,8 @@ static void fill_row(const struct source *source, const struct picture *picture,
                                   frame->pixel};
     if (source->gradient)
         source->kernels->gradient(&copy, source->gradient, NULL);
+    else if (is_dense(&copy) && tdmi_read_form_is_plain(source->read))
+        memcpy(copy.to, copy.from, sizeof(float) * (size_t)(copy.n * copy.channels));
     else
         source->kernels->read(&copy, source->read);
 }

@@ -17,6 +17,11 @@ struct tdmi_read_form {
     enum tdmi_act act;
 };
 
+static inline bool tdmi_read_form_is_plain(const struct tdmi_read_form *form)
+{
+    return !form->scale && !form->shift && form->act == TDMI_ACT_NONE;
+}
+
 /* dy = of_g · g + of_y · y + one */
 struct tdmi_gradient_form {
     const float *of_g, *of_y, *one; /* all NULL: dy = g, and y is not read */

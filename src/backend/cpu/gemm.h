@@ -39,6 +39,15 @@ enum tdmi_gemm_end {
                           * sums of c and of c · (x - centre) */
 };
 
+/* Memory that the next job will read. While a product computes, memory is idle: each block asks for
+ * its part of the ranges to be brought into the second cache. */
+struct tdmi_gemm_ahead {
+    const float *at; /* NULL: none */
+    int64_t floats;
+};
+
+enum { TDMI_GEMM_AHEAD = 2 };
+
 /* Rows of C are n_images times n_lines times n_rows pixels. add, x and residual are laid out like
  * c. */
 struct tdmi_gemm_rows {
@@ -58,6 +67,7 @@ struct tdmi_gemm_rows {
     const float *bias, *residual; /* NULL: 0 */
     const float *add, *x;         /* NULL: 0; no mask and no sums */
     struct tdmi_read_form read;   /* of x; act alone for ACTIVATED */
+    struct tdmi_gemm_ahead ahead[TDMI_GEMM_AHEAD];
 };
 
 /* C (rows, columns) = or += the sum of a[row] · b[column] over n_images times n_lines times
@@ -72,6 +82,7 @@ struct tdmi_gemm_outer {
     float *c; /* (rows, columns), c_row apart */
     int64_t c_row;
     bool adds;
+    struct tdmi_gemm_ahead ahead[TDMI_GEMM_AHEAD];
 };
 
 /* n pixels of channels values each. Where to_row has room for channels rounded up, what is behind

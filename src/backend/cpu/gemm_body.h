@@ -40,6 +40,41 @@ enum { TALL_1 = 4, TALL_2 = 4, TALL_3 = 2, TALL_4 = 2 };
 #define OPAQUE(value) (void)(value)
 #endif
 
+/* ---- what the next job reads
+ * --------------------------------------------------------------------- */
+
+/* A block asks for some of it every so many steps of the depth: more at once would have to wait. */
+enum { DEPTH_STEP = 64 };
+
+struct ahead {
+    const struct tdmi_gemm_ahead *ranges; /* TDMI_GEMM_AHEAD of them */
+    int range;
+    int64_t at;       /* floats into it */
+    int64_t per_step; /* lines */
+};
+
+static struct ahead ahead_of(const struct tdmi_gemm_ahead *ranges, int64_t n_steps)
+{
+    int64_t lines = 0;
+    for (int i = 0; i < TDMI_GEMM_AHEAD; i++)
+        lines += ranges[i].at ? ranges[i].floats / TDMI_GEMM_ROUND + 1 : 0;
+    return (struct ahead){ranges, 0, 0, n_steps > 0 ? (lines + n_steps - 1) / n_steps : 0};
+}
+
+LANES_INLINE void look_ahead(struct ahead *ahead)
+{
+    for (int64_t i = 0; i < ahead->per_step && ahead->range < TDMI_GEMM_AHEAD; i++) {
+        const struct tdmi_gemm_ahead *range = &ahead->ranges[ahead->range];
+        if (!range->at || ahead->at >= range->floats) {
+            ahead->range++;
+            ahead->at = 0;
+            continue;
+        }
+        lanes_prefetch(range->at + ahead->at);
+        ahead->at += TDMI_GEMM_ROUND;
+    }
+}
+
 /* ---- the loop over the depth ------------------------------------------------------------------
  */
 
@@ -110,15 +145,41 @@ LANES_INLINE void clear(lanes sums[MAX_TALL][MAX_WIDE], const int tall, const in
 }
 
 /* a: floats from the first row of C to this block's; b: its panel */
-LANES_INLINE void multiply_segments(const struct tdmi_gemm_rows *job, int64_t a, const float *b,
-                                    lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
+LANES_INLINE void multiply_segments(const struct tdmi_gemm_rows *job, struct ahead *ahead,
+                                    int64_t a, const float *b, lanes sums[MAX_TALL][MAX_WIDE],
+                                    const int tall, const int wide)
 {
     clear(sums, tall, wide);
     for (int s = 0; s < job->n_segments; s++) {
         const struct tdmi_gemm_segment *segment = &job->segments[s];
-        multiply(sums, segment->a + a, job->a_row, 1, b + (int64_t)segment->first * wide * LANES,
-                 wide * LANES, segment->depth, false, tall, wide);
+        const float *from = segment->a + a, *by = b + (int64_t)segment->first * wide * LANES;
+        for (int left = segment->depth; left > 0; left -= DEPTH_STEP) {
+            look_ahead(ahead);
+            multiply(sums, from, job->a_row, 1, by, wide * LANES,
+                     left < DEPTH_STEP ? left : DEPTH_STEP, false, tall, wide);
+            from += DEPTH_STEP;
+            by += DEPTH_STEP * wide * LANES;
+        }
     }
+}
+
+LANES_INLINE void multiply_lines(const struct tdmi_gemm_outer *job, struct ahead *ahead,
+                                 const float *a, const float *b, lanes sums[MAX_TALL][MAX_WIDE],
+                                 const int tall, const int wide)
+{
+    clear(sums, tall, wide);
+    for (int image = 0; image < job->n_images; image++)
+        for (int line = 0; line < job->n_lines; line++) {
+            const float *from = a + image * job->a_image + line * job->a_line;
+            const float *by = b + image * job->b_image + line * job->b_line;
+            for (int left = job->n_pixels; left > 0; left -= DEPTH_STEP) {
+                look_ahead(ahead);
+                multiply(sums, from, 0, job->a_pixel, by, job->b_pixel,
+                         left < DEPTH_STEP ? left : DEPTH_STEP, true, tall, wide);
+                from += DEPTH_STEP * job->a_pixel;
+                by += DEPTH_STEP * job->b_pixel;
+            }
+        }
 }
 
 /* ---- on the way out ---------------------------------------------------------------------------
@@ -168,10 +229,22 @@ LANES_INLINE lanes hswish(lanes z)
     return lanes_multiply(z, lanes_multiply(gate, lanes_all(1.0f / 6.0f)));
 }
 
+/* Half a vector is a plain store where masked ones are slow (Zen 4), and common: 24, 40, 728. */
+LANES_INLINE void store_part(float *to, lanes value, int part)
+{
+#if defined(__AVX512F__)
+    if (part == LANES / 2) {
+        _mm256_storeu_ps(to, _mm512_castps512_ps256(value));
+        return;
+    }
+#endif
+    lanes_store_part(to, value, part);
+}
+
 LANES_INLINE void put(const struct tdmi_gemm_rows *job, int64_t at, int part, lanes value)
 {
     if (part != LANES)
-        lanes_store_part(job->c + at, value, part);
+        store_part(job->c + at, value, part);
     else if (job->is_streamed)
         lanes_stream(job->c + at, value);
     else
@@ -224,11 +297,12 @@ LANES_INLINE void add_sums(const struct tdmi_gemm_rows *job, const int end,
 }
 
 /* A block of full height: c is where it begins, first its first column. */
-LANES_INLINE void block(const struct tdmi_gemm_rows *job, const int end, int64_t a, const float *b,
-                        int64_t c, int first, const int tall, const int wide)
+LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, const int end,
+                        int64_t a, const float *b, int64_t c, int first, const int tall,
+                        const int wide)
 {
     lanes sums[MAX_TALL][MAX_WIDE];
-    multiply_segments(job, a, b, sums, tall, wide);
+    multiply_segments(job, ahead, a, b, sums, tall, wide);
     UNROLL
     for (int j = 0; j < wide; j++) {
         struct column column = column_at(job, end, first + j * LANES);
@@ -286,8 +360,8 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
     X(TALL_3, 3)      \
     X(TALL_4, 4)
 
-typedef void part_function(const struct tdmi_gemm_rows *job, int64_t a, const float *b,
-                           float *tile);
+typedef void part_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
+                           const float *b, float *tile);
 
 LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
                           const int wide)
@@ -300,13 +374,13 @@ LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int
     }
 }
 
-#define X(tall, wide)                                                                             \
-    static void part_##tall##_##wide(const struct tdmi_gemm_rows *job, int64_t a, const float *b, \
-                                     float *tile)                                                 \
-    {                                                                                             \
-        lanes sums[MAX_TALL][MAX_WIDE];                                                           \
-        multiply_segments(job, a, b, sums, tall, wide);                                           \
-        to_tile(sums, tile, tall, wide);                                                          \
+#define X(tall, wide)                                                                       \
+    static void part_##tall##_##wide(const struct tdmi_gemm_rows *job, struct ahead *ahead, \
+                                     int64_t a, const float *b, float *tile)                \
+    {                                                                                       \
+        lanes sums[MAX_TALL][MAX_WIDE];                                                     \
+        multiply_segments(job, ahead, a, b, sums, tall, wide);                              \
+        to_tile(sums, tile, tall, wide);                                                    \
     }
 EACH_SHAPE(X)
 #undef X
@@ -317,21 +391,16 @@ static part_function *const parts[MAX_WIDE + 1][MAX_TALL + 1] = {
 #undef X
 };
 
-typedef void outer_function(const struct tdmi_gemm_outer *job, const float *a, const float *b,
-                            float *tile);
+typedef void outer_function(const struct tdmi_gemm_outer *job, struct ahead *ahead, const float *a,
+                            const float *b, float *tile);
 
-#define X(tall, wide)                                                                          \
-    static void outer_##tall##_##wide(const struct tdmi_gemm_outer *job, const float *a,       \
-                                      const float *b, float *tile)                             \
-    {                                                                                          \
-        lanes sums[MAX_TALL][MAX_WIDE];                                                        \
-        clear(sums, tall, wide);                                                               \
-        for (int image = 0; image < job->n_images; image++)                                    \
-            for (int line = 0; line < job->n_lines; line++)                                    \
-                multiply(sums, a + image * job->a_image + line * job->a_line, 0, job->a_pixel, \
-                         b + image * job->b_image + line * job->b_line, job->b_pixel,          \
-                         job->n_pixels, true, tall, wide);                                     \
-        to_tile(sums, tile, tall, wide);                                                       \
+#define X(tall, wide)                                                                         \
+    static void outer_##tall##_##wide(const struct tdmi_gemm_outer *job, struct ahead *ahead, \
+                                      const float *a, const float *b, float *tile)            \
+    {                                                                                         \
+        lanes sums[MAX_TALL][MAX_WIDE];                                                       \
+        multiply_lines(job, ahead, a, b, sums, tall, wide);                                   \
+        to_tile(sums, tile, tall, wide);                                                      \
     }
 EACH_SHAPE(X)
 #undef X
@@ -347,25 +416,34 @@ static const int talls[MAX_WIDE + 1] = {0, TALL_1, TALL_2, TALL_3, TALL_4};
 /* ---- whole products ---------------------------------------------------------------------------
  */
 
-LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, const int end, int64_t a,
-                                const float *b, int64_t c, int first, const int tall,
-                                const int wide)
+LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *ahead,
+                                const int end, int64_t a, const float *b, int64_t c, int first,
+                                const int tall, const int wide)
 {
     float tile[MAX_TALL * MAX_WIDE * LANES];
     int row = 0;
     for (; row + tall <= job->n_rows; row += tall)
-        block(job, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide);
+        block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide);
     if (row < job->n_rows) {
-        parts[wide][job->n_rows - row](job, a + row * job->a_row, b, tile);
+        parts[wide][job->n_rows - row](job, ahead, a + row * job->a_row, b, tile);
         finish_tile(job, tile, c + row * job->c_row, first, job->n_rows - row, wide);
     }
+}
+
+/* Nearly. */
+static int64_t steps_of(const struct tdmi_gemm_rows *job)
+{
+    int64_t panels = ((job->columns + LANES - 1) / LANES + job->wide - 1) / job->wide, steps = 0;
+    for (int s = 0; s < job->n_segments; s++)
+        steps += (job->segments[s].depth + DEPTH_STEP - 1) / DEPTH_STEP;
+    return panels * job->n_images * job->n_lines * ((job->n_rows + TALL_2 - 1) / TALL_2) * steps;
 }
 
 #define X(tall, wide)                                                                         \
     case wide:                                                                                \
         for (int image = 0; image < job->n_images; image++)                                   \
             for (int line = 0; line < job->n_lines; line++)                                   \
-                line_of_panel(job, end, image * job->a_image + line * job->a_line, b,         \
+                line_of_panel(job, &ahead, end, image * job->a_image + line * job->a_line, b, \
                               image * job->c_image + line * job->c_line + first, first, tall, \
                               wide);                                                          \
         break;
@@ -374,6 +452,7 @@ LANES_INLINE void all_panels(const struct tdmi_gemm_rows *job, const int end)
 {
     const float *b = job->packed;
     int left = (job->columns + LANES - 1) / LANES, first = 0;
+    struct ahead ahead = ahead_of(job->ahead, steps_of(job));
     while (left > 0) {
         int wide = tdmi_gemm_panel(left, job->wide);
         switch (wide) {
@@ -416,7 +495,7 @@ static void add_tile(const struct tdmi_gemm_outer *job, const float *tile, int r
             if (part == LANES)
                 lanes_store(c, value);
             else
-                lanes_store_part(c, value, part);
+                store_part(c, value, part);
         }
     }
 }
@@ -435,6 +514,10 @@ static void outer(const struct tdmi_gemm_outer *job)
 {
     float tile[MAX_TALL * MAX_WIDE * LANES];
     int left = (job->columns + LANES - 1) / LANES, first = 0;
+    struct ahead ahead =
+        ahead_of(job->ahead, (int64_t)((left + 1) / 2) * ((job->rows + TALL_2 - 1) / TALL_2) *
+                                 job->n_images * job->n_lines *
+                                 ((job->n_pixels + DEPTH_STEP - 1) / DEPTH_STEP));
     while (left > 0) {
         int wide = tdmi_gemm_panel(left, 2);
         int n_blocks = (job->rows + talls[wide] - 1) / talls[wide];
@@ -443,7 +526,7 @@ static void outer(const struct tdmi_gemm_outer *job)
             int tall = (int)((int64_t)job->rows * (i + 1) / n_blocks) - row;
             if (job->adds)
                 prefetch_block(job, row, first, tall, wide);
-            outers[wide][tall](job, job->a + row, job->b + first, tile);
+            outers[wide][tall](job, &ahead, job->a + row, job->b + first, tile);
             add_tile(job, tile, row, first, tall, wide);
         }
         first += wide * LANES;

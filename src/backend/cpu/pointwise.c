@@ -84,11 +84,6 @@ void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_way w
     tdmi_gemm_pack(&matrix, kernels->lanes, WIDE, matrix.rows, 0, packed);
 }
 
-static bool is_plain(const struct tdmi_read_form *form)
-{
-    return !form->scale && !form->shift && form->act == TDMI_ACT_NONE;
-}
-
 static bool is_streamed(const struct tdmi_pointwise *desc, int channels, const float *to)
 {
     return channels % TDMI_GEMM_ROUND == 0 && (uintptr_t)to % 64 == 0 &&
@@ -101,11 +96,21 @@ static const float *read_pixels(const struct tdmi_gemm_kernels *kernels, const f
                                 int64_t *row)
 {
     *row = channels;
-    if (is_plain(form) && tdmi_gemm_is_handy(channels))
+    if (tdmi_read_form_is_plain(form) && tdmi_gemm_is_handy(channels))
         return x;
     *row = tdmi_gemm_scratch_row(channels);
     kernels->read(&(struct tdmi_gemm_copy){x, NULL, n, channels, channels, scratch, *row}, form);
     return scratch;
+}
+
+/* Pixels at to at + n of a tensor, as far as it has them. */
+static struct tdmi_gemm_ahead ahead_of(const float *tensor, int64_t at, int64_t n, int64_t pixels,
+                                       int channels)
+{
+    int64_t left = pixels - at < n ? pixels - at : n;
+    if (!tensor || left <= 0)
+        return (struct tdmi_gemm_ahead){NULL, 0};
+    return (struct tdmi_gemm_ahead){tensor + at * channels, left * channels};
 }
 
 /* ---- forward ----------------------------------------------------------------------------------
@@ -148,6 +153,7 @@ void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi
         int64_t n = pixels - at < chunk ? pixels - at : chunk, a_row;
         const float *a = read_pixels(kernels, call->x + at * desc->in, n, desc->in, &call->read,
                                      scratch.x, &a_row);
+        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in);
         job.c = call->y + at * desc->out;
         multiply_chunk(kernels, &job, a, a_row, n);
         tdmi_conv_sums_add(call->sums.sum, scratch.sum, desc->out);
@@ -172,6 +178,7 @@ void tdmi_pointwise_infer(const struct tdmi_pointwise *desc, const struct tdmi_c
         int64_t n = pixels - at < chunk ? pixels - at : chunk, a_row;
         const float *a =
             read_pixels(kernels, call->x + at * desc->in, n, desc->in, &plain, scratch.x, &a_row);
+        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in);
         job.c = call->y + at * desc->out;
         job.residual = call->residual ? call->residual + at * desc->out : NULL;
         multiply_chunk(kernels, &job, a, a_row, n);
@@ -203,7 +210,8 @@ static const float *read_gradient(const struct tdmi_gemm_kernels *kernels,
 static void backward_weights(const struct tdmi_gemm_kernels *kernels,
                              const struct tdmi_pointwise *desc,
                              const struct tdmi_conv_backward *call, int64_t at, int64_t n,
-                             const struct scratch *scratch, const float *dy, int64_t dy_row)
+                             const struct scratch *scratch, const float *dy, int64_t dy_row,
+                             const struct tdmi_gemm_ahead ahead[2])
 {
     int64_t x_row;
     const float *x =
@@ -219,7 +227,8 @@ static void backward_weights(const struct tdmi_gemm_kernels *kernels,
                                              .columns = desc->out,
                                              .c = call->dweights,
                                              .c_row = desc->out,
-                                             .adds = at > 0});
+                                             .adds = at > 0,
+                                             .ahead = {ahead[0], ahead[1]}});
 }
 
 /* What of dx is not a chunk's. */
@@ -256,9 +265,15 @@ void tdmi_pointwise_backward(const struct tdmi_pointwise *desc,
         if (call->dbias)
             tdmi_conv_bias_add(call->dbias, scratch.dbias, desc->out);
         if (call->dweights)
-            backward_weights(kernels, desc, call, at, n, &scratch, dy, dy_row);
+            backward_weights(
+                kernels, desc, call, at, n, &scratch, dy, dy_row,
+                (struct tdmi_gemm_ahead[]){ahead_of(call->g, at + chunk, chunk, pixels, desc->out),
+                                           ahead_of(call->gradient.of_y ? call->y : NULL,
+                                                    at + chunk, chunk, pixels, desc->out)});
         if (!call->dx)
             continue;
+        job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in);
+        job.ahead[1] = ahead_of(call->add, at + chunk, chunk, pixels, desc->in);
         job.c = call->dx + at * desc->in;
         job.add = call->add ? call->add + at * desc->in : NULL;
         job.x = reads_x ? call->x + at * desc->in : NULL;
