@@ -7,9 +7,11 @@
 
 static const struct tdmi_kernel *const convs[] = {
     &tdmi_conv_by_depthwise,
+    &tdmi_conv_by_gemm_if_best,
 #if TDM_HAVE_ONEDNN
     &tdmi_conv_by_onednn,
 #endif
+    &tdmi_conv_by_gemm,
     &tdmi_ref_conv,
     NULL,
 };
