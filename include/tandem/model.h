@@ -49,7 +49,9 @@ struct tdm_evaluate_options { /* strings are lent for the call */
     const char *source;
     struct tdm_source_options how; /* where the path does not say it */
     enum tdm_part part;
-    int batch; /* judged at a time, 1 to 256; changes no count */
+    int batch;         /* judged at a time, 1 to 256; changes no count */
+    int64_t memory;    /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache; /* "auto", "none", "encoded", "decoded" or "disk"; NULL: none */
 };
 
 /* Every picture of the part exactly once. Parts follow the content of the pictures as the model
@@ -78,7 +80,7 @@ typedef struct tdm_prediction_sink {
 } tdm_prediction_sink;
 
 /* paths are files or folders (searched for pictures, any depth). A path that is missing is
- * TDM_E_INPUT before any picture is read. */
+ * answered in its turn with the problem, and TDM_E_INPUT when all others are answered. */
 TDM_API tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths,
                                      int top, tdm_prediction_sink sink,
                                      tdm_error *err) TDM_MUST_USE;

@@ -6,18 +6,21 @@
 #include "tandem/stats.h"
 #include "watch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 struct values {
     struct tdm_source_options how;
-    const char *part, *device;
+    const char *part, *device, *cache;
+    int64_t memory;
     int batch, threads;
 };
 
 static void defaults(void *values)
 {
-    *(struct values *)values = (struct values){.part = "all", .device = "cpu", .batch = 64};
+    *(struct values *)values =
+        (struct values){.part = "all", .device = "cpu", .cache = "none", .batch = 64};
 }
 
 static enum tdm_part part_of(const char *name)
@@ -113,7 +116,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                                 &(struct tdm_evaluate_options){.source = call->arguments[1],
                                                                .how = values->how,
                                                                .part = part_of(values->part),
-                                                               .batch = values->batch},
+                                                               .batch = values->batch,
+                                                               .memory = values->memory,
+                                                               .cache = values->cache},
                                 tdmi_watch_sink(&watch), &evaluation, err);
     tdmi_watch_stop(&watch);
     if (status == TDM_OK && call->json)
@@ -141,6 +146,20 @@ static const struct tdmi_option options[] = {
     TDMI_ROWS_SOURCE(how),
     TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
                    "judged at a time; changes no count"),
+    {.name = "memory",
+     .type = TDMI_OPTION_SIZE,
+     .offset = offsetof(struct values, memory),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "a part of what is free",
+     .group = "Machine",
+     .help = "for reading ahead and for caches"},
+    {.name = "cache",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, cache),
+     .choices = "auto|none|encoded|decoded|disk",
+     .group = "Machine",
+     .help = "what is kept of pictures once read; disk spares a store the next run"},
     TDMI_ROW_THREADS(offsetof(struct values, threads), "any number gives the same answers"),
     TDMI_ROW_DEVICE(offsetof(struct values, device), "cpu, or the name of one backend such as ref"),
     {.name = NULL},

@@ -2,6 +2,7 @@
  * tandem predict MODEL FILE…: what a trained model sees in pictures.
  */
 #include "command.h"
+#include "tandem/log.h"
 #include "tandem/model.h"
 
 struct values {
@@ -86,6 +87,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (call->json)
         tdm_json_array_end(call->json);
     tdm_model_close(model);
+    if (status == TDM_E_INPUT && answering.n_answered > 0) { /* some path is missing */
+        tdm_log(TDM_LOG_ERROR, "%s", err->frames[0].text);
+        call->exit_status = tdm_status_exit(status);
+        return TDM_OK;
+    }
     if (status == TDM_OK && answering.n_answered == 0) /* each has said why */
         call->exit_status = tdm_status_exit(TDM_E_INPUT);
     return status;
@@ -124,7 +130,8 @@ static const char *const examples[] = {
 const struct tdmi_command tdmi_command_predict = {
     .name = "predict",
     .summary = "ask a trained model about pictures",
-    .description = "Files that are no readable pictures are named and skipped.",
+    .description = "Files that are no readable pictures are named and skipped; a path that is "
+                   "missing is named, and makes the exit code 3.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

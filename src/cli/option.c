@@ -478,9 +478,9 @@ tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest,
 {
     if (split->count != 2)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "--split takes two fractions, to train and to validate on (what they leave "
-                        "over %s); found %d",
-                        rest, split->count);
+                        "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
+                        "validate on (what they leave over %s); found only %g",
+                        rest, split->of[0]);
     *train = split->of[0];
     *val = split->of[1];
     return TDM_OK;

@@ -82,7 +82,8 @@ static void forget(tdmi_group_cache *cache, struct entry *entry)
 
 static void make_room(tdmi_group_cache *cache)
 {
-    while (cache->held_bytes > cache->limit_bytes && cache->oldest != NULL) {
+    while (cache->held_bytes > cache->limit_bytes && cache->oldest != NULL &&
+           cache->oldest != cache->newest) {
         struct entry *entry = cache->oldest;
         unlink_idle(cache, entry);
         forget(cache, entry);

@@ -18,7 +18,8 @@ struct tdmi_group_loader {
     void (*drop)(void *self, void *value);
 };
 
-/* A group larger than limit_bytes is loaded all the same, and dropped when nobody uses it. */
+/* A group larger than limit_bytes is loaded all the same. The one used last stays in any case, or
+ * whoever reads one of its items after the other would load it for each. */
 tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loader *loader,
                                 tdmi_group_cache **cache, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL; nobody may hold a group. */

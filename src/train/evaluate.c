@@ -133,10 +133,15 @@ static void count(const struct evaluation *it, const struct tdmi_batch *batch, d
     }
 }
 
-static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink,
-                            struct tdm_evaluation *out, tdm_error *err)
+/* Of --memory a quarter is the source's and the rest the loader's. */
+static tdm_status judge_all(struct evaluation *it, const struct tdm_evaluate_options *options,
+                            tdm_sink sink, struct tdm_evaluation *out, tdm_error *err)
 {
     tdmi_loader *loader = NULL;
+    struct tdmi_loader_cache cache = {.hashes = it->contents.hashes};
+    if (options->cache)
+        TDM_TRY(tdmi_cache_kind_find(options->cache, &cache.kind, err), err,
+                "preparing to read pictures");
     double loss = 0.0;
     int64_t seen = 0;
     TDM_TRY(tdmi_loader_open(
@@ -146,12 +151,14 @@ static tdm_status judge_all(struct evaluation *it, int batch_size, tdm_sink sink
                     .items = it->items,
                     .n_items = it->n_items,
                     .label_map = it->label_map,
-                    .batch = batch_size,
+                    .batch = options->batch,
                     .threads = tdmi_pool_threads(it->model->pool),
                     .is_tuned = true,
+                    .memory_bytes = options->memory - options->memory / 4,
+                    .cache = cache,
                 },
                 &loader, err),
-            err, "preparing to read pictures");
+            err, "preparing to read pictures (they get three quarters of --memory)");
     tdm_status status = tdmi_loader_seek(loader, 0, 0, err);
     while (status == TDM_OK) {
         const struct tdmi_batch *batch;
@@ -190,7 +197,10 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
                            tdm_sink sink, struct tdm_evaluation *out, tdm_error *err)
 {
     const int batch = options->batch;
-    TDM_TRY(tdmi_source_open(options->source, &options->how, &it->source, err), err,
+    struct tdm_source_options how = options->how;
+    if (how.cache_bytes == 0)
+        how.cache_bytes = options->memory / 4;
+    TDM_TRY(tdmi_source_open(options->source, &how, &it->source, err), err,
             "opening the pictures to judge");
     if (tdmi_source_classes(it->source) == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -204,7 +214,7 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
         sink.event(
             sink.self,
             &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = it->n_items, .text = "judging"});
-    tdm_status status = judge_all(it, batch, sink, out, err);
+    tdm_status status = judge_all(it, options, sink, out, err);
     if (sink.event)
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     return status;

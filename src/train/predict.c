@@ -15,14 +15,16 @@
 enum { most_guesses = 1000, file_limit_bytes = 1 << 30 };
 
 struct picture {
-    const char *path;  /* to open */
-    const char *shown; /* as given, or relative to the folder given */
+    const char *path;    /* to open */
+    const char *shown;   /* as given, or relative to the folder given */
+    const char *missing; /* NULL, or why there is nothing to open */
 };
 
 struct prediction {
     tdm_model *model;
     struct picture *pictures;
-    size_t n_pictures, capacity;
+    size_t n_pictures, capacity, n_missing;
+    const char *first_missing; /* the sentence about it */
     int top;
     uint8_t *pixels;
     int32_t *labels; /* -1: unreadable */
@@ -46,7 +48,7 @@ static tdm_status add(struct prediction *it, const char *path, const char *shown
         it->pictures = grown;
         it->capacity = capacity;
     }
-    it->pictures[it->n_pictures++] = (struct picture){path, shown};
+    it->pictures[it->n_pictures++] = (struct picture){.path = path, .shown = shown};
     return TDM_OK;
 }
 
@@ -75,6 +77,37 @@ static tdm_status add_folder(struct prediction *it, const char *folder, bool is_
     return status;
 }
 
+static tdm_status list_path(struct prediction *it, const char *path, bool is_alone, tdm_error *err)
+{
+    struct tdmi_place place;
+    TDM_TRY(tdmi_storage_look(path, &place, err), err, "looking at %s", path);
+    const char *plain = tdmi_storage_plain(path, &it->arena);
+    if (!plain)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", path);
+    if (place.kind == TDMI_FILE_FOLDER)
+        return TDM_WRAP(err, add_folder(it, plain, is_alone, err), "searching %s for pictures",
+                        path);
+    if (place.kind == TDMI_FILE_REGULAR)
+        return add(it, plain, plain, err);
+    return tdmi_storage_refuse(path, place.kind, "a picture or a folder of pictures", err);
+}
+
+/* It is answered in its turn with the reason, as a picture that cannot be read. */
+static tdm_status add_missing(struct prediction *it, const char *path, const tdm_error *problem,
+                              tdm_error *err)
+{
+    const char *reason = tdmi_arena_copy(&it->arena, problem->frames[0].text);
+    const char *shown = tdmi_arena_copy(&it->arena, path);
+    if (!reason || !shown)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", path);
+    TDM_TRY(add(it, shown, shown, err), err, "listing pictures");
+    it->pictures[it->n_pictures - 1].missing = reason;
+    if (it->n_missing++ == 0)
+        it->first_missing = reason;
+    return TDM_OK;
+}
+
+/* What is missing does not keep the others from being predicted. */
 static tdm_status list(struct prediction *it, const char *const *paths, size_t n_paths,
                        tdm_error *err)
 {
@@ -82,20 +115,18 @@ static tdm_status list(struct prediction *it, const char *const *paths, size_t n
     for (size_t i = 0; i < n_paths; i++)
         n_folders += tdmi_storage_kind(paths[i]) == TDMI_FILE_FOLDER;
     for (size_t i = 0; i < n_paths; i++) {
-        struct tdmi_place place;
-        TDM_TRY(tdmi_storage_look(paths[i], &place, err), err, "looking at %s", paths[i]);
-        const char *plain = tdmi_storage_plain(paths[i], &it->arena);
-        if (!plain)
-            return TDM_FAIL(err, TDM_E_MEMORY, "listing %s: out of memory", paths[i]);
-        if (place.kind == TDMI_FILE_FOLDER)
-            TDM_TRY(add_folder(it, plain, n_folders == 1, err), err, "searching %s for pictures",
-                    paths[i]);
-        else if (place.kind == TDMI_FILE_REGULAR)
-            TDM_TRY(add(it, plain, plain, err), err, "listing pictures");
-        else
-            return tdmi_storage_refuse(paths[i], place.kind, "a picture or a folder of pictures",
-                                       err);
+        tdm_error problem = {0};
+        tdm_status status = list_path(it, paths[i], n_folders == 1, &problem);
+        if (status == TDM_E_INPUT)
+            status = add_missing(it, paths[i], &problem, &problem);
+        if (status != TDM_OK) {
+            if (err)
+                *err = problem;
+            return status;
+        }
     }
+    if (it->n_missing > 0 && it->n_missing == it->n_pictures)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s", it->first_missing);
     if (it->n_pictures == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "no pictures were found in %s", n_paths ? paths[0] : "");
     return TDM_OK;
@@ -126,7 +157,13 @@ static tdm_status read_picture(struct prediction *it, int index, int worker, tdm
 static tdm_status read_task(void *self, int index, int worker, tdm_error *err)
 {
     struct prediction *it = self;
+    const char *missing = it->pictures[it->first + (size_t)index].missing;
     tdm_error problem = {0};
+    if (missing) {
+        it->labels[index] = -1;
+        snprintf(it->problems[index], sizeof it->problems[index], "%s", missing);
+        return TDM_OK;
+    }
     tdm_status status = read_picture(it, index, worker, &problem);
     it->labels[index] = status == TDM_OK ? 0 : -1;
     if (status == TDM_E_MEMORY || status == TDM_E_BUG)
@@ -231,6 +268,9 @@ tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t 
         status = reserve(&it, err);
     if (status == TDM_OK)
         status = predict(&it, sink, err);
+    if (status == TDM_OK && it.n_missing > 0)
+        status = TDM_FAIL(err, TDM_E_INPUT, "%zu of the %zu paths given cannot be predicted; %s",
+                          it.n_missing, n_paths, it.first_missing);
     release(&it);
     return TDM_WRAP(err, status, "predicting");
 }

@@ -182,8 +182,15 @@ expect_stderr_matches 'is not UTF-8'
 expect_true "no run folder is left of it" test ! -e runs/x/best.safetensors
 expect_exit 3 "$TANDEM" evaluate missing pictures
 expect_exit 3 "$TANDEM" evaluate runs/b missing
-expect_exit 3 "$TANDEM" predict runs/b pictures/left/1.ppm missing.ppm
+expect_exit 3 "$TANDEM" predict runs/b missing.ppm
 expect_stdout_is ''
+expect_exit 3 "$TANDEM" predict runs/b missing.ppm pictures/left/1.ppm missing-too.ppm
+expect_stdout_matches '^pictures/left/1.ppm$'
+expect_stdout_matches 'skipped: .*no such file or folder: .missing.ppm'
+expect_stderr_matches "2 of the 3 paths given cannot be predicted; .*no such file or folder: 'missing.ppm'"
+expect_exit 3 "$TANDEM" predict runs/b pictures/left/1.ppm missing.ppm --json
+expect_same 2 "$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["predictions"]))' "$out")" \
+    "the missing one is answered with its problem"
 expect_exit 2 "$TANDEM" train
 expect_stderr_matches '^tandem: tandem train needs SRC: '
 expect_exit 2 "$TANDEM" predict runs/b
@@ -192,6 +199,10 @@ expect_exit 2 "$TANDEM" evaluate runs/b pictures more
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
 expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
 expect_exit 2 "$TANDEM" train pictures --split 0.9 -o runs/x
+expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found only 0.9$'
+expect_exit 0 "$TANDEM" evaluate runs/b pictures --memory 64M --cache encoded --quiet
+expect_exit 2 "$TANDEM" evaluate runs/b pictures --memory 1
+expect_stderr_matches 'bytes of memory cannot hold one batch'
 expect_exit 2 "$TANDEM" train pictures --split 0.9,0.2 -o runs/x
 expect_exit 2 "$TANDEM" train pictures --model lenet6 -o runs/x
 expect_stderr_matches lenet5

@@ -96,12 +96,26 @@ static void what_is_held_stays(void **state)
     for (int64_t g = 0; g < 4; g++)
         use(cache, g);
     assert_int_equal(*(const int64_t *)value, 5);
-    assert_int_equal(tdmi_group_cache_bytes(cache), GROUP_BYTES);
+    assert_int_equal(tdmi_group_cache_bytes(cache), 2 * GROUP_BYTES); /* it and the latest */
     use(cache, 5);
     assert_int_equal(loads.of_group[5], 1);
     tdmi_group_cache_give(cache, 5);
-    assert_int_equal(tdmi_group_cache_bytes(cache), 0);
+    assert_int_equal(tdmi_group_cache_bytes(cache), GROUP_BYTES);
     tdmi_group_cache_free(cache);
+}
+
+static void one_beyond_the_limit_is_not_loaded_for_each_of_its_items(void **state)
+{
+    (void)state;
+    struct loads loads = {0};
+    tdmi_group_cache *cache = cache_of(&loads, 1);
+    for (int i = 0; i < 3; i++)
+        use(cache, 4);
+    assert_int_equal(loads.of_group[4], 1);
+    use(cache, 6); /* in its place */
+    assert_int_equal(tdmi_group_cache_bytes(cache), GROUP_BYTES);
+    tdmi_group_cache_free(cache);
+    assert_int_equal(loads.dropped, 2);
 }
 
 static void a_failed_load_is_told_and_tried_again(void **state)
@@ -175,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_unused_goes_first),
         cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(one_beyond_the_limit_is_not_loaded_for_each_of_its_items),
         cmocka_unit_test(a_failed_load_is_told_and_tried_again),
         cmocka_unit_test(threads_load_a_group_once),
         cmocka_unit_test(threads_may_load_drop_and_fail_at_once),
