@@ -19,7 +19,8 @@ struct tdmi_row_sink {
      * will turn it. Sides are then divided and rounded up. Asked whether rows are wanted or not. */
     int (*divisor)(void *self, int width, int height, int orientation);
     /* The header is read; the size is that of the rows. With *is_wanted false the whole picture is
-     * decoded as usual. Only for upright pictures. */
+     * decoded as usual. Only for upright pictures. Asked again when one decoder leaves a file to
+     * another one after some rows: everything then begins anew. */
     tdm_status (*begin)(void *self, int width, int height, bool *is_wanted, tdm_error *err);
     /* n rows of RGB from row first on, in order. n and first are multiples of 4, n but for the last
      * ones. Bytes from rows to end can be read. */
@@ -35,6 +36,7 @@ struct tdmi_codec_source {
     int64_t max_ns;                   /* the time it was given, for messages */
     const struct tdmi_row_sink *sink; /* NULL, or an offer that a decoder may leave alone */
     int orientation;                  /* what the picture will be turned by; 1 is upright */
+    bool by_library; /* JPEG: not by our own decoder, for tests that compare the two */
 };
 
 struct tdmi_codec {

@@ -1,6 +1,7 @@
 /*
- * JPEG through libjpeg-turbo. Decoding uses the slow integer transform and the default upsampling,
- * as Pillow does, so that both see the same pixels.
+ * JPEG through libjpeg-turbo; what jpeg_plain.h decodes by itself never comes here. Decoding uses
+ * the slow integer transform and the default upsampling, as Pillow does, so that both see the same
+ * pixels.
  *
  * libjpeg reports errors by a callback that must not return. All state lives in one struct that
  * outlives the jump; trap_run() is the only place with setjmp and has no local variables that could
@@ -9,6 +10,7 @@
  * the early end of a progressive pass that only refines what is there.
  */
 #include "image/codec.h"
+#include "image/jpeg_plain.h"
 #include <setjmp.h>
 #include <stdio.h> /* jpeglib.h needs FILE before it */
 #include <string.h>
@@ -261,8 +263,8 @@ static tdm_status check_scans(struct reader *reader, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
-                            tdm_error *err)
+static tdm_status decode_any(const struct tdmi_codec_source *source, tdmi_image *image,
+                             tdm_error *err)
 {
     tdm_status status = TDM_OK;
     struct reader reader;
@@ -289,6 +291,19 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
 out:
     jpeg_destroy_decompress(&reader.decoder);
     return status;
+}
+
+tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *image,
+                            tdm_error *err)
+{
+    const struct tdmi_jpeg_kernels *kernels = source->by_library ? NULL : tdmi_jpeg_kernels_best();
+    bool is_done = false;
+    if (kernels != NULL) {
+        tdm_status status = tdmi_jpeg_plain_decode(source, kernels, image, &is_done, err);
+        if (status != TDM_OK || is_done)
+            return status;
+    }
+    return decode_any(source, image, err);
 }
 
 /* ---- encode ---------------------------------------------------------------------------------- */

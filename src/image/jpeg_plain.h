@@ -1,0 +1,18 @@
+/*
+ * Our own decoder for the usual kind of JPEG file (jpeg_layout.h): the pixels of libjpeg-turbo in a
+ * part of the time. It takes only files that are sound to the last bit; whoever calls it goes on to
+ * libjpeg-turbo with all others, which also has the words for what is wrong with them.
+ */
+#ifndef TANDEM_IMAGE_JPEG_PLAIN_H
+#define TANDEM_IMAGE_JPEG_PLAIN_H
+
+#include "image/codec.h"
+#include "image/jpeg_kernels.h"
+
+/* As tdmi_jpeg_decode where *is_done; otherwise the file is not of that kind, and a sink may have
+ * got rows of it already: its begin is to be called again. Fails only for want of memory. */
+tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source,
+                                  const struct tdmi_jpeg_kernels *kernels, tdmi_image *image,
+                                  bool *is_done, tdm_error *err) TDM_MUST_USE;
+
+#endif
