@@ -13,6 +13,7 @@
 
 enum {
     TDMI_JPEG_PAIR = 2 * TDMI_JPEG_BLOCK, /* coefficients */
+    TDMI_JPEG_STREAMS = 2,                /* at once */
     TDMI_JPEG_SLACK = 64,                 /* bytes that may be read and written behind a row */
     /* Dequantised coefficients of a column, added up without their signs, are at most this, or the
      * file is left to libjpeg: sums of a real picture are below 8 * 128 * sqrt(8). Up to here
@@ -33,16 +34,18 @@ struct tdmi_jpeg_band {
     int across, down;      /* blocks of an MCU */
     size_t n_pairs;        /* a row of blocks */
     int16_t *coefficients; /* (down, n_pairs, 8, 2, 8), zeroed */
-    uint8_t *last;         /* (down, 2 * n_pairs): no coefficient behind this place is set */
+    size_t ahead;  /* blocks up to the same place of the row of MCUs that is decoded with it */
+    uint8_t *last; /* (down, 2 * n_pairs): no coefficient behind this place is set */
 };
 
 struct tdmi_jpeg_kernels {
     const char *name;
     /* Makes codes->pairs of what else is in codes. */
     void (*pair)(struct tdmi_jpeg_codes *codes);
-    /* MCUs first … first + n of a row. false: the codes make no sense, or end too early. */
-    bool (*decode)(struct tdmi_jpeg_stream *stream, const struct tdmi_jpeg_band *bands,
-                   int n_components, int first, int n);
+    /* MCUs first … first + n of a row, or of two rows, each from a stream of its own, which keeps a
+     * processor busy that would wait for one. false: the codes make no sense, or end too early. */
+    bool (*decode)(struct tdmi_jpeg_stream *streams, int n_streams,
+                   const struct tdmi_jpeg_band *bands, int n_components, int first, int n);
     /* n pairs -> 8 rows of 16 * n samples. divisors (8, 8). false: a sum is too large. */
     bool (*transform)(const int16_t *pairs, const uint8_t *last, size_t n, const int16_t *divisors,
                       uint8_t *samples, size_t stride_bytes);

@@ -38,16 +38,18 @@ struct plain {
     int16_t divisors[TDMI_JPEG_COMPONENTS][TDMI_JPEG_BLOCK];
     struct tdmi_jpeg_band bands[TDMI_JPEG_COMPONENTS];
     struct plane planes[TDMI_JPEG_COMPONENTS];
-    int16_t *coefficients; /* of all bands */
-    size_t n_coefficients;
+    int n_ahead;           /* rows of MCUs that are decoded at once */
+    size_t n_blocks;       /* of one of them */
+    int16_t *coefficients; /* of all of their blocks */
+    uint8_t *last;
     int16_t *sums;
     uint8_t *wide[2]; /* a row of the two colours, doubled */
     uint8_t *bytes;   /* unstuffed */
     size_t *starts;
     uint8_t *pixels; /* the picture, or a strip of it */
-    struct tdmi_jpeg_stream stream;
-    int64_t segment; /* of the stream */
-    int left;        /* MCUs of it */
+    struct tdmi_jpeg_stream streams[TDMI_JPEG_STREAMS];
+    int64_t segment; /* the next one */
+    int left;        /* MCUs of the one before */
     int n_done;      /* pixel rows */
 };
 
@@ -69,34 +71,32 @@ static bool is_half_high(const struct plain *plain)
 static void carve_planes(struct plain *plain, uint8_t *base, size_t *used)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
-    size_t n_pairs[TDMI_JPEG_COMPONENTS] = {0};
-    plain->n_coefficients = 0;
+    size_t first[TDMI_JPEG_COMPONENTS] = {0}, n_blocks = 0;
     for (int c = 0; c < layout->n_components; c++) {
         const struct tdmi_jpeg_component *component = &layout->components[c];
-        struct tdmi_jpeg_band *band = &plain->bands[c];
         struct plane *plane = &plain->planes[c];
-        n_pairs[c] = ((size_t)layout->n_mcus_across * (size_t)component->across + 1) / 2;
-        *band = (struct tdmi_jpeg_band){{plain->codes[0][c], plain->codes[1][c]},
-                                        component->across,
-                                        component->down,
-                                        n_pairs[c],
-                                        NULL,
-                                        NULL};
-        const size_t n_blocks = 2 * n_pairs[c] * (size_t)component->down;
-        band->last = carve(base, used, n_blocks, 1);
-        plain->n_coefficients += n_blocks * TDMI_JPEG_BLOCK;
+        const size_t n_pairs = ((size_t)layout->n_mcus_across * (size_t)component->across + 1) / 2;
+        first[c] = n_blocks;
+        n_blocks += 2 * n_pairs * (size_t)component->down;
+        plain->bands[c] = (struct tdmi_jpeg_band){.codes = {plain->codes[0][c], plain->codes[1][c]},
+                                                  .across = component->across,
+                                                  .down = component->down,
+                                                  .n_pairs = n_pairs};
         plane->n_rows = 8 * component->down;
         plane->n_kept = is_half_high(plain) ? (c == 0 ? LATE_ROWS : KEPT_ROWS) : 0;
         plane->first = -plane->n_kept;
-        plane->stride_bytes = 16 * n_pairs[c];
+        plane->stride_bytes = 16 * n_pairs;
         plane->samples = carve(base, used, (size_t)(plane->n_kept + plane->n_rows) + 1,
                                plane->stride_bytes + TDMI_JPEG_SLACK);
     }
-    plain->coefficients = carve(base, used, plain->n_coefficients, sizeof(int16_t));
-    int16_t *coefficients = plain->coefficients;
+    plain->n_blocks = n_blocks;
+    const size_t n_all = n_blocks * (size_t)plain->n_ahead;
+    plain->coefficients = carve(base, used, n_all * TDMI_JPEG_BLOCK, sizeof(int16_t));
+    plain->last = carve(base, used, n_all, 1);
     for (int c = 0; base != NULL && c < layout->n_components; c++) {
-        plain->bands[c].coefficients = coefficients;
-        coefficients += TDMI_JPEG_PAIR * n_pairs[c] * (size_t)layout->components[c].down;
+        plain->bands[c].coefficients = plain->coefficients + first[c] * TDMI_JPEG_BLOCK;
+        plain->bands[c].last = plain->last + first[c];
+        plain->bands[c].ahead = n_blocks;
     }
 }
 
@@ -164,19 +164,18 @@ static bool make_tables(struct plain *plain)
             if (kind == TDMI_JPEG_AC)
                 plain->kernels->pair(plain->codes[kind][c]);
         }
-        memset(plain->bands[c].last, 0, 2 * plain->bands[c].n_pairs * (size_t)component->down);
     }
+    memset(plain->last, 0, plain->n_blocks * (size_t)plain->n_ahead);
     return true;
 }
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-static void begin_segment(struct plain *plain)
+static void begin_segment(struct plain *plain, struct tdmi_jpeg_stream *stream)
 {
     const size_t *starts = plain->starts + plain->segment++;
-    plain->stream =
+    *stream =
         (struct tdmi_jpeg_stream){.at = plain->bytes + starts[0], .end = plain->bytes + starts[1]};
-    plain->left = plain->layout.interval;
 }
 
 /* Less than a byte is left of the segment, and none was read beyond it. */
@@ -186,27 +185,51 @@ static bool is_segment_whole(const struct tdmi_jpeg_stream *stream)
     return unread_bits >= 0 && unread_bits < 8;
 }
 
+static void clear_blocks(struct plain *plain, int n_rows)
+{
+    memset(plain->coefficients, 0,
+           plain->n_blocks * (size_t)n_rows * TDMI_JPEG_BLOCK * sizeof *plain->coefficients);
+}
+
+/* A row of MCUs, of one segment or several. */
 static bool decode_row(struct plain *plain)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
-    memset(plain->coefficients, 0, plain->n_coefficients * sizeof *plain->coefficients);
+    struct tdmi_jpeg_stream *stream = &plain->streams[0];
+    clear_blocks(plain, 1);
     for (int at = 0, n; at < layout->n_mcus_across; at += n) {
-        if (plain->left == 0)
-            begin_segment(plain);
+        if (plain->left == 0) {
+            begin_segment(plain, stream);
+            plain->left = layout->interval;
+        }
         n = layout->n_mcus_across - at;
         n = n < plain->left ? n : plain->left;
-        if (!plain->kernels->decode(&plain->stream, plain->bands, layout->n_components, at, n))
+        if (!plain->kernels->decode(stream, 1, plain->bands, layout->n_components, at, n))
             return false;
         plain->left -= n;
-        if (plain->left == 0 && !is_segment_whole(&plain->stream))
+        if (plain->left == 0 && !is_segment_whole(stream))
             return false;
     }
     return true;
 }
 
+/* Two rows of MCUs, each of which is a segment. */
+static bool decode_two_rows(struct plain *plain)
+{
+    const struct tdmi_jpeg_layout *layout = &plain->layout;
+    struct tdmi_jpeg_stream *streams = plain->streams;
+    clear_blocks(plain, 2);
+    begin_segment(plain, &streams[0]);
+    begin_segment(plain, &streams[1]);
+    return plain->kernels->decode(streams, 2, plain->bands, layout->n_components, 0,
+                                  layout->n_mcus_across) &&
+           is_segment_whole(&streams[0]) && is_segment_whole(&streams[1]);
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static bool transform_row(struct plain *plain, int mcu_row)
+/* at: 0, or 1 for the second of two rows that were decoded at once. */
+static bool transform_row(struct plain *plain, int mcu_row, int at)
 {
     for (int c = 0; c < plain->layout.n_components; c++) {
         struct plane *plane = &plain->planes[c];
@@ -216,12 +239,15 @@ static bool transform_row(struct plain *plain, int mcu_row)
             memmove(plane->samples, plane->samples + plane->stride_bytes * (size_t)plane->n_rows,
                     kept_bytes);
         plane->first = plane->n_rows * mcu_row - plane->n_kept;
+        const size_t first = band->ahead * (size_t)at;
         for (int y = 0; y < band->down; y++)
-            if (!plain->kernels->transform(
-                    band->coefficients + TDMI_JPEG_PAIR * band->n_pairs * (size_t)y,
-                    band->last + 2 * band->n_pairs * (size_t)y, band->n_pairs, plain->divisors[c],
-                    plane->samples + kept_bytes + plane->stride_bytes * 8 * (size_t)y,
-                    plane->stride_bytes))
+            if (!plain->kernels->transform(band->coefficients + TDMI_JPEG_BLOCK * first +
+                                               TDMI_JPEG_PAIR * band->n_pairs * (size_t)y,
+                                           band->last + first + 2 * band->n_pairs * (size_t)y,
+                                           band->n_pairs, plain->divisors[c],
+                                           plane->samples + kept_bytes +
+                                               plane->stride_bytes * 8 * (size_t)y,
+                                           plane->stride_bytes))
                 return false;
     }
     return true;
@@ -288,11 +314,17 @@ static bool decode_all(struct plain *plain)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
     const int mcu_rows = plain->planes[0].n_rows, late = plain->planes[0].n_kept;
-    for (int row = 0; row < layout->n_mcus_down; row++) {
+    for (int row = 0, at = 0, n_ready = 0; row < layout->n_mcus_down; row++) {
         const bool is_last = row + 1 == layout->n_mcus_down;
         if (row % 16 == 0 && tdmi_codec_check_time(plain->source, NULL) != TDM_OK)
             return false;
-        if (!decode_row(plain) || !transform_row(plain, row))
+        if (++at >= n_ready) {
+            at = 0;
+            n_ready = is_last ? 1 : plain->n_ahead;
+            if (!(n_ready == 2 ? decode_two_rows(plain) : decode_row(plain)))
+                return false;
+        }
+        if (!transform_row(plain, row, at))
             return false;
         make_rows(plain, is_last ? layout->height : mcu_rows * (row + 1) - late);
     }
@@ -323,6 +355,7 @@ tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source,
         tdmi_codec_check_shape(source, layout->width, layout->height, NULL) != TDM_OK ||
         is_wanted_small(source, layout->width, layout->height))
         return TDM_OK;
+    plain.n_ahead = layout->interval == layout->n_mcus_across ? TDMI_JPEG_STREAMS : 1;
     if (source->sink != NULL && source->orientation == 1)
         status = source->sink->begin(source->sink->self, layout->width, layout->height,
                                      &plain.is_handing, err);

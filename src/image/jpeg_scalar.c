@@ -10,10 +10,10 @@ static void pair(struct tdmi_jpeg_codes *codes)
     tdmi_jpeg_make_pairs(codes);
 }
 
-static bool decode(struct tdmi_jpeg_stream *stream, const struct tdmi_jpeg_band *bands,
-                   int n_components, int first, int n)
+static bool decode(struct tdmi_jpeg_stream *streams, int n_streams,
+                   const struct tdmi_jpeg_band *bands, int n_components, int first, int n)
 {
-    return tdmi_jpeg_decode_run(stream, bands, n_components, first, n);
+    return tdmi_jpeg_decode_run(streams, n_streams, bands, n_components, first, n);
 }
 
 /* Eight numbers, `step` apart, in place. */

@@ -182,49 +182,115 @@ TDMI_INLINE int tdmi_jpeg_last(struct tdmi_jpeg_bits *bits, const struct tdmi_jp
     return END;
 }
 
+/* A block while it is decoded. */
+struct tdmi_jpeg_work {
+    struct tdmi_jpeg_bits bits;
+    struct tdmi_jpeg_place place;
+    int16_t *block;
+};
+
+/* Begins a block with its mean; two steps can follow. */
+TDMI_INLINE bool tdmi_jpeg_begin(struct tdmi_jpeg_work *work, const struct tdmi_jpeg_codes *dc,
+                                 int *mean)
+{
+    tdmi_jpeg_refill(&work->bits);
+    uint32_t entry = tdmi_jpeg_look_up(&work->bits, dc);
+    const bool is_rare = entry == 0;
+    if (__builtin_expect(is_rare, 0)) {
+        entry = tdmi_jpeg_search(work->bits.window, dc);
+        if (entry == 0)
+            return false;
+    }
+    *mean += (int)tdmi_jpeg_value(work->bits.window, entry);
+    if (*mean != (int16_t)*mean)
+        return false;
+    work->block[0] = (int16_t)*mean;
+    tdmi_jpeg_skip(&work->bits, entry);
+    if (__builtin_expect(is_rare, 0))
+        tdmi_jpeg_refill(&work->bits);
+    return true;
+}
+
+TDMI_INLINE bool tdmi_jpeg_go_on(struct tdmi_jpeg_work *work, const struct tdmi_jpeg_codes *ac)
+{
+    return tdmi_jpeg_step(&work->bits, ac, tdmi_jpeg_places(), &work->place, work->block);
+}
+
+/* All that is left of a block; n steps are possible at once. */
+TDMI_INLINE bool tdmi_jpeg_complete(struct tdmi_jpeg_work *work, const struct tdmi_jpeg_codes *ac,
+                                    uint8_t *last)
+{
+    enum { END = TDMI_JPEG_BLOCK - 1 };
+    while (work->place.k < END) {
+        tdmi_jpeg_refill(&work->bits);
+        if (!tdmi_jpeg_go_on(work, ac))
+            return false;
+        if (work->place.k >= END)
+            break;
+        if (!tdmi_jpeg_go_on(work, ac))
+            return false;
+        if (work->place.k >= END)
+            break;
+        if (!tdmi_jpeg_go_on(work, ac))
+            return false;
+    }
+    const int found = tdmi_jpeg_last(&work->bits, &work->place, tdmi_jpeg_places(), work->block);
+    *last = (uint8_t)found;
+    return found >= 0;
+}
+
 /* One block; *last becomes the place of its last coefficient that is not zero, or a later one. */
-TDMI_INLINE bool tdmi_jpeg_block(struct tdmi_jpeg_bits *in_out, const struct tdmi_jpeg_codes *dc,
+TDMI_INLINE bool tdmi_jpeg_block(struct tdmi_jpeg_bits *bits, const struct tdmi_jpeg_codes *dc,
                                  const struct tdmi_jpeg_codes *ac, int *mean, int16_t *block,
                                  uint8_t *last)
 {
     enum { END = TDMI_JPEG_BLOCK - 1 };
-    const uint8_t *places = tdmi_jpeg_places();
-    struct tdmi_jpeg_bits bits = *in_out;
-    struct tdmi_jpeg_place place = {0};
-    tdmi_jpeg_refill(&bits);
-    uint32_t entry = tdmi_jpeg_look_up(&bits, dc);
-    const bool is_rare = entry == 0;
-    if (__builtin_expect(is_rare, 0)) {
-        entry = tdmi_jpeg_search(bits.window, dc);
-        if (entry == 0)
-            return false;
-    }
-    *mean += (int)tdmi_jpeg_value(bits.window, entry);
-    if (*mean != (int16_t)*mean)
+    struct tdmi_jpeg_work work = {.bits = *bits, .block = block};
+    if (!tdmi_jpeg_begin(&work, dc, mean) || !tdmi_jpeg_go_on(&work, ac) ||
+        (work.place.k < END && !tdmi_jpeg_go_on(&work, ac)) || !tdmi_jpeg_complete(&work, ac, last))
         return false;
-    block[0] = (int16_t)*mean;
-    tdmi_jpeg_skip(&bits, entry);
-    if (__builtin_expect(is_rare, 0))
-        tdmi_jpeg_refill(&bits);
+    *bits = work.bits;
+    return true;
+}
+
+/* Is one of the two behind its block? */
+TDMI_INLINE bool tdmi_jpeg_has_ended(const struct tdmi_jpeg_work *a, const struct tdmi_jpeg_work *b)
+{
+    return (((a->place.k + 1) | (b->place.k + 1)) & ~(uint32_t)(TDMI_JPEG_BLOCK - 1)) != 0;
+}
+
+/* Two blocks of two segments, in turn as long as both go on. */
+TDMI_INLINE bool tdmi_jpeg_two_blocks(struct tdmi_jpeg_bits *first, struct tdmi_jpeg_bits *second,
+                                      const struct tdmi_jpeg_codes *dc,
+                                      const struct tdmi_jpeg_codes *ac, int *first_mean,
+                                      int *second_mean, int16_t *first_block, int16_t *second_block,
+                                      uint8_t *first_last, uint8_t *second_last)
+{
+    struct tdmi_jpeg_work a = {.bits = *first, .block = first_block};
+    struct tdmi_jpeg_work b = {.bits = *second, .block = second_block};
+    if (!tdmi_jpeg_begin(&a, dc, first_mean) || !tdmi_jpeg_begin(&b, dc, second_mean))
+        return false;
     for (;;) {
-        if (!tdmi_jpeg_step(&bits, ac, places, &place, block))
+        if (!tdmi_jpeg_go_on(&a, ac) || !tdmi_jpeg_go_on(&b, ac))
             return false;
-        if (place.k >= END)
+        if (tdmi_jpeg_has_ended(&a, &b))
             break;
-        if (!tdmi_jpeg_step(&bits, ac, places, &place, block))
+        if (!tdmi_jpeg_go_on(&a, ac) || !tdmi_jpeg_go_on(&b, ac))
             return false;
-        if (place.k >= END)
+        if (tdmi_jpeg_has_ended(&a, &b))
             break;
-        tdmi_jpeg_refill(&bits);
-        if (!tdmi_jpeg_step(&bits, ac, places, &place, block))
+        tdmi_jpeg_refill(&a.bits);
+        tdmi_jpeg_refill(&b.bits);
+        if (!tdmi_jpeg_go_on(&a, ac) || !tdmi_jpeg_go_on(&b, ac))
             return false;
-        if (place.k >= END)
+        if (tdmi_jpeg_has_ended(&a, &b))
             break;
     }
-    const int found = tdmi_jpeg_last(&bits, &place, places, block);
-    *in_out = bits;
-    *last = (uint8_t)found;
-    return found >= 0;
+    if (!tdmi_jpeg_complete(&a, ac, first_last) || !tdmi_jpeg_complete(&b, ac, second_last))
+        return false;
+    *first = a.bits;
+    *second = b.bits;
+    return true;
 }
 
 #endif
