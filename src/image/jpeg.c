@@ -368,6 +368,9 @@ static void write_picture(void *self)
     int sampling = writer->quality >= 95 ? 1 : 2; /* 4:4:4, else 4:2:0 */
     encoder->comp_info[0].h_samp_factor = sampling;
     encoder->comp_info[0].v_samp_factor = sampling;
+    /* Prepared pictures are read again and again: a row of MCUs that can be decoded by itself lets
+     * jpeg_plain.h take two at once, for three bytes a row. */
+    encoder->restart_in_rows = sampling == 1 ? 1 : 0;
 
     jpeg_start_compress(encoder, TRUE);
     while (encoder->next_scanline < encoder->image_height) {

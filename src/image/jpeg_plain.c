@@ -178,6 +178,15 @@ static void begin_segment(struct plain *plain, struct tdmi_jpeg_stream *stream)
         (struct tdmi_jpeg_stream){.at = plain->bytes + starts[0], .end = plain->bytes + starts[1]};
 }
 
+/* The last segment may have fewer than the others. */
+static int n_mcus_of(const struct plain *plain, int64_t segment)
+{
+    const struct tdmi_jpeg_layout *layout = &plain->layout;
+    const int64_t n_mcus = (int64_t)layout->n_mcus_across * layout->n_mcus_down;
+    const int64_t left = n_mcus - segment * layout->interval;
+    return (int)(left < layout->interval ? left : layout->interval);
+}
+
 /* Less than a byte is left of the segment, and none was read beyond it. */
 static bool is_segment_whole(const struct tdmi_jpeg_stream *stream)
 {
@@ -200,7 +209,7 @@ static bool decode_row(struct plain *plain)
     for (int at = 0, n; at < layout->n_mcus_across; at += n) {
         if (plain->left == 0) {
             begin_segment(plain, stream);
-            plain->left = layout->interval;
+            plain->left = n_mcus_of(plain, plain->segment - 1);
         }
         n = layout->n_mcus_across - at;
         n = n < plain->left ? n : plain->left;

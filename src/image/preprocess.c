@@ -235,13 +235,20 @@ static tdm_status check(const struct tdmi_preprocess *preprocess, tdm_error *err
     return TDM_OK;
 }
 
+/* Nothing is resampled. */
+static bool is_as_is(const struct tdmi_resize *how, const struct draft *draft, int width,
+                     int height)
+{
+    return draft->divisor == 1 && how->width == width && how->height == height &&
+           how->part_width == how->width && how->part_height == how->height;
+}
+
 static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct draft *draft,
                       const tdmi_image *image, struct tdmi_preprocess_scratch *scratch,
                       uint8_t *out, tdm_error *err)
 {
     const struct tdmi_resize how = plan(preprocess, draft);
-    if (draft->divisor == 1 && how.width == image->width && how.height == image->height &&
-        how.part_width == how.width && how.part_height == how.height) {
+    if (is_as_is(&how, draft, image->width, image->height)) {
         place(preprocess, image, out);
         return TDM_OK;
     }
@@ -277,6 +284,8 @@ struct stream {
     struct draft draft; /* of no size before the decoder asked */
     struct tdmi_resize how;
     struct tdmi_resampler resampler;
+    struct tdmi_rows copied; /* where rows go that are not resampled; NULL: they are */
+    size_t copied_bytes;     /* of a row */
     uint8_t *out;
     bool is_used;
 };
@@ -294,9 +303,19 @@ static tdm_status stream_begin(void *self, int width, int height, bool *is_wante
 {
     struct stream *stream = self;
     stream->how = plan(stream->preprocess, &stream->draft);
-    *is_wanted = false;
+    *is_wanted = stream->is_used = false;
     if (stream->preprocess->channels != 3 || stream->how.reduce_x > 1 || stream->how.reduce_y > 1)
         return TDM_OK;
+    const struct frame frame =
+        frame_of(stream->preprocess, stream->how.part_width, stream->how.part_height);
+    const struct tdmi_rows target = inside(stream->preprocess, &frame, stream->out);
+    if (is_as_is(&stream->how, &stream->draft, width, height)) {
+        stream->copied = target;
+        stream->copied_bytes = 3 * (size_t)width;
+        *is_wanted = stream->is_used = true;
+        surround(stream->preprocess, &frame, stream->out);
+        return TDM_OK;
+    }
     TDM_TRY(tdmi_resampler_begin(&stream->resampler, width, height, &stream->how,
                                  &stream->scratch->resized, err),
             err, "cannot fit a picture of %d x %d pixels into %d x %d", stream->draft.width,
@@ -305,10 +324,8 @@ static tdm_status stream_begin(void *self, int width, int height, bool *is_wante
     *is_wanted = stream->is_used;
     if (!stream->is_used)
         return TDM_OK;
-    const struct frame frame =
-        frame_of(stream->preprocess, stream->how.part_width, stream->how.part_height);
     surround(stream->preprocess, &frame, stream->out);
-    stream->resampler.target = inside(stream->preprocess, &frame, stream->out);
+    stream->resampler.target = target;
     return TDM_OK;
 }
 
@@ -316,7 +333,12 @@ static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, co
                         int first, int n)
 {
     struct stream *stream = self;
-    tdmi_resampler_feed(&stream->resampler, rows, stride_bytes, end, first, n);
+    const struct tdmi_rows *copied = &stream->copied;
+    if (copied->pixels == NULL)
+        tdmi_resampler_feed(&stream->resampler, rows, stride_bytes, end, first, n);
+    for (int y = 0; copied->pixels != NULL && y < n; y++)
+        memcpy(copied->pixels + copied->stride_bytes * (size_t)(first + y),
+               rows + stride_bytes * (size_t)y, stream->copied_bytes);
 }
 
 /* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes

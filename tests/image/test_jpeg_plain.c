@@ -254,7 +254,7 @@ static void what_is_damaged_is_left_alone_or_the_same(void **state)
     for (int s = 0; s < N_SAMPLINGS; s++) {
         struct form form = samplings[s];
         form.quality = 80;
-        form.restart_rows = s % 2;
+        form.restart_blocks = 4 * (s % 2); /* the last one is shorter */
         struct made made = make(&image, &form);
         for (size_t at = 0; at < made.length; at++) {
             const uint8_t was = made.bytes[at];
