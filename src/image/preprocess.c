@@ -329,6 +329,17 @@ static tdm_status stream_begin(void *self, int width, int height, bool *is_wante
     return TDM_OK;
 }
 
+static void copy_rows(struct tdmi_rows target, const uint8_t *rows, size_t stride_bytes,
+                      size_t row_bytes, size_t n)
+{
+    if (stride_bytes == row_bytes && target.stride_bytes == row_bytes) {
+        memcpy(target.pixels, rows, row_bytes * n);
+        return;
+    }
+    for (size_t y = 0; y < n; y++)
+        memcpy(target.pixels + target.stride_bytes * y, rows + stride_bytes * y, row_bytes);
+}
+
 static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, const uint8_t *end,
                         int first, int n)
 {
@@ -336,9 +347,10 @@ static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, co
     const struct tdmi_rows *copied = &stream->copied;
     if (copied->pixels == NULL)
         tdmi_resampler_feed(&stream->resampler, rows, stride_bytes, end, first, n);
-    for (int y = 0; copied->pixels != NULL && y < n; y++)
-        memcpy(copied->pixels + copied->stride_bytes * (size_t)(first + y),
-               rows + stride_bytes * (size_t)y, stream->copied_bytes);
+    else
+        copy_rows((struct tdmi_rows){copied->pixels + copied->stride_bytes * (size_t)first,
+                                     copied->stride_bytes},
+                  rows, stride_bytes, stream->copied_bytes, (size_t)n);
 }
 
 /* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes
