@@ -60,7 +60,8 @@ tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char 
                              struct tdmi_image_limits limits, tdmi_image *image,
                              tdm_error *err) TDM_MUST_USE;
 
-/* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 from 95 on, else 4:2:0), ignored
+/* Appends the file's bytes to out. quality 1–100 for JPEG (4:4:4 with a restart marker
+ * a row of blocks from 95 on, else 4:2:0), ignored
  * by the lossless ones. The same picture gives the same bytes on every machine (PNG: with the same
  * zlib). */
 tdm_status tdmi_image_encode(const tdmi_image *image, enum tdmi_image_format format, int quality,
