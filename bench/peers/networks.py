@@ -121,7 +121,7 @@ class MobileNetV2(nn.Module):
         self.Conv1, self.bn_Conv1 = Conv(3, inputs, 3, 2, padding=padding), self.norm(inputs)
         self.blocks = []
         for expansion, channels, repeats, stride in self.TABLE:
-            outputs = divisible(channels * width)
+            outputs = divisible(int(channels * width))
             for i in range(repeats):
                 self.block(inputs, outputs, expansion, stride if i == 0 else 1)
                 inputs = outputs
@@ -219,6 +219,92 @@ class ResNet(nn.Module):
         return self.fc(self.features(x))
 
 
+class CifarBlock(nn.Module):
+    """The shortcut has no weights (the paper's option A): every second pixel, new channels of zeros."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1, self.bn1 = Conv(inputs, outputs, 3, stride), nn.BatchNorm2d(outputs)
+        self.conv2, self.bn2 = Conv(outputs, outputs, 3), nn.BatchNorm2d(outputs)
+        self.stride, self.grows = stride, (outputs - inputs) // 2
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        if self.grows:
+            x = F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, self.grows, self.grows))
+        return F.relu(y + x)
+
+
+class CifarResNet(nn.Module):
+    """He et al. 2015, section 4.2: 6n + 2 layers on 32 x 32 pixels."""
+
+    def __init__(self, classes, layers):
+        super().__init__()
+        self.conv1, self.bn1 = Conv(3, 16, 3), nn.BatchNorm2d(16)
+        inputs = 16
+        for i, outputs in enumerate((16, 32, 64)):
+            blocks = []
+            for j in range((layers - 2) // 6):
+                blocks.append(CifarBlock(inputs, outputs, 2 if i > 0 and j == 0 else 1))
+                inputs = outputs
+            setattr(self, f"layer{i + 1}", nn.Sequential(*blocks))
+        self.linear = nn.Linear(64, classes) if classes else nn.Identity()
+
+    def features(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        return self.layer3(self.layer2(self.layer1(x))).mean((2, 3))
+
+    def forward(self, x):
+        return self.linear(self.features(x))
+
+
+class AlexNet(nn.Module):
+    """Krizhevsky 2014 ("one weird trick"), names of torchvision. dropout 0 compares without chance."""
+
+    def __init__(self, classes, dropout=0.5, side=6):
+        super().__init__()
+        layers, inputs = [], 3
+        for outputs, kernel, stride, pad, pools in ((64, 11, 4, 2, True), (192, 5, 1, 2, True),
+                                                    (384, 3, 1, 1, False), (256, 3, 1, 1, False),
+                                                    (256, 3, 1, 1, True)):
+            layers += [Conv(inputs, outputs, kernel, stride, pad, bias=True), nn.ReLU()]
+            layers += [nn.MaxPool2d(3, 2)] if pools else []
+            inputs = outputs
+        self.features_ = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(
+            nn.Dropout(dropout), nn.Linear(256 * side * side, 4096), nn.ReLU(), nn.Dropout(dropout),
+            nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, classes))
+        self.classifier[1].flattens = (256, side, side)
+
+    def features(self, x):
+        return self.classifier[:6](self.features_(x).flatten(1))
+
+    def forward(self, x):
+        return self.classifier[6](self.features(x))
+
+
+class ConvNet7(nn.Module):
+    """tandem's own small network."""
+
+    def __init__(self, classes):
+        super().__init__()
+        inputs = 3
+        for number, outputs in enumerate((32, 32, 64, 64, 128, 128), 1):
+            setattr(self, f"conv{number}", Conv(inputs, outputs, 3))
+            setattr(self, f"bn{number}", nn.BatchNorm2d(outputs))
+            inputs = outputs
+        self.dense = nn.Linear(inputs, classes) if classes else nn.Identity()
+
+    def features(self, x):
+        for number in range(1, 7):
+            x = F.relu(getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(x)))
+            x = F.max_pool2d(x, 2) if number in (1, 3, 5) else x
+        return x.mean((2, 3))
+
+    def forward(self, x):
+        return self.dense(self.features(x))
+
+
 class LeNet5(nn.Module):
     """LeCun et al. 1998 as it is trained today: ReLU and max pooling."""
 
@@ -226,6 +312,7 @@ class LeNet5(nn.Module):
         super().__init__()
         self.conv1, self.conv2 = Conv(1, 6, 5, 1, 2, bias=True), Conv(6, 16, 5, 1, 0, bias=True)
         self.dense1, self.dense2 = nn.Linear(400, 120), nn.Linear(120, 84)
+        self.dense1.flattens = (16, 5, 5)  # what its inputs were: channels, height, width
         self.dense3 = nn.Linear(84, classes) if classes else nn.Identity()
 
     def features(self, x):
@@ -237,8 +324,12 @@ class LeNet5(nn.Module):
         return self.dense3(self.features(x))
 
 
-def build(name, classes, padding="symmetric"):
-    """By tandem's name of the network."""
+KNOWN = ("xception", "mobilenetv2", "mobilenetv2-0.35", "resnet18", "resnet50", "resnet20-cifar", "convnet7",
+         "alexnet", "lenet5")
+
+
+def build(name, classes, padding="symmetric", image=None):
+    """By tandem's name of the network; image, if it is not the usual size, matters to some."""
     if name == "xception":
         return Xception(classes, padding)
     if name.startswith("mobilenetv2"):
@@ -247,9 +338,15 @@ def build(name, classes, padding="symmetric"):
         return ResNet(classes, BasicBlock, (2, 2, 2, 2), (64, 128, 256, 512))
     if name == "resnet50":
         return ResNet(classes, Bottleneck, (3, 4, 6, 3), (256, 512, 1024, 2048))
+    if name.startswith("resnet") and name.endswith("-cifar"):
+        return CifarResNet(classes, int(name[6:-6]))
+    if name == "convnet7":
+        return ConvNet7(classes)
+    if name == "alexnet":
+        return AlexNet(classes, side=((((image or 224) - 7) // 4 - 1) // 2 - 1) // 2 // 2)
     if name == "lenet5":
         return LeNet5(classes)
-    raise SystemExit(f"no network {name}; there are xception, mobilenetv2[-WIDTH], resnet18, resnet50, lenet5")
+    raise SystemExit(f"no network {name}; there are {', '.join(KNOWN)}")
 
 
 def input_channels(name):
@@ -257,5 +354,5 @@ def input_channels(name):
 
 
 if __name__ == "__main__":
-    for known in ("xception", "mobilenetv2", "mobilenetv2-0.35", "resnet18", "resnet50", "lenet5"):
+    for known in KNOWN:
         print(known, sum(p.numel() for p in build(known, 10 if known == "lenet5" else 1000).parameters()))

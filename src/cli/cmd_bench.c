@@ -201,6 +201,8 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,
                result->milliseconds,
                tdmi_format_amount(result->operations_per_s, "FLOP/s", amount, sizeof amount));
+    tdmi_print(out, "  %-9s %10.1f images for a second of processor time\n", "",
+               result->processor_rate);
     tdmi_print(out,
                "  %-9s %10.1f images/s, convolutions and dense layers alone, each at its best\n",
                "ceiling", result->ceiling);
