@@ -354,7 +354,7 @@ static void check_logits(struct network_run *it, struct fixture *fixture, const 
     for (int i = 0; i < n; i++)
         most = fmax(most, fabs(wanted[i]));
     for (int i = 0; i < n; i++)
-        near(word, (double)logits[i], wanted[i], TOLERANCE * (1.0 + most));
+        near(word, (double)logits[i], wanted[i], 2.0 * TOLERANCE * (1.0 + most));
 }
 
 static void check_match(struct network_run *it, struct fixture *fixture)

@@ -1,12 +1,16 @@
 /* Networks against PyTorch: networks_match.h says how. The large ones. */
 #include "train/networks_match.h"
 
+MATCHES(mobilenetv2, "mobilenetv2-0.35")
 MATCHES(resnet50, "resnet50")
+MATCHES(xception, "xception")
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mobilenetv2_gives_the_numbers_of_pytorch),
         cmocka_unit_test(resnet50_gives_the_numbers_of_pytorch),
+        cmocka_unit_test(xception_gives_the_numbers_of_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
