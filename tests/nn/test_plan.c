@@ -51,8 +51,9 @@ static void spread_out(tdmi_plan *plan)
     size_t end = 0;
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
-        struct tdmi_buffer *buffers[] = {&it->y, &it->dy, &it->saved, &it->forward_workspace,
-                                         &it->backward_workspace, &it->spill};
+        struct tdmi_buffer *buffers[] = {
+            &it->y,    &it->dy, &it->saved, &it->forward_workspace, &it->backward_workspace,
+            &it->spill};
         if (it->dy_of != i) { /* no gradient lies in another's, either */
             it->dy.bytes = plan->nodes[it->dy_of].dy.bytes;
             it->dy_of = i;
