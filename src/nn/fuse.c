@@ -156,6 +156,13 @@ static int norm_behind(const tdmi_plan *plan, int node)
     return is_norm ? reader : -1;
 }
 
+/* Do both inputs lead to one tensor's gradient? A node writes each of its gradients once. */
+static bool gradients_meet(const tdmi_plan *plan, const struct tdmi_node *node)
+{
+    return tdmi_gradient_of(source_of(plan, node->inputs[0])) ==
+           tdmi_gradient_of(source_of(plan, node->inputs[1]));
+}
+
 /* Fill in what the node is asked to carry; false when some node had to be made real for it. */
 static bool settle(tdmi_plan *plan, int node)
 {
@@ -178,6 +185,10 @@ static bool settle(tdmi_plan *plan, int node)
         return true; /* an activation: readers look through it, nothing runs */
     if (it->is_virtual)
         has_form = false; /* a batch norm: its source is read as it is */
+    if (of->n_inputs == 2 && gradients_meet(plan, of)) {
+        make_real(plan, viewed); /* two different nodes: at least one was looked through */
+        return false;
+    }
     fusion.reads_gradient_form = norm >= 0;
     it->desc.fusion = fusion;
     it->norm = norm;

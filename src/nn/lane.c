@@ -163,7 +163,7 @@ static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call
         if (it->kernel->adds_dx)
             call->dx_add[k] = call->dx[k];
         else
-            call->dx[k] = at(lane, it->spill);
+            call->dx[k] = at(lane, it->spill[k]);
     }
 }
 
@@ -213,7 +213,7 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     give_gradients(lane, index, &call);
     it->kernel->backward(lane->stream, &it->desc, &call);
     for (int k = 0; k < node->n_inputs; k++) {
-        if (call.dx[k] && call.dx[k] == at(lane, it->spill))
+        if (call.dx[k] && call.dx[k] == at(lane, it->spill[k]))
             plan->backend->update.accumulate(lane->stream, dy_at(lane, tdmi_gradient_of(it->in[k])),
                                              call.dx[k],
                                              lane->shard.n * tdmi_shape_values(node->in[k]));

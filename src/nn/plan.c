@@ -164,15 +164,16 @@ static void live_backward(tdmi_plan *plan, int index)
         const struct tdmi_node_plan *target = &plan->nodes[tdmi_gradient_of(it->in[k])];
         size_t bytes = activation_bytes(plan, graph->nodes[index].in[k]);
         bool adds = target->has_backward && target->first_writer != index;
-        if (adds && !it->kernel->adds_dx && bytes > it->spill.bytes)
-            it->spill = (struct tdmi_buffer){bytes, 0, backward, backward};
+        if (adds && !it->kernel->adds_dx)
+            it->spill[k] = (struct tdmi_buffer){bytes, 0, backward, backward};
     }
 }
 
 static tdm_status place(tdmi_plan *plan, tdm_error *err)
 {
     int n = plan->graph->n_nodes;
-    struct tdmi_buffer **buffers = tdmi_arena_alloc(&plan->arena, 6 * (size_t)n, sizeof *buffers);
+    struct tdmi_buffer **buffers =
+        tdmi_arena_alloc(&plan->arena, (5 + TDMI_OP_INPUTS) * (size_t)n, sizeof *buffers);
     if (!buffers)
         return TDM_FAIL(err, TDM_E_MEMORY, "placing buffers: out of memory");
     int count = 0;
@@ -183,7 +184,8 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
         buffers[count++] = &it->saved;
         buffers[count++] = &it->forward_workspace;
         buffers[count++] = &it->backward_workspace;
-        buffers[count++] = &it->spill;
+        for (int k = 0; k < TDMI_OP_INPUTS; k++)
+            buffers[count++] = &it->spill[k];
     }
     for (int i = 0; i < n; i++)
         live(plan, i);

@@ -54,7 +54,7 @@ struct tdmi_node_plan {
     int dy_of; /* the node whose dy this one's is, too; itself unless they are one (nn/share.c) */
     struct tdmi_buffer y, dy, saved;
     struct tdmi_buffer forward_workspace, backward_workspace;
-    struct tdmi_buffer spill; /* a dx that must be added to others by hand */
+    struct tdmi_buffer spill[TDMI_OP_INPUTS]; /* dx that must be added to others by hand */
     size_t packed_bytes, packed_offset;
 };
 

@@ -51,14 +51,18 @@ static void spread_out(tdmi_plan *plan)
     size_t end = 0;
     for (int i = 0; i < plan->graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
-        struct tdmi_buffer *buffers[] = {
-            &it->y,    &it->dy, &it->saved, &it->forward_workspace, &it->backward_workspace,
-            &it->spill};
+        struct tdmi_buffer *buffers[] = {&it->y,
+                                         &it->dy,
+                                         &it->saved,
+                                         &it->forward_workspace,
+                                         &it->backward_workspace,
+                                         &it->spill[0],
+                                         &it->spill[1]};
         if (it->dy_of != i) { /* no gradient lies in another's, either */
             it->dy.bytes = plan->nodes[it->dy_of].dy.bytes;
             it->dy_of = i;
         }
-        for (int b = 0; b < 6; b++) {
+        for (int b = 0; b < 7; b++) {
             buffers[b]->offset = end;
             end += buffers[b]->bytes;
         }

@@ -16,8 +16,11 @@ static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    struct tdmi_op_fusion alone = {.is_virtual = desc->is_training && desc->fusion.is_virtual};
-    return memcmp(&alone, &desc->fusion, sizeof alone) == 0;
+    const struct tdmi_op_fusion *asked = &desc->fusion;
+    bool reads_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
+    bool folds = asked->folds_norm || asked->adds_residual || asked->act != TDMI_ACT_NONE;
+    return !reads_form && !folds && !asked->gives_sums && !asked->reads_gradient_form &&
+           (desc->is_training || !asked->is_virtual);
 }
 
 static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
