@@ -29,7 +29,8 @@ bool tdmi_jpeg_codes_make(const uint8_t *counts_and_symbols, int kind,
     memset(codes->fast, 0, sizeof codes->fast);
     for (int length = 1; length <= TDMI_JPEG_CODE_LENGTHS; length++, code <<= 1) {
         codes->first[length] = n - (int32_t)code;
-        if (code + counts[length - 1] > 1u << length)
+        /* Like libjpeg: no code is all ones. */
+        if (code + counts[length - 1] >= 1u << length || n + counts[length - 1] > 256)
             return false;
         for (int i = 0; i < counts[length - 1]; i++, n++, code++) {
             /* Symbols of means above 15 make libjpeg refuse the table. */

@@ -6,12 +6,13 @@
 #include "image/jpeg_layout.h"
 #include <string.h>
 
+enum { MOST_SIDE = 65500 /* libjpeg accepts no larger one */ };
+
 enum {
     SOF0 = 0xc0,
     SOF1 = 0xc1,
     DHT = 0xc4,
     RST0 = 0xd0,
-    RST7 = 0xd7,
     SOI = 0xd8,
     EOI = 0xd9,
     SOS = 0xda,
@@ -75,7 +76,8 @@ static bool take_frame(struct walk *walk, const uint8_t *data, size_t n)
     layout->width = read_16(data + 3);
     layout->n_components = data[5];
     walk->frame = data + 6;
-    return layout->width > 0 && layout->height > 0 &&
+    return layout->width > 0 && layout->height > 0 && layout->width <= MOST_SIDE &&
+           layout->height <= MOST_SIDE &&
            (layout->n_components == 1 || layout->n_components == 3) &&
            n == 6 + 3 * (size_t)layout->n_components;
 }

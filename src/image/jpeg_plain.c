@@ -15,7 +15,7 @@
 
 enum {
     ALIGNMENT = 64,
-    MOST_ROWS = 16, /* pixel rows of an MCU */
+    MOST_ROWS = 16, /* pixel rows of an MCU; with those that waited, of the last strip */
     LATE_ROWS = 4,  /* pixel rows that wait where colours have half of them; sinks want fours */
     KEPT_ROWS = 3,  /* of their colours: those rows' and what lies above */
     FANCY_WIDTH = 3 /* narrower colours are just doubled, as libjpeg does it */
@@ -105,7 +105,7 @@ static void carve_all(struct plain *plain, uint8_t *base, size_t *used)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
     const size_t row_bytes = 3 * (size_t)layout->width;
-    const size_t n_rows = plain->is_handing ? MOST_ROWS : (size_t)layout->height;
+    const size_t n_rows = plain->is_handing ? MOST_ROWS + LATE_ROWS : (size_t)layout->height;
     plain->pixels = carve(base, used, row_bytes * n_rows + 3 * TDMI_JPEG_SLACK, 1);
     for (int c = 0; c < layout->n_components; c++)
         for (int kind = 0; kind < 2; kind++) {
