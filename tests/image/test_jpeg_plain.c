@@ -278,13 +278,13 @@ static void what_is_damaged_is_left_alone_or_the_same(void **state)
 static void what_libjpeg_refuses_is_left_alone(void **state)
 {
     (void)state;
-    static const uint8_t head[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0},
-                         tail[] = {
-                             0xff, 0xc0, 0,    11,   8, 0, 8, 0, 8, 1, 1, 0x11, 0,       /* 8 x 8 */
-                             0xff, 0xc4, 0,    21,   0, 2, 0, 0, 0, 0, 0, 0,    0, 0, 0, /* 0, 1: */
-                             0,    0,    0,    0,    0, 0, 1, /* … one is all ones */
-                             0xff, 0xc4, 0,    20,   0x10, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                             0,    0,    0,    0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x3f, 0xff, 0xd9};
+    static const uint8_t
+        head[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0},
+        tail[] = {0xff, 0xc0, 0, 11, 8,    0,    8, 0, 8, 1, 1, 0x11, 0,        /* 8 x 8 */
+                  0xff, 0xc4, 0, 21, 0,    2,    0, 0, 0, 0, 0, 0,    0,  0, 0, /* 0, 1: */
+                  0,    0,    0, 0,  0,    0,    1, /* … one is all ones */
+                  0xff, 0xc4, 0, 20, 0x10, 1,    0, 0, 0, 0, 0, 0,    0,  0, 0,    0,    0,
+                  0,    0,    0, 0,  0xff, 0xda, 0, 8, 1, 1, 0, 0,    63, 0, 0x3f, 0xff, 0xd9};
     uint8_t file[sizeof head + 64 + sizeof tail];
     struct pair pair = {0};
     tdmi_image image = {0};
