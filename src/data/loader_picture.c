@@ -43,6 +43,21 @@ static bool is_unchanged(const struct tdmi_preprocess *preprocess,
            (preprocess->fit != TDMI_FIT_CROP || preprocess->crop_fraction >= 1.0);
 }
 
+/* The scale is the network's alone. */
+static void find_geometry(struct tdmi_picture_way *way)
+{
+    struct tdmi_preprocess geometry;
+    if (!tdmi_source_geometry(way->source, &geometry))
+        return;
+    const struct tdmi_raw_shape shape = {geometry.height, geometry.width, geometry.channels};
+    if (!way->has_box && is_unchanged(&way->preprocess, &shape)) {
+        geometry.scale = way->preprocess.scale;
+        way->preprocess = geometry;
+        return;
+    }
+    way->geometry = geometry;
+}
+
 void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options)
 {
     static const size_t bytes_of[] = {
@@ -61,6 +76,7 @@ void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loade
     way->value_bytes = way->picture_bytes * bytes_of[options->delivery];
     way->is_raw = tdmi_source_raw_shape(options->source, &way->raw);
     way->is_raw_as_is = way->is_raw && !way->has_box && is_unchanged(preprocess, &way->raw);
+    find_geometry(way);
     fill_tables(way);
 }
 
@@ -79,6 +95,7 @@ int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way)
 {
     int64_t bytes = way->delivery == TDMI_DELIVER_U8 ? 0 : (int64_t)way->picture_bytes;
     bytes += way->has_changes ? (int64_t)way->picture_bytes : 0;
+    bytes += (int64_t)3 * way->geometry.width * way->geometry.height;
     return bytes + (has_raw_room(way) ? (int64_t)raw_bytes(way) : 0);
 }
 
@@ -92,6 +109,9 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
         is_complete = (scratch->spare = tdmi_alloc_aligned(way->picture_bytes)) != NULL;
     if (is_complete && has_raw_room(way))
         is_complete = (scratch->raw = tdmi_alloc(raw_bytes(way), 1)) != NULL;
+    if (is_complete && way->geometry.width > 0)
+        is_complete = tdmi_image_reshape(&scratch->shown, way->geometry.width, way->geometry.height,
+                                         NULL) == TDM_OK;
     if (!is_complete)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a thread that loads pictures");
     return TDM_OK;
@@ -117,6 +137,7 @@ void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
     tdmi_free(scratch->pixels);
     tdmi_free(scratch->spare);
     tdmi_free(scratch->raw);
+    tdmi_image_release(&scratch->shown);
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
@@ -164,11 +185,11 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
 
 /* The decoded picture into the wanted shape: as preprocessing says, or the part that was drawn. */
 static tdm_status fit(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
-                      struct tdmi_augment_key key, uint8_t *pixels, tdm_error *err)
+                      const tdmi_image *decoded, struct tdmi_augment_key key, uint8_t *pixels,
+                      tdm_error *err)
 {
     struct tdmi_preprocess how = way->preprocess;
     struct tdmi_preprocess_scratch *images = &scratch->images;
-    const tdmi_image *decoded = &images->decoded;
     struct tdmi_box box;
     if (!tdmi_augment_box(&way->augment, key, decoded->width, decoded->height, &box))
         return tdmi_preprocess_image(&how, decoded, images, pixels, err);
@@ -185,12 +206,19 @@ static tdm_status decode_freely(const struct tdmi_picture_way *way,
                                 tdm_error *err)
 {
     const char *path = tdmi_source_item(way->source, key.sample).path;
+    if (way->geometry.width > 0) {
+        TDM_TRY(tdmi_preprocess_file(&way->geometry, bytes, length_bytes, path, &scratch->images,
+                                     scratch->shown.pixels, err),
+                err, "cannot bring it to the size of its table");
+        return fit(way, scratch, &scratch->shown, key, pixels, err);
+    }
     if (!way->has_box)
         return tdmi_preprocess_file(&way->preprocess, bytes, length_bytes, path, &scratch->images,
                                     pixels, err);
     tdm_status status = tdmi_image_decode(bytes, length_bytes, path, (struct tdmi_image_limits){0},
                                           &scratch->images.decoded, err);
-    return status == TDM_OK ? fit(way, scratch, key, pixels, err) : status;
+    return status == TDM_OK ? fit(way, scratch, &scratch->images.decoded, key, pixels, err)
+                            : status;
 }
 
 /* Bytes that decoding will hold: the file, its pixels, and those once more where they are turned.
@@ -270,7 +298,7 @@ static tdm_status load_raw(const struct tdmi_picture_way *way, struct tdmi_pictu
     TDM_TRY(status, err, "cannot read it");
     if (way->is_raw_as_is)
         return TDM_OK;
-    status = fit(way, scratch, key, pixels, err);
+    status = fit(way, scratch, &scratch->images.decoded, key, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }

@@ -18,11 +18,14 @@ struct tdmi_picture_way {
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
     struct tdmi_augment augment;
-    bool has_box, has_changes;               /* a part is taken, pixels are changed */
-    size_t picture_bytes;                    /* as bytes */
-    size_t value_bytes;                      /* as delivered, the whole picture */
-    bool is_raw, is_raw_as_is;               /* the source has pixels; nothing changes them */
-    struct tdmi_raw_shape raw;               /* of those */
+    bool has_box, has_changes; /* a part is taken, pixels are changed */
+    size_t picture_bytes;      /* as bytes */
+    size_t value_bytes;        /* as delivered, the whole picture */
+    bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
+    struct tdmi_raw_shape raw; /* of those */
+    /* Pictures the source keeps in their own size come in this one first; width 0: they have it, or
+     * one pass of preprocess does both. */
+    struct tdmi_preprocess geometry;
     float floats[256][TDMI_CHANNELS_MAX];    /* what a byte becomes */
     uint16_t halves[256][TDMI_CHANNELS_MAX]; /* the same in bf16 */
     tdmi_memory_cache *decoded;              /* NULL: none */
@@ -47,9 +50,10 @@ struct tdmi_stage_times {
 struct tdmi_picture_scratch {
     tdmi_text bytes;
     struct tdmi_preprocess_scratch images;
-    uint8_t *pixels; /* picture_bytes, where bytes are not what is delivered */
-    uint8_t *spare;  /* picture_bytes, for changes */
-    uint8_t *raw;    /* of a source with one channel */
+    uint8_t *pixels;  /* picture_bytes, where bytes are not what is delivered */
+    uint8_t *spare;   /* picture_bytes, for changes */
+    uint8_t *raw;     /* of a source with one channel */
+    tdmi_image shown; /* a picture that was kept in its own size, in the size of its table */
     struct tdmi_stage_times times;
 };
 

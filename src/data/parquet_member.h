@@ -41,9 +41,10 @@ struct tdmi_parquet_table {
     struct tdmi_parquet_file *files; /* those with rows */
     int64_t n_files, n_open;
     int64_t n_units;
-    bool has_large_units;      /* some unit has several rows */
-    struct tdmi_raw_shape raw; /* channels 0: encoded pictures */
-    uint64_t *hashes;          /* NULL: not known */
+    bool has_large_units;            /* some unit has several rows */
+    struct tdmi_raw_shape raw;       /* channels 0: encoded pictures */
+    struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
+    uint64_t *hashes;                /* NULL: not known */
     struct tdmi_spark_shape *spark_shapes;
     int64_t extra_capacity; /* of the two arrays above */
     tdmi_group_cache *cache;

@@ -241,6 +241,13 @@ tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t 
     return blame(&place, index, read_pixels(table, &place, index, pixels, err), err);
 }
 
+bool tdmi_parquet_table_geometry(const void *self, struct tdmi_preprocess *geometry)
+{
+    const struct tdmi_parquet_table *table = self;
+    *geometry = table->geometry;
+    return table->geometry.width > 0;
+}
+
 bool tdmi_parquet_table_raw_shape(const void *self, struct tdmi_raw_shape *shape)
 {
     const struct tdmi_parquet_table *table = self;

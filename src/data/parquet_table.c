@@ -148,6 +148,42 @@ static tdm_status find_shape(struct tdmi_parquet_opening *opening,
     return TDM_OK;
 }
 
+static bool is_same(const struct tdmi_preprocess *a, const struct tdmi_preprocess *b)
+{
+    return a->width == b->width && a->height == b->height && a->channels == b->channels &&
+           a->fit == b->fit && a->filter == b->filter && a->uses_draft == b->uses_draft &&
+           a->crop_fraction >= b->crop_fraction && a->crop_fraction <= b->crop_fraction;
+}
+
+/* What the loader does to pictures that were kept in their own size. */
+static tdm_status find_geometry(struct tdmi_parquet_table *table,
+                                const struct tdmi_parquet_file *file, tdm_error *err)
+{
+    const char *said = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_GEOMETRY_KEY);
+    struct tdmi_preprocess geometry = {0};
+    tdm_json_document *json = NULL;
+    if (said != NULL) {
+        tdm_status status = tdm_json_read(said, strlen(said), file->path, &json, err);
+        if (status == TDM_OK)
+            status = tdmi_preprocess_from_json(tdm_json_root(json), file->path, &geometry, err);
+        tdm_json_document_free(json);
+        TDM_TRY(status, err, "cannot use what '%s' says about the size of its pictures",
+                file->path);
+        if (geometry.channels != 3)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "'%s' says that its pictures are loaded in grey; 3 channels are needed",
+                            file->path);
+    }
+    if (table->n_files == 0)
+        table->geometry = geometry;
+    if (!is_same(&geometry, &table->geometry))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' wants its pictures brought to another size or form than '%s' before "
+                        "it; tables prepared alike can be read together",
+                        file->path, table->files[0].path);
+    return TDM_OK;
+}
+
 static tdm_status find_pages(struct tdmi_parquet_table *table, struct tdmi_parquet_file *file,
                              tdm_error *err)
 {
@@ -211,6 +247,7 @@ static tdm_status open_file(struct tdmi_parquet_opening *opening,
     if (!table->has_columns)
         TDM_TRY(find_columns(opening, member, file, err), err, "cannot open a table");
     TDM_TRY(find_shape(opening, file, err), err, "cannot open a table");
+    TDM_TRY(find_geometry(opening->table, file, err), err, "cannot open a table");
     TDM_TRY(tdmi_parquet_list_rows(opening, member, file, err), err, "cannot open a table");
     return find_pages(table, file, err);
 }

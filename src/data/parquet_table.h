@@ -39,6 +39,7 @@ tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *b
 uint64_t tdmi_parquet_table_hash(const void *self, int64_t index);
 bool tdmi_parquet_table_row_name(const void *self, int64_t index, uint64_t *name);
 bool tdmi_parquet_table_raw_shape(const void *self, struct tdmi_raw_shape *shape);
+bool tdmi_parquet_table_geometry(const void *self, struct tdmi_preprocess *geometry);
 tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t *pixels,
                                        tdm_error *err) TDM_MUST_USE;
 int64_t tdmi_parquet_table_n_groups(const void *self);

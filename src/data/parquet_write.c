@@ -36,23 +36,40 @@ static tdm_status out_of_memory(tdm_error *err)
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write Parquet");
 }
 
-tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
-                                    const struct tdmi_parquet_write_options *options,
-                                    tdmi_parquet_writer **writer, tdm_error *err)
+/* json owns the text of the geometry. */
+static tdm_status open_file(const struct tdmi_byte_sink *sink,
+                            const struct tdmi_parquet_write_options *options, tdm_json_writer *json,
+                            tdmi_arrow_writer **file, tdm_error *err)
 {
     char shape[64];
-    const char *keys[] = {TDMI_PARQUET_VERSION_KEY, TDMI_PARQUET_RAW_SHAPE_KEY};
-    const char *values[] = {"1", shape};
-    snprintf(shape, sizeof shape, "%dx%dx%d", options->raw_shape.height, options->raw_shape.width,
-             options->raw_shape.channels);
+    const char *keys[3] = {TDMI_PARQUET_VERSION_KEY}, *values[3] = {"1"};
     struct tdmi_arrow_write_options below = {.picture_column = "image",
                                              .columns = columns,
                                              .n_columns = COLUMNS,
                                              .keys = keys,
                                              .values = values,
-                                             .n_keys = options->raw_shape.channels > 0 ? 2 : 1,
+                                             .n_keys = 1,
                                              .picture_codec = options->image_codec,
                                              .column_codec = options->column_codec};
+    if (options->raw_shape.channels > 0) {
+        snprintf(shape, sizeof shape, "%dx%dx%d", options->raw_shape.height,
+                 options->raw_shape.width, options->raw_shape.channels);
+        keys[below.n_keys] = TDMI_PARQUET_RAW_SHAPE_KEY;
+        values[below.n_keys++] = shape;
+    }
+    if (options->geometry != NULL) {
+        tdmi_preprocess_to_json(options->geometry, json, NULL);
+        keys[below.n_keys] = TDMI_PARQUET_GEOMETRY_KEY;
+        TDM_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err), err,
+                "cannot write down the geometry");
+    }
+    return tdmi_arrow_writer_open(sink, &below, file, err);
+}
+
+tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
+                                    const struct tdmi_parquet_write_options *options,
+                                    tdmi_parquet_writer **writer, tdm_error *err)
+{
     *writer = NULL;
     tdmi_parquet_writer *opened = tdmi_alloc(1, sizeof *opened);
     if (opened == NULL)
@@ -61,7 +78,10 @@ tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
     if (opened->options.group_bytes <= 0)
         opened->options.group_bytes = GROUP_BYTES;
     tdmi_arena_init(&opened->texts, 0);
-    tdm_status status = tdmi_arrow_writer_open(sink, &below, &opened->file, err);
+    opened->options.geometry = NULL; /* is the caller's */
+    tdm_json_writer *json = options->geometry != NULL ? tdm_json_writer_new(0) : NULL;
+    tdm_status status = open_file(sink, options, json, &opened->file, err);
+    tdm_json_writer_free(json);
     if (status != TDM_OK) {
         tdmi_parquet_writer_free(opened);
         return status;

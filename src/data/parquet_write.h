@@ -9,9 +9,13 @@
 
 #include "data/arrow_write.h"
 #include "data/source.h"
+#include "image/preprocess.h"
 
 /* The key of the file's metadata under which the shape of raw pictures stands, as "32x32x3". */
 #define TDMI_PARQUET_RAW_SHAPE_KEY "tandem.raw_shape"
+/* The key under which the geometry of pictures in their own size stands: a preprocessing as JSON.
+ */
+#define TDMI_PARQUET_GEOMETRY_KEY "tandem.geometry"
 /* Files of ours carry it; a label of -1 is then a picture without label. */
 #define TDMI_PARQUET_VERSION_KEY "tandem.format_version"
 
@@ -28,8 +32,9 @@ struct tdmi_parquet_row {
 
 struct tdmi_parquet_write_options {
     enum tdmi_arrow_codec image_codec, column_codec;
-    struct tdmi_raw_shape raw_shape; /* of every image; zeroed: encoded pictures */
-    int64_t group_bytes;             /* a row group ends after so many bytes; 0: 64 MiB */
+    struct tdmi_raw_shape raw_shape;        /* of every image; zeroed: encoded pictures */
+    const struct tdmi_preprocess *geometry; /* to apply when loading; NULL: pictures have it */
+    int64_t group_bytes;                    /* a row group ends after so many bytes; 0: 64 MiB */
 };
 
 typedef struct tdmi_parquet_writer tdmi_parquet_writer;

@@ -223,6 +223,8 @@ static tdm_status open_writer(struct making *making, tdm_error *err)
     if (form->codec == TDMI_PREPARE_RAW)
         options.raw_shape =
             (struct tdmi_raw_shape){form->preprocess.height, form->preprocess.width, 3};
+    if (form->codec == TDMI_PREPARE_KEEP)
+        options.geometry = &form->preprocess;
     return tdmi_parquet_writer_open(&sink, &options, &making->writer, err);
 }
 

@@ -264,6 +264,11 @@ bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *sha
     return source->table->raw_shape != NULL && source->table->raw_shape(source->self, shape);
 }
 
+bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry)
+{
+    return source->table->geometry != NULL && source->table->geometry(source->self, geometry);
+}
+
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err)
 {

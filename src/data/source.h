@@ -12,7 +12,7 @@
 #define TANDEM_DATA_SOURCE_H
 
 #include "base/text.h"
-#include "image/image.h"
+#include "image/preprocess.h"
 #include "tandem/error.h"
 #include "tandem/source.h"
 #include <stdbool.h>
@@ -70,6 +70,9 @@ struct tdmi_source_table {
      * channels bytes; any thread. */
     bool (*raw_shape)(const void *self, struct tdmi_raw_shape *shape);
     tdm_status (*read_raw)(const void *self, int64_t index, uint8_t *pixels, tdm_error *err);
+    /* true: pictures lie here in their own size; the loader brings them to this geometry before it
+     * does what the network wants. */
+    bool (*geometry)(const void *self, struct tdmi_preprocess *geometry);
     /* Items [group_first(g), group_first(g + 1)) are quick to read together; group_first(n_groups)
      * is n_items. NULL, or 0 groups: every item is as quick as any other. */
     int64_t (*n_groups)(const void *self);
@@ -117,6 +120,7 @@ struct tdmi_bytes_key {
 struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
                                             const uint64_t *hashes);
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);
+bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry);
 /* Only where tdmi_source_raw_shape said yes. */
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err) TDM_MUST_USE;

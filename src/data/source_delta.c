@@ -337,6 +337,12 @@ static bool delta_row_name(const void *self, int64_t index, uint64_t *name)
     return tdmi_parquet_table_row_name(delta->rows, row_of(delta, index), name);
 }
 
+static bool delta_geometry(const void *self, struct tdmi_preprocess *geometry)
+{
+    const struct delta *delta = self;
+    return tdmi_parquet_table_geometry(delta->rows, geometry);
+}
+
 static bool delta_raw_shape(const void *self, struct tdmi_raw_shape *shape)
 {
     const struct delta *delta = self;
@@ -378,6 +384,7 @@ const struct tdmi_source_table tdmi_source_delta = {
     .hash = delta_hash,
     .row_name = delta_row_name,
     .raw_shape = delta_raw_shape,
+    .geometry = delta_geometry,
     .read_raw = delta_read_raw,
     .n_groups = delta_n_groups,
     .group_first = delta_group_first,

@@ -280,6 +280,7 @@ const struct tdmi_source_table tdmi_source_parquet = {
     .hash = tdmi_parquet_table_hash,
     .row_name = tdmi_parquet_table_row_name,
     .raw_shape = tdmi_parquet_table_raw_shape,
+    .geometry = tdmi_parquet_table_geometry,
     .read_raw = tdmi_parquet_table_read_raw,
     .n_groups = tdmi_parquet_table_n_groups,
     .group_first = tdmi_parquet_table_group_first,

@@ -6,6 +6,7 @@
 #include "virtual_source.h"
 
 #include "base/hash.h"
+#include "data/loader.h"
 #include "data/prepare_picture.h"
 
 static void every_form_reads_back(void **state)
@@ -228,6 +229,74 @@ static void given_parts_are_kept_and_the_rest_is_test(void **state)
     tree_free(&tree);
 }
 
+/* All pixels that a network of width x height is given, in one number. */
+static uint64_t loaded(const char *folder, int width, int height, int channels, bool has_box)
+{
+    tdmi_source *source = open_source(folder);
+    const tdmi_order order = {.n = tdmi_source_items(source)};
+    struct tdmi_loader_options options = {.source = source,
+                                          .preprocess = {.width = width,
+                                                         .height = height,
+                                                         .channels = channels,
+                                                         .fit = TDMI_FIT_CROP,
+                                                         .crop_fraction = 1,
+                                                         .filter = TDMI_FILTER_BILINEAR},
+                                          .delivery = TDMI_DELIVER_U8,
+                                          .order = &order,
+                                          .batch = 8,
+                                          .threads = 2};
+    tdmi_loader *loader = NULL;
+    const struct tdmi_batch *batch = NULL;
+    const size_t bytes = (size_t)(width * height * channels);
+    tdmi_xxh64 hash;
+    tdmi_xxh64_init(&hash, 0);
+    if (has_box)
+        assert_int_equal(tdmi_augment_read("resized-crop", &options.augment, NULL), TDM_OK);
+    assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_OK);
+    assert_int_equal(tdmi_loader_seek(loader, 0, 0, NULL), TDM_OK);
+    while (tdmi_loader_next(loader, &batch, NULL) == TDM_OK && batch != NULL)
+        tdmi_xxh64_add(&hash, batch->values, (size_t)batch->n * bytes);
+    assert_int_equal(tdmi_loader_skipped(loader), 0);
+    tdmi_loader_close(loader);
+    tdmi_source_close(source);
+    return tdmi_xxh64_result(&hash);
+}
+
+/* Files kept in their own size give a network what the same pictures give that were made to size.
+ */
+static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    static const char *const fits[] = {"pad", "crop", "stretch"};
+    static const int networks[][3] = {{24, 24, 3}, {24, 24, 1}, {17, 17, 3}, {40, 31, 3}};
+    struct tree tree = pictures();
+    char *from = in(&tree, "in");
+    uint64_t before = 0;
+    for (int f = 0; f < 3; f++) {
+        char *kept = in(&tree, (const char *[]){"kept0", "kept1", "kept2"}[f]);
+        char *made = in(&tree, (const char *[]){"made0", "made1", "made2"}[f]);
+        struct tdm_prepare_options options = options_of(from, kept);
+        options.fit = fits[f];
+        options.codec = "keep";
+        prepared(&options);
+        options.folder = made;
+        options.codec = "raw";
+        prepared(&options);
+        for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+            const int *n = networks[i];
+            for (int has_box = 0; has_box < 2; has_box++)
+                assert_int_equal(loaded(kept, n[0], n[1], n[2], has_box),
+                                 loaded(made, n[0], n[1], n[2], has_box));
+        }
+        assert_int_not_equal(loaded(kept, 24, 24, 3, false), before);
+        before = loaded(kept, 24, 24, 3, false);
+        free(kept), free(made);
+    }
+    free(from);
+    tree_free(&tree);
+}
+
 /* A store that is away for the length of one read: the next run finds the picture again. */
 static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
 {
@@ -268,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
         cmocka_unit_test(a_set_of_bad_pictures_is_refused),
         cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
+        cmocka_unit_test(kept_files_are_loaded_in_the_size_of_the_table),
         cmocka_unit_test(a_read_that_is_lost_ends_the_work_and_drops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
