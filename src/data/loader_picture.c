@@ -221,8 +221,9 @@ static tdm_status decode_freely(const struct tdmi_picture_way *way,
                             : status;
 }
 
-/* Bytes that decoding will hold: the file, its pixels, and those once more where they are turned.
- * A size that the decoder refuses before it takes memory counts as none. */
+/* Bytes that decoding will hold: the file, a JPEG's coded bytes once more, the pixels, and those
+ * once more where they are turned. A size that the decoder refuses before it takes memory counts as
+ * none. */
 static int64_t decoding_bytes(const void *bytes, size_t length_bytes)
 {
     struct tdmi_image_facts facts = {0};
@@ -231,7 +232,8 @@ static int64_t decoding_bytes(const void *bytes, size_t length_bytes)
     if (facts.height > 0 && facts.width > TDMI_IMAGE_MOST_PIXELS / facts.height)
         return (int64_t)length_bytes;
     int64_t pixels = facts.width * facts.height * (facts.orientation > 4 ? 2 : 1);
-    return (int64_t)length_bytes + 3 * pixels;
+    const int copies = facts.format == TDMI_IMAGE_JPEG ? 2 : 1;
+    return copies * (int64_t)length_bytes + 3 * pixels;
 }
 
 /* Under a memory limit pictures beyond a thread's share are decoded one at a time. */
