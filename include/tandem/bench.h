@@ -88,6 +88,7 @@ struct tdm_bench_compute_options {
     const char *device;
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
     bool has_profile; /* measure node by node too, in further time */
+    bool is_unfused;  /* every node alone, to see what fusion saves */
 };
 
 /* One node of the network, for one batch: seconds that threads spend in it, the best of some runs,

@@ -163,6 +163,7 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
     tdm_json_string(json, "model", result->model);
     tdm_json_string(json, "mode", values->mode);
     tdm_json_string(json, "backend", result->backend);
+    tdm_json_bool(json, "unfused", values->compute.is_unfused);
     tdm_json_integer(json, "parameters", result->parameters);
     tdm_json_integer(json, "image", result->image);
     tdm_json_integer(json, "shard", result->shard);
@@ -378,6 +379,11 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(compute.has_profile),
      .group = "Compute",
      .help = "how long each node takes, too"},
+    {.name = "unfused",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(compute.is_unfused),
+     .group = "Compute",
+     .help = "every node alone, to see what carrying each other's work saves"},
     {.name = "device",
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(compute.device),

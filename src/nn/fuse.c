@@ -219,12 +219,11 @@ void tdmi_fuse(tdmi_plan *plan)
         it->is_virtual = false;
         it->computed_by = it->norm = it->residual = -1;
     }
-    if (plan->is_training)
+    if (plan->is_training && !plan->is_apart)
         wish(plan);
-    else
-        for (int i = 0; i < graph->n_nodes; i++)
-            if (!plan->nodes[i].is_virtual)
-                group_nodes(plan, i);
+    for (int i = 0; i < graph->n_nodes && !plan->is_training && !plan->is_apart; i++)
+        if (!plan->nodes[i].is_virtual)
+            group_nodes(plan, i);
     bool is_settled = false;
     while (plan->is_training && !is_settled) {
         is_settled = true;

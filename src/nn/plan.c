@@ -222,8 +222,9 @@ static void cut_segments(tdmi_plan *plan)
     }
 }
 
-tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                         int max_images, bool is_training, tdmi_plan **plan, tdm_error *err)
+static tdm_status new_plan(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                           int max_images, bool is_training, bool is_apart, tdmi_plan **plan,
+                           tdm_error *err)
 {
     tdmi_plan *made = tdmi_alloc(1, sizeof *made);
     if (!made)
@@ -234,6 +235,7 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
     made->backend = backend;
     made->max_images = max_images;
     made->is_training = is_training;
+    made->is_apart = is_apart;
     size_t n = (size_t)graph->n_nodes;
     made->nodes = tdmi_arena_alloc(&made->arena, n, sizeof *made->nodes);
     made->segments = tdmi_arena_alloc(&made->arena, n, sizeof *made->segments);
@@ -257,6 +259,18 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
     }
     *plan = made;
     return TDM_OK;
+}
+
+tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                         int max_images, bool is_training, tdmi_plan **plan, tdm_error *err)
+{
+    return new_plan(graph, backend, max_images, is_training, false, plan, err);
+}
+
+tdm_status tdmi_plan_new_apart(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                               int max_images, bool is_training, tdmi_plan **plan, tdm_error *err)
+{
+    return new_plan(graph, backend, max_images, is_training, true, plan, err);
 }
 
 void tdmi_plan_free(tdmi_plan *plan)

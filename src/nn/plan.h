@@ -71,6 +71,7 @@ typedef struct tdmi_plan {
     const struct tdmi_backend *backend;
     int max_images;
     bool is_training;
+    bool is_apart; /* no node does another's work */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
     int n_segments; /* 0 when not training */
@@ -83,6 +84,10 @@ typedef struct tdmi_plan {
 tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
                          int max_images, bool is_training, tdmi_plan **plan,
                          tdm_error *err) TDM_MUST_USE;
+/* The same without fusion: what tells how much fusion saves. */
+tdm_status tdmi_plan_new_apart(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                               int max_images, bool is_training, tdmi_plan **plan,
+                               tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
 
 /* Nothing runs for these at all: readers look through an activation, a group's leader computes the

@@ -114,9 +114,9 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_network_build(&it->network, &preprocess,
                                it->is_training ? it->options->classes : 2, &it->graph, err),
             err, "preparing the model");
-    return TDM_WRAP(
-        err, tdmi_plan_new(it->graph, it->backend, it->shard, it->is_training, &it->plan, err),
-        "planning");
+    tdm_status status = (it->options->is_unfused ? tdmi_plan_new_apart : tdmi_plan_new)(
+        it->graph, it->backend, it->shard, it->is_training, &it->plan, err);
+    return TDM_WRAP(err, status, "planning");
 }
 
 static float *device_values(struct bench *it, int64_t n)

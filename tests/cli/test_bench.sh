@@ -67,6 +67,12 @@ import json, sys
 v = json.load(open(sys.argv[1]))
 names = [node["name"] for node in v["profile"]]
 assert "conv1" in names and "softmax" in names, names' "$out"
+expect_exit 0 "$TANDEM" bench compute --model convnet7 --image 16 --batch 3 --seconds 0.5 --profile --unfused --json
+expect_true "alone, every node has a line" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+names = [node["name"] for node in v["profile"]]
+assert v["unfused"] and "bn1" in names and "relu1" in names, names' "$out"
 expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 9 --classes 10 --seconds 0.5 --profile
 expect_stdout_matches '^  reached +[0-9.]+ images/s \('
 expect_stdout_matches '^  ceiling +[0-9.]+ images/s, '

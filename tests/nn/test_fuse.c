@@ -452,6 +452,15 @@ static void whatever_kernels_carry_the_numbers_are_the_same(void **state)
         assert_int_equal(count_virtual(plan), 0);
         struct outcome wanted = run(plan, values);
         tdmi_plan_free(plan);
+        refused.kind = TDMI_OP_KINDS;
+        assert_int_equal(
+            tdmi_plan_new_apart(graph, &fusing.backend, most_images, training, &plan, NULL),
+            TDM_OK);
+        assert_int_equal(count_virtual(plan), 0);
+        struct outcome apart = run(plan, values);
+        same_outcome(graph, &apart, &wanted);
+        free(apart.sums);
+        tdmi_plan_free(plan);
         for (size_t r = 0; r < sizeof refusals / sizeof refusals[0]; r++) {
             refused.kind = refusals[r].kind;
             refused.forms = refusals[r].forms;
