@@ -71,7 +71,7 @@ typedef struct tdmi_plan {
     const struct tdmi_backend *backend;
     int max_images;
     bool is_training;
-    bool is_apart; /* no node does another's work */
+    bool is_apart;                /* no node does another's work */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
     int n_segments; /* 0 when not training */
