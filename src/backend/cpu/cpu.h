@@ -9,6 +9,7 @@
 extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_batch_norm;
 /* activation: relu and relu6 */
 extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_global_pool;
+extern const struct tdmi_kernel tdmi_cpu_max_pool, tdmi_cpu_avg_pool;
 
 /* The same bits as ref's, in vectors. */
 void tdmi_cpu_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);

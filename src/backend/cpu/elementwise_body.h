@@ -7,56 +7,7 @@
 #define TANDEM_BACKEND_CPU_ELEMENTWISE_BODY_H
 
 #include "backend/cpu/elementwise.h"
-#include "backend/cpu/lanes.h"
-
-#include <math.h>
-#include <stddef.h>
-#include <string.h>
-
-enum {
-    SLAB = 1024,   /* channels that are worked on at a time */
-    STRETCH = 128, /* pixels whose sums are f32 */
-    STREAM_BYTES = 1 << 20
-};
-
-/* How a vector leaves: past the caches, whole, or with its first channels only. */
-enum way { WAY_STREAM, WAY_WHOLE, WAY_PART };
-
-LANES_INLINE void put(float *to, lanes a, const enum way way, int n)
-{
-    if (way == WAY_STREAM)
-        lanes_stream(to, a);
-    else if (way == WAY_WHOLE)
-        lanes_store(to, a);
-    else
-        lanes_store_part(to, a, n);
-}
-
-LANES_INLINE lanes get(const float *from, const enum way way, int n)
-{
-    return way == WAY_PART ? lanes_load_part(from, n) : lanes_load(from);
-}
-
-static struct lanes_range range_of(enum tdmi_act act)
-{
-    return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
-                                lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
-}
-
-static bool may_stream(const float *to, int64_t pixels, int channels)
-{
-    return pixels * channels * (int64_t)sizeof(float) >= STREAM_BYTES && (uintptr_t)to % 64 == 0 &&
-           channels % 16 == 0;
-}
-
-/* z = scale · x + shift of channels from c on */
-LANES_INLINE lanes apply(const struct tdmi_read_form *form, lanes x, int c, const enum way way,
-                         int n)
-{
-    if (!form->scale)
-        return x;
-    return lanes_multiply_add(x, get(form->scale + c, way, n), get(form->shift + c, way, n));
-}
+#include "backend/cpu/outlet.h"
 
 /* ---- sum and activation ---------------------------------------------------------------------- */
 
@@ -99,58 +50,8 @@ static void combine(const struct tdmi_combine *call)
     }
 }
 
-/* ---- a gradient on its way out ----------------------------------------------------------------
+/* ---- gradient of an operand -------------------------------------------------------------------
  */
-
-/* f32 sums of a stretch, of one slab. */
-struct slab {
-    float sum[SLAB], product[SLAB];
-};
-
-struct outlet {
-    const float *x;
-    struct tdmi_read_form form;
-    struct lanes_range range;
-    float *dx;
-    const float *add;
-    struct tdmi_backward_sums sums;
-    struct slab *slab; /* NULL: no sums */
-    int first;         /* channel of the slab */
-};
-
-LANES_INLINE void let_out(const struct outlet *to, int64_t at, int c, lanes g, const enum way way,
-                          int n)
-{
-    lanes x = to->x ? get(to->x + at, way, n) : lanes_all(0.0f);
-    if (to->form.act != TDMI_ACT_NONE)
-        g = lanes_between(g, apply(&to->form, x, c, way, n), to->range.low, to->range.high);
-    if (to->add)
-        g = lanes_add(g, get(to->add + at, way, n));
-    put(to->dx + at, g, way, n);
-    if (!to->slab)
-        return;
-    float *sum = to->slab->sum + c - to->first, *product = to->slab->product + c - to->first;
-    lanes off = to->sums.centre ? lanes_sub(x, get(to->sums.centre + c, way, n)) : x;
-    lanes_store(sum, lanes_add(lanes_load(sum), g));
-    lanes_store(product, lanes_multiply_add(g, off, lanes_load(product)));
-}
-
-static void start_sums(const struct tdmi_backward_sums *sums, int channels)
-{
-    if (!sums->sum)
-        return;
-    memset(sums->sum, 0, sizeof(double) * (size_t)channels);
-    memset(sums->product, 0, sizeof(double) * (size_t)channels);
-}
-
-/* A stretch's sums to the call's. */
-static void end_stretch(const struct outlet *to, int end)
-{
-    for (int c = to->first; to->slab && c < end; c++) {
-        to->sums.sum[c] += (double)to->slab->sum[c - to->first];
-        to->sums.product[c] += (double)to->slab->product[c - to->first];
-    }
-}
 
 LANES_INLINE void combine_backward_block(const struct tdmi_combine_gradient *call,
                                          const struct outlet *to, const struct lanes_range *gate,

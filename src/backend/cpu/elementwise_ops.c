@@ -4,57 +4,16 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/elementwise.h"
+#include "backend/cpu/op_forms.h"
 
 static const struct tdmi_elementwise_kernels *kernels(void)
 {
     return tdmi_elementwise_kernels(tdmi_isa_best());
 }
 
-/* ---- what they carry --------------------------------------------------------------------------
- */
-
-static bool is_clamp(enum tdmi_act act)
-{
-    return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
-}
-
-/* Forms of inputs, in training. */
-static bool can_read(const struct tdmi_op_desc *desc)
-{
-    const struct tdmi_op_fusion *fusion = &desc->fusion;
-    bool has_more = fusion->folds_norm || fusion->adds_residual || fusion->gives_sums ||
-                    fusion->reads_gradient_form || fusion->is_virtual;
-    return !has_more && is_clamp(fusion->in[0].act) && is_clamp(fusion->in[1].act);
-}
-
-static bool can_only_read(const struct tdmi_op_desc *desc)
-{
-    return can_read(desc) && desc->fusion.act == TDMI_ACT_NONE;
-}
-
 static bool can_read_and_activate(const struct tdmi_op_desc *desc)
 {
-    return can_read(desc) && is_clamp(desc->fusion.act);
-}
-
-static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
-                                     const struct tdmi_op_call *call, int k)
-{
-    struct tdmi_read_form form = {NULL, NULL, desc->fusion.in[k].act};
-    if (desc->fusion.in[k].has_norm) {
-        form.scale = call->in_norm[k].scale;
-        form.shift = call->in_norm[k].shift;
-    }
-    return form;
-}
-
-static struct tdmi_backward_sums sums_of(const struct tdmi_op_desc *desc,
-                                         const struct tdmi_op_call *call, int k)
-{
-    double *sums = call->dx_sums[k];
-    if (!sums)
-        return (struct tdmi_backward_sums){NULL, NULL, NULL};
-    return (struct tdmi_backward_sums){call->in_norm[k].mean, sums, sums + desc->in[k].c};
+    return tdmi_cpu_can_read(desc) && tdmi_cpu_is_clamp(desc->fusion.act);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
@@ -67,18 +26,20 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 static void backward_of_input(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
                               int k, enum tdmi_act act)
 {
-    if (!call->dx[k])
+    bool is_there = call->dx[k] == call->dy && act == TDMI_ACT_NONE && !call->dx_add[k] &&
+                    !tdmi_cpu_masked_input(desc, call, k);
+    if (!call->dx[k] || is_there)
         return;
     const struct tdmi_combine_gradient work = {.pixels = call->n * tdmi_shape_pixels(desc->out),
                                                .channels = desc->out.c,
                                                .dy = call->dy,
                                                .y = act == TDMI_ACT_NONE ? NULL : call->y,
                                                .act = act,
-                                               .x = call->x[k],
-                                               .form = form_of(desc, call, k),
+                                               .x = tdmi_cpu_masked_input(desc, call, k),
+                                               .form = tdmi_cpu_form_of(desc, call, k),
                                                .dx = call->dx[k],
                                                .add = call->dx_add[k],
-                                               .sums = sums_of(desc, call, k)};
+                                               .sums = tdmi_cpu_sums_of(desc, call, k)};
     kernels()->combine_backward(&work);
 }
 
@@ -93,7 +54,7 @@ static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
         .x = {call->x[0], call->x[1]},
-        .form = {form_of(desc, call, 0), form_of(desc, call, 1)},
+        .form = {tdmi_cpu_form_of(desc, call, 0), tdmi_cpu_form_of(desc, call, 1)},
         .act = desc->fusion.act,
         .y = call->y,
     });
@@ -131,7 +92,7 @@ static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *d
         .pixels = call->n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
         .x = {call->x[0], NULL},
-        .form = {form_of(desc, call, 0), {NULL, NULL, TDMI_ACT_NONE}},
+        .form = {tdmi_cpu_form_of(desc, call, 0), {NULL, NULL, TDMI_ACT_NONE}},
         .act = act_of(desc),
         .y = call->y,
     });
@@ -145,7 +106,7 @@ static void activation_backward(tdmi_stream *stream, const struct tdmi_op_desc *
 }
 
 const struct tdmi_kernel tdmi_cpu_activation = {
-    .can_fuse = can_only_read,
+    .can_fuse = tdmi_cpu_can_only_read,
     .adds_dx = true,
     .needs = needs,
     .forward = activation_forward,
@@ -162,12 +123,12 @@ static struct tdmi_global_pool pool_of(const struct tdmi_op_desc *desc,
                                      .pixels = tdmi_shape_pixels(desc->in[0]),
                                      .channels = desc->in[0].c,
                                      .x = call->x[0],
-                                     .form = form_of(desc, call, 0),
+                                     .form = tdmi_cpu_form_of(desc, call, 0),
                                      .y = call->y,
                                      .dy = call->dy,
                                      .dx = call->dx[0],
                                      .add = call->dx_add[0],
-                                     .sums = sums_of(desc, call, 0)};
+                                     .sums = tdmi_cpu_sums_of(desc, call, 0)};
 }
 
 static void global_pool_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -188,7 +149,7 @@ static void global_pool_backward(tdmi_stream *stream, const struct tdmi_op_desc 
 }
 
 const struct tdmi_kernel tdmi_cpu_global_pool = {
-    .can_fuse = can_only_read,
+    .can_fuse = tdmi_cpu_can_only_read,
     .adds_dx = true,
     .needs = needs,
     .forward = global_pool_forward,

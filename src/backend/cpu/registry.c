@@ -6,14 +6,10 @@
 #include "tandem_features.h"
 
 static const struct tdmi_kernel *const convs[] = {
-    &tdmi_conv_by_depthwise,
-    &tdmi_conv_by_gemm_if_best,
 #if TDM_HAVE_ONEDNN
     &tdmi_conv_by_onednn,
 #endif
-    &tdmi_conv_by_gemm,
-    &tdmi_ref_conv,
-    NULL,
+    &tdmi_conv_by_gemm,      &tdmi_ref_conv,     NULL,
 };
 
 const struct tdmi_kernel *const *tdmi_cpu_convs(void)
@@ -31,6 +27,7 @@ const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
     [TDMI_OP_CONV] = &tdmi_cpu_conv,         [TDMI_OP_BATCH_NORM] = &tdmi_cpu_batch_norm,
     [TDMI_OP_ADD] = &tdmi_cpu_add,           [TDMI_OP_RELU] = &tdmi_cpu_activation,
     [TDMI_OP_RELU6] = &tdmi_cpu_activation,  [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
+    [TDMI_OP_MAX_POOL] = &tdmi_cpu_max_pool, [TDMI_OP_AVG_POOL] = &tdmi_cpu_avg_pool,
 #if TDM_HAVE_ONEDNN
     [TDMI_OP_DENSE] = &tdmi_dense_by_onednn,
 #endif

@@ -1,0 +1,58 @@
+/*
+ * What ops of backend cpu that only read forms have in common: from a desc and a call to forms.h.
+ */
+#ifndef TANDEM_BACKEND_CPU_OP_FORMS_H
+#define TANDEM_BACKEND_CPU_OP_FORMS_H
+
+#include "backend/cpu/forms.h"
+
+static inline bool tdmi_cpu_is_clamp(enum tdmi_act act)
+{
+    return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
+}
+
+/* Forms of inputs, in training; an activation of its own result is the op's affair. */
+static inline bool tdmi_cpu_can_read(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    bool has_more = fusion->folds_norm || fusion->adds_residual || fusion->gives_sums ||
+                    fusion->reads_gradient_form || fusion->is_virtual;
+    return !has_more && tdmi_cpu_is_clamp(fusion->in[0].act) &&
+           tdmi_cpu_is_clamp(fusion->in[1].act);
+}
+
+static inline bool tdmi_cpu_can_only_read(const struct tdmi_op_desc *desc)
+{
+    return tdmi_cpu_can_read(desc) && desc->fusion.act == TDMI_ACT_NONE;
+}
+
+static inline struct tdmi_read_form tdmi_cpu_form_of(const struct tdmi_op_desc *desc,
+                                                     const struct tdmi_op_call *call, int k)
+{
+    struct tdmi_read_form form = {NULL, NULL, desc->fusion.in[k].act};
+    if (desc->fusion.in[k].has_norm) {
+        form.scale = call->in_norm[k].scale;
+        form.shift = call->in_norm[k].shift;
+    }
+    return form;
+}
+
+static inline struct tdmi_backward_sums tdmi_cpu_sums_of(const struct tdmi_op_desc *desc,
+                                                         const struct tdmi_op_call *call, int k)
+{
+    double *sums = call->dx_sums[k];
+    if (!sums)
+        return (struct tdmi_backward_sums){NULL, NULL, NULL};
+    return (struct tdmi_backward_sums){call->in_norm[k].mean, sums, sums + desc->in[k].c};
+}
+
+/* The input where its gradient is masked or summed by it; otherwise nobody needs to read it again,
+ * and it may not live any more. */
+static inline const float *tdmi_cpu_masked_input(const struct tdmi_op_desc *desc,
+                                                 const struct tdmi_op_call *call, int k)
+{
+    bool is_read = desc->fusion.in[k].act != TDMI_ACT_NONE || call->dx_sums[k];
+    return is_read ? call->x[k] : NULL;
+}
+
+#endif
