@@ -19,6 +19,7 @@ void tdmi_cpu_accumulate(tdmi_stream *stream, float *to, const float *from, int6
 
 /* A way to run a convolution is a kernel of its own. */
 extern const struct tdmi_kernel tdmi_conv_by_depthwise, tdmi_conv_by_onednn;
+extern const struct tdmi_kernel tdmi_conv_by_thin;
 extern const struct tdmi_kernel tdmi_conv_by_gemm, tdmi_conv_by_gemm_if_best;
 extern const struct tdmi_kernel tdmi_dense_by_onednn;
 

@@ -6,6 +6,7 @@
 #include "tandem_features.h"
 
 static const struct tdmi_kernel *const convs[] = {
+    &tdmi_conv_by_depthwise, &tdmi_conv_by_thin, &tdmi_conv_by_gemm_if_best,
 #if TDM_HAVE_ONEDNN
     &tdmi_conv_by_onednn,
 #endif
