@@ -5,31 +5,10 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
+#include "backend/host.h"
 #include "base/memory.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* There is nothing to hold: device and stream are this one object's address. */
-static const char the_host = 0;
-
-static int device_count(void)
-{
-    return 1;
-}
-
-static tdm_status device_open(int index, tdmi_device **device, tdm_error *err)
-{
-    (void)index;
-    (void)err;
-    *device = (tdmi_device *)(uintptr_t)&the_host;
-    return TDM_OK;
-}
-
-static void device_close(tdmi_device *device)
-{
-    (void)device;
-}
 
 static void device_describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
@@ -49,41 +28,14 @@ static void memory_free(tdmi_device *device, void *memory)
     tdmi_free(memory);
 }
 
-static tdm_status memory_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,
-                              tdm_error *err)
-{
-    (void)stream;
-    (void)err;
-    memcpy(to, from, bytes);
-    return TDM_OK;
-}
-
-static tdm_status stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
-{
-    (void)device;
-    (void)err;
-    *stream = (tdmi_stream *)(uintptr_t)&the_host;
-    return TDM_OK;
-}
-
-static void stream_close(tdmi_stream *stream)
-{
-    (void)stream;
-}
-
-static tdm_status stream_wait(tdmi_stream *stream, tdm_error *err)
-{
-    (void)stream;
-    (void)err;
-    return TDM_OK;
-}
-
 const struct tdmi_backend tdmi_backend_cpu = {
     .name = "cpu",
     .summary = "this processor: oneDNN and kernels of our own",
-    .device = {device_count, device_open, device_close, device_describe, true},
-    .memory = {memory_alloc, memory_free, memory_copy, memory_copy},
-    .stream = {.open = stream_open, .close = stream_close, .wait = stream_wait},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true},
+    .memory = {memory_alloc, memory_free, tdmi_host_copy, tdmi_host_copy},
+    .stream = {.open = tdmi_host_stream_open,
+               .close = tdmi_host_stream_close,
+               .wait = tdmi_host_stream_wait},
     .kernels = tdmi_cpu_kernels,
     .update = {.sgd = tdmi_cpu_sgd, .blend = tdmi_cpu_blend, .accumulate = tdmi_cpu_accumulate},
 };

@@ -1,0 +1,21 @@
+/*
+ * What backends on this processor share: memory is ordinary memory, and a stream runs at once, on
+ * the thread that calls. Entries of a backend's tables; what they promise stands there.
+ */
+#ifndef TANDEM_BACKEND_HOST_H
+#define TANDEM_BACKEND_HOST_H
+
+#include "backend/backend.h"
+
+int tdmi_host_count(void);
+tdm_status tdmi_host_open(int index, tdmi_device **device, tdm_error *err);
+void tdmi_host_close(tdmi_device *device);
+
+tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                          tdm_error *err);
+
+tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
+void tdmi_host_stream_close(tdmi_stream *stream);
+tdm_status tdmi_host_stream_wait(tdmi_stream *stream, tdm_error *err);
+
+#endif
