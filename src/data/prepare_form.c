@@ -64,14 +64,16 @@ static tdm_status find_words(const struct tdm_prepare_options *options,
     return TDM_OK;
 }
 
+/* What is written is also read: a sample at once, to tell how much encoding changed. */
 static tdm_status check_encoder(const struct tdmi_prepare_form *form, tdm_error *err)
 {
     static const enum tdmi_image_format formats[] = {TDMI_IMAGE_JPEG, TDMI_IMAGE_PNG};
-    if (form->codec > TDMI_PREPARE_PNG || tdmi_image_can_encode(formats[form->codec]))
+    if (form->codec > TDMI_PREPARE_PNG || (tdmi_image_can_encode(formats[form->codec]) &&
+                                           tdmi_image_can_decode(formats[form->codec])))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "this build cannot write %s files, which --codec %s needs: --codec raw and "
-                    "keep need no encoder",
+                    "this build cannot write and read %s files, which --codec %s needs: --codec "
+                    "raw and keep need no encoder",
                     tdmi_image_format_name(formats[form->codec]), codecs[form->codec]);
 }
 

@@ -20,7 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_A_CHUNK = 128, GROUP_BYTES = 32 << 20, PIECE_BYTES = 1 << 20, PATH_BYTES = 4096 };
+/* One thread waits for nobody at the end of a chunk, and the fewer there are the longer their bytes
+ * stay in its cache until they are written. */
+enum { MOST_A_CHUNK = 128, MOST_ALONE = 8 };
+enum { GROUP_BYTES = 32 << 20, PIECE_BYTES = 1 << 20, PATH_BYTES = 4096 };
 #define CHUNK_BYTES ((int64_t)16 << 20)
 #define LARGEST_RECORD_BYTES ((size_t)1 << 30)
 
@@ -183,7 +186,8 @@ static tdm_status reserve(struct making *making, tdm_error *err)
     const struct tdmi_prepare_job *job = making->job;
     const int threads = tdmi_pool_threads(job->pool);
     int64_t n = CHUNK_BYTES / job->picture_bytes;
-    n = n > MOST_A_CHUNK ? MOST_A_CHUNK : n;
+    const int most = threads > 1 ? MOST_A_CHUNK : MOST_ALONE;
+    n = n > most ? most : n;
     making->n_a_chunk = n < threads ? threads : (int)n;
     making->scratches = tdmi_alloc((size_t)threads, sizeof *making->scratches);
     bool is_there = making->scratches != NULL;

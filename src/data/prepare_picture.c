@@ -74,6 +74,22 @@ static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_pr
                                 row->path, &scratch->preprocess, scratch->fitted.pixels, err);
 }
 
+static void compare_row(const uint8_t *before, const uint8_t *after, size_t n,
+                        struct tdmi_prepare_change *change)
+{
+    uint32_t sum = 0;
+    uint8_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t larger = before[i] > after[i] ? before[i] : after[i];
+        const uint8_t smaller = before[i] > after[i] ? after[i] : before[i];
+        const uint8_t difference = (uint8_t)(larger - smaller);
+        sum += difference;
+        max = difference > max ? difference : max;
+    }
+    change->sum += sum;
+    change->max = max > change->max ? max : change->max;
+}
+
 static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,
                           struct tdmi_prepare_picture *picture, tdm_error *err)
 {
@@ -85,14 +101,11 @@ static tdm_status measure(const struct tdmi_prepare_row *row, struct tdmi_prepar
     if (after->width != before->width || after->height != before->height)
         return TDM_FAIL(err, TDM_E_BUG, "what was made of '%s' is %d x %d pixels large", row->path,
                         after->width, after->height);
-    change->n_values = 3 * (int64_t)before->width * before->height;
-    for (int64_t i = 0; i < change->n_values; i++) {
-        const int difference = before->pixels[i] > after->pixels[i]
-                                   ? before->pixels[i] - after->pixels[i]
-                                   : after->pixels[i] - before->pixels[i];
-        change->sum += difference;
-        change->max = difference > change->max ? difference : change->max;
-    }
+    const size_t row_bytes = 3 * (size_t)before->width;
+    change->n_values = (int64_t)row_bytes * before->height;
+    for (size_t y = 0; y < (size_t)before->height; y++)
+        compare_row(before->pixels + row_bytes * y, after->pixels + row_bytes * y, row_bytes,
+                    change);
     return TDM_OK;
 }
 

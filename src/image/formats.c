@@ -51,7 +51,7 @@ static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
 #if TDM_HAVE_JPEG
 #define JPEG_CALLS tdmi_jpeg_decode, tdmi_jpeg_encode
 #else
-#define JPEG_CALLS NULL, NULL
+#define JPEG_CALLS NULL, tdmi_jpeg_encode
 #endif
 #if TDM_HAVE_PNG
 #define PNG_CALLS tdmi_png_decode, tdmi_png_encode

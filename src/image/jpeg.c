@@ -1,7 +1,7 @@
 /*
- * JPEG through libjpeg-turbo; what jpeg_plain.h decodes by itself never comes here. Decoding uses
- * the slow integer transform and the default upsampling, as Pillow does, so that both see the same
- * pixels.
+ * Decoding JPEG through libjpeg-turbo; what jpeg_plain.h decodes by itself never comes here, and
+ * files are written by jpeg_write.h. Decoding uses the slow integer transform and the default
+ * upsampling, as Pillow does, so that both see the same pixels.
  *
  * libjpeg reports errors by a callback that must not return. All state lives in one struct that
  * outlives the jump; trap_run() is the only place with setjmp and has no local variables that could
@@ -304,100 +304,4 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
             return status;
     }
     return decode_any(source, image, err);
-}
-
-/* ---- encode ---------------------------------------------------------------------------------- */
-
-struct writer {
-    struct jpeg_compress_struct encoder;
-    struct jpeg_destination_mgr destination;
-    struct trap trap;
-    const tdmi_image *image;
-    int quality;
-    tdmi_text *out;
-    uint8_t buffer[16384];
-};
-
-static struct writer *writer_of(j_compress_ptr encoder)
-{
-    return encoder->client_data;
-}
-
-static void begin_output(j_compress_ptr encoder)
-{
-    struct writer *writer = writer_of(encoder);
-    writer->destination.next_output_byte = writer->buffer;
-    writer->destination.free_in_buffer = sizeof writer->buffer;
-}
-
-/* libjpeg calls this when the buffer is full, whatever free_in_buffer says. */
-static boolean pass_output(j_compress_ptr encoder)
-{
-    struct writer *writer = writer_of(encoder);
-    tdmi_text_add(writer->out, writer->buffer, sizeof writer->buffer);
-    begin_output(encoder);
-    return TRUE;
-}
-
-static void end_output(j_compress_ptr encoder)
-{
-    struct writer *writer = writer_of(encoder);
-    tdmi_text_add(writer->out, writer->buffer,
-                  sizeof writer->buffer - writer->destination.free_in_buffer);
-}
-
-static void write_picture(void *self)
-{
-    struct writer *writer = self;
-    j_compress_ptr encoder = &writer->encoder;
-    const tdmi_image *image = writer->image;
-    jpeg_create_compress(encoder);
-    encoder->client_data = writer;
-    writer->destination.init_destination = begin_output;
-    writer->destination.empty_output_buffer = pass_output;
-    writer->destination.term_destination = end_output;
-    encoder->dest = &writer->destination;
-
-    encoder->image_width = (JDIMENSION)image->width;
-    encoder->image_height = (JDIMENSION)image->height;
-    encoder->input_components = 3;
-    encoder->in_color_space = JCS_RGB;
-    jpeg_set_defaults(encoder);
-    jpeg_set_quality(encoder, writer->quality, TRUE);
-    encoder->dct_method = JDCT_ISLOW;
-    int sampling = writer->quality >= 95 ? 1 : 2; /* 4:4:4, else 4:2:0 */
-    encoder->comp_info[0].h_samp_factor = sampling;
-    encoder->comp_info[0].v_samp_factor = sampling;
-    /* Prepared pictures are read again and again: a row of MCUs that can be decoded by itself lets
-     * jpeg_plain.h take two at once, for three bytes a row. */
-    encoder->restart_in_rows = sampling == 1 ? 1 : 0;
-
-    jpeg_start_compress(encoder, TRUE);
-    while (encoder->next_scanline < encoder->image_height) {
-        JSAMPROW row = image->pixels + 3 * (size_t)image->width * encoder->next_scanline;
-        (void)jpeg_write_scanlines(encoder, &row, 1);
-    }
-    jpeg_finish_compress(encoder);
-}
-
-tdm_status tdmi_jpeg_encode(const tdmi_image *image, int quality, tdmi_text *out, tdm_error *err)
-{
-    if (quality < 1 || quality > 100)
-        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG quality of %d was asked for; 1 to 100 exist",
-                        quality);
-    if (image->width > JPEG_MAX_DIMENSION || image->height > JPEG_MAX_DIMENSION)
-        return TDM_FAIL(err, TDM_E_USAGE, "a JPEG holds at most %ld pixels a side; PNG holds more",
-                        JPEG_MAX_DIMENSION);
-    struct writer writer;
-    memset(&writer, 0, offsetof(struct writer, buffer));
-    writer.image = image;
-    writer.quality = quality;
-    writer.out = out;
-    writer.encoder.err = trap_set(&writer.trap);
-    tdm_status status = TDM_OK;
-    if (!trap_run(&writer.trap, write_picture, &writer))
-        status = TDM_FAIL(err, writer.trap.code == JERR_OUT_OF_MEMORY ? TDM_E_MEMORY : TDM_E_FAILED,
-                          "libjpeg stopped: %s", writer.trap.text);
-    jpeg_destroy_compress(&writer.encoder);
-    return status;
 }
