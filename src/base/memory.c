@@ -36,30 +36,73 @@ void *tdmi_alloc(size_t count, size_t item_bytes)
     return calloc(count, item_bytes);
 }
 
-/* alignment is a power of two. */
-static void *alloc_at(size_t alignment, size_t bytes, bool is_large)
+void *tdmi_alloc_aligned(size_t bytes)
 {
-    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - alignment)
+    const size_t line = 64;
+    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - line)
         return NULL;
-    size_t rounded = bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
-    void *block = aligned_alloc(alignment, rounded);
-    if (block && is_large)
-        (void)madvise(block, rounded, MADV_HUGEPAGE); /* small pages do as well, only slower */
+    size_t rounded = bytes ? (bytes + line - 1) / line * line : line;
+    void *block = aligned_alloc(line, rounded);
     if (block)
         memset(block, 0, rounded);
     return block;
 }
 
-void *tdmi_alloc_aligned(size_t bytes)
+/* ---- large blocks: pages of their own ------------------------------------------------------- */
+
+/* In the line right before a large block. */
+struct large {
+    void *mapped;
+    size_t mapped_bytes; /* 0: of malloc */
+};
+
+enum { LINE = 64, LARGE_FROM = 4 << 20 };
+
+static struct large *large_of(void *block)
 {
-    return alloc_at(64, bytes, false);
+    return (struct large *)(void *)((char *)block - LINE);
+}
+
+/* Nothing is touched here but one page: the others come zeroed from the system when the thread that
+ * works there first writes to them, and those that nobody needs never come. */
+static void *map_large(size_t bytes)
+{
+    const size_t huge_page = (size_t)2 << 20;
+    size_t mapped_bytes = bytes + 2 * huge_page;
+    void *mapped =
+        mmap(NULL, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    uintptr_t first = ((uintptr_t)mapped + LINE + huge_page - 1) / huge_page * huge_page;
+    void *block = (char *)mapped + (first - (uintptr_t)mapped);
+    (void)madvise(block, bytes, MADV_HUGEPAGE); /* small pages do as well, only slower */
+    *large_of(block) = (struct large){mapped, mapped_bytes};
+    return block;
 }
 
 void *tdmi_alloc_large(size_t bytes)
 {
-    const size_t huge_page = (size_t)2 << 20;
-    bool is_large = bytes >= 2 * huge_page;
-    return alloc_at(is_large ? huge_page : 64, bytes, is_large);
+    if (bytes < LARGE_FROM) {
+        char *mapped = tdmi_alloc_aligned(bytes + LINE);
+        if (!mapped)
+            return NULL;
+        *large_of(mapped + LINE) = (struct large){mapped, 0};
+        return mapped + LINE;
+    }
+    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - LARGE_FROM)
+        return NULL;
+    return map_large(bytes);
+}
+
+void tdmi_free_large(void *block)
+{
+    if (!block)
+        return;
+    struct large large = *large_of(block);
+    if (large.mapped_bytes)
+        (void)munmap(large.mapped, large.mapped_bytes);
+    else
+        tdmi_free(large.mapped);
 }
 
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes)

@@ -13,8 +13,9 @@ void *tdmi_alloc(size_t count, size_t item_bytes);
 /* The same, aligned to 64 bytes (a cache line, a vector); freed by tdmi_free too. */
 void *tdmi_alloc_aligned(size_t bytes);
 /* The same for what is walked through again and again: from a few MiB on it lies in huge pages,
- * where the system has them. */
+ * where the system has them, and no page is there before somebody writes to it. */
 void *tdmi_alloc_large(size_t bytes);
+void tdmi_free_large(void *block);
 /* Grow a block of tdmi_alloc (bytes past the old size are not zeroed); on NULL the old block stays
  * valid. */
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes);

@@ -39,6 +39,23 @@ static void memory_comes_back_zeroed(void **state)
     }
 }
 
+/* Both kinds: part of the heap, and pages of their own. */
+static void large_memory_comes_back_zeroed_and_on_whole_lines(void **state)
+{
+    static const size_t sizes[] = {0, 1, 5000, (4 << 20) - 1, 4 << 20, (9 << 20) + 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int round = 0; round < 2; round++) { /* the second finds what the first gave back */
+            unsigned char *block = tdmi_alloc_large(sizes[i]);
+            assert_non_null(block);
+            assert_int_equal((uintptr_t)block % 64, 0);
+            assert_true(is_zero(block, sizes[i]));
+            memset(block, 0xa5, sizes[i]);
+            tdmi_free_large(block);
+        }
+    tdmi_free_large(NULL);
+}
+
 static void sizes_that_overflow_are_refused(void **state)
 {
     static const struct {
@@ -60,6 +77,8 @@ static void sizes_that_overflow_are_refused(void **state)
     }
     assert_null(tdmi_alloc_aligned(SIZE_MAX));
     assert_null(tdmi_alloc_aligned((size_t)PTRDIFF_MAX));
+    assert_null(tdmi_alloc_large(SIZE_MAX));
+    assert_null(tdmi_alloc_large((size_t)PTRDIFF_MAX));
     tdmi_arena_release(&arena);
 }
 
@@ -244,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_comes_back_zeroed),
+        cmocka_unit_test(large_memory_comes_back_zeroed_and_on_whole_lines),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(nothing_is_a_valid_block),
         cmocka_unit_test(failures_begin_at_the_call_asked_for),

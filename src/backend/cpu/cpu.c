@@ -25,7 +25,7 @@ static void *memory_alloc(tdmi_device *device, size_t bytes)
 static void memory_free(tdmi_device *device, void *memory)
 {
     (void)device;
-    tdmi_free(memory);
+    tdmi_free_large(memory);
 }
 
 const struct tdmi_backend tdmi_backend_cpu = {
