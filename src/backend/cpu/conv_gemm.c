@@ -3,6 +3,7 @@
 #include "backend/cpu/conv_plan.h"
 #include "backend/cpu/conv_sums.h"
 #include "backend/cpu/pointwise.h"
+#include "backend/cpu/winograd.h"
 
 enum { STREAM_BYTES = 2 << 20 }; /* as in pointwise.c */
 
@@ -24,8 +25,11 @@ static struct tdmi_pointwise pointwise_of(const struct tdmi_conv_gemm *desc)
 size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    return is_pointwise(desc) ? tdmi_pointwise_workspace_bytes(&point)
-                              : sizeof(float) * (size_t)tdmi_conv_workspace_floats(desc);
+    if (is_pointwise(desc))
+        return tdmi_pointwise_workspace_bytes(&point);
+    if (tdmi_winograd_is_for(desc))
+        return tdmi_winograd_workspace_bytes(desc);
+    return sizeof(float) * (size_t)tdmi_conv_workspace_floats(desc);
 }
 
 static int taps(const struct tdmi_conv_gemm *desc)
@@ -35,6 +39,8 @@ static int taps(const struct tdmi_conv_gemm *desc)
 
 size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way)
 {
+    if (tdmi_winograd_is_for(desc))
+        return tdmi_winograd_packed_bytes(desc);
     return sizeof(float) * (size_t)taps(desc) *
            (size_t)(way == TDMI_CONV_FORWARD ? tdmi_gemm_packed_floats(desc->in_c, desc->out_c)
                                              : tdmi_gemm_packed_floats(desc->out_c, desc->in_c));
@@ -58,6 +64,10 @@ void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way w
     const struct tdmi_pointwise point = pointwise_of(desc);
     if (is_pointwise(desc)) {
         tdmi_pointwise_pack(&point, way, weights, scale, packed);
+        return;
+    }
+    if (tdmi_winograd_is_for(desc)) {
+        tdmi_winograd_pack(desc, way, weights, scale, packed);
         return;
     }
     if (way == TDMI_CONV_FORWARD) {
@@ -243,6 +253,10 @@ void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi
         tdmi_pointwise_forward(&point, call);
         return;
     }
+    if (tdmi_winograd_is_for(desc)) {
+        tdmi_winograd_forward(desc, call);
+        return;
+    }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     tdmi_conv_sums_clear(call->sums.sum, desc->out_c);
     tdmi_conv_sums_clear(call->sums.square, desc->out_c);
@@ -263,6 +277,10 @@ void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_c
     const struct tdmi_pointwise point = pointwise_of(desc);
     if (is_pointwise(desc)) {
         tdmi_pointwise_infer(&point, call);
+        return;
+    }
+    if (tdmi_winograd_is_for(desc)) {
+        tdmi_winograd_infer(desc, call);
         return;
     }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
@@ -445,6 +463,10 @@ void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
     const struct tdmi_pointwise point = pointwise_of(desc);
     if (is_pointwise(desc)) {
         tdmi_pointwise_backward(&point, call);
+        return;
+    }
+    if (tdmi_winograd_is_for(desc)) {
+        tdmi_winograd_backward(desc, call);
         return;
     }
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);

@@ -4,6 +4,7 @@
  */
 #include "backend/cpu/conv_gemm.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/winograd.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -21,12 +22,35 @@ static bool can_run(const struct tdmi_op_desc *desc)
     return desc->attrs.groups == 1;
 }
 
+static struct tdmi_conv_gemm conv_of(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_attrs *a = &desc->attrs;
+    return (struct tdmi_conv_gemm){
+        .max_images = desc->max_images,
+        .in_h = desc->in[0].h,
+        .in_w = desc->in[0].w,
+        .in_c = desc->in[0].c,
+        .out_h = desc->out.h,
+        .out_w = desc->out.w,
+        .out_c = desc->out.c,
+        .kernel_h = a->kernel,
+        .kernel_w = a->kernel,
+        .stride = a->stride,
+        .dilation = a->dilation,
+        .pad_top = a->pad_top,
+        .pad_left = a->pad_left,
+        .isa = tdmi_isa_best(),
+    };
+}
+
 /* bench/run kernels-pointwise kernels-window: in training it does in one pass what oneDNN needs
- * passes around it for; without, oneDNN's windows are 5 to 10 % faster, its 1 × 1 are not. */
+ * passes around it for; without, oneDNN's windows are 5 to 10 % faster where they are not computed
+ * by tiles, its 1 × 1 are not. */
 static bool is_best(const struct tdmi_op_desc *desc)
 {
-    return can_run(desc) && tdmi_isa_best() >= TDMI_ISA_AVX2 &&
-           (desc->is_training || desc->attrs.kernel == 1);
+    const struct tdmi_conv_gemm conv = conv_of(desc);
+    return can_run(desc) && conv.isa >= TDMI_ISA_AVX2 &&
+           (desc->is_training || desc->attrs.kernel == 1 || tdmi_winograd_is_for(&conv));
 }
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
@@ -45,27 +69,11 @@ static size_t reserve(size_t *total, size_t bytes)
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
-    const struct tdmi_op_attrs *a = &desc->attrs;
     struct way *way = tdmi_alloc(1, sizeof *way);
     if (!way)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    way->conv = (struct tdmi_conv_gemm){
-        .max_images = desc->max_images,
-        .in_h = desc->in[0].h,
-        .in_w = desc->in[0].w,
-        .in_c = desc->in[0].c,
-        .out_h = desc->out.h,
-        .out_w = desc->out.w,
-        .out_c = desc->out.c,
-        .kernel_h = a->kernel,
-        .kernel_w = a->kernel,
-        .stride = a->stride,
-        .dilation = a->dilation,
-        .pad_top = a->pad_top,
-        .pad_left = a->pad_left,
-        .isa = tdmi_isa_best(),
-    };
-    way->has_bias = a->has_bias || desc->fusion.folds_norm;
+    way->conv = conv_of(desc);
+    way->has_bias = desc->attrs.has_bias || desc->fusion.folds_norm;
     way->has_backward = desc->is_training && desc->wants_dx;
     /* Bias, and the factors of a folded norm while they are needed. */
     way->bias_at = reserve(&way->packed_bytes, 2 * sizeof(float) * (size_t)desc->out.c);

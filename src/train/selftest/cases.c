@@ -29,6 +29,7 @@ static const struct tdmi_case cases[] = {
     {"3×3 valid, ragged shard", TDMI_OP_CONV, CONV(5, 3, 1, 0, 0, true), {9, 5, 2}, 2, 8},
     {"3×3 stride 2, padding after only", TDMI_OP_CONV, CONV(6, 3, 2, 0, 1, false), {8, 8, 3}, 2, 2},
     {"3×3 stride 2, odd picture", TDMI_OP_CONV, CONV(33, 3, 2, 1, 1, false), {11, 7, 5}, 2, 2},
+    {"3×3 of many channels", TDMI_OP_CONV, CONV(64, 3, 1, 1, 1, true), {5, 6, 32}, 2, 3},
     {"5×5 pad 2, one channel in", TDMI_OP_CONV, CONV(6, 5, 1, 2, 2, true), {7, 9, 1}, 2, 2},
     {"2×2 stride 3: pixels between windows",
      TDMI_OP_CONV,

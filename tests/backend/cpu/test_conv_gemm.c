@@ -46,6 +46,13 @@ static const struct shape {
     {1, 6, 6, 4, 5, 2, 1, 1, 0, 1},
     {1, 60, 60, 66, 16, 3, 1, 1, 1, 1},
     {1, 64, 63, 16, 70, 3, 2, 1, 1, 1},
+    /* 3 × 3 by tiles: odd sides, padding on one side or none, too much of it, several chunks */
+    {1, 4, 4, 32, 32, 3, 1, 1, 1, 1},
+    {3, 7, 5, 64, 96, 3, 1, 1, 1, 1},
+    {2, 6, 9, 32, 64, 3, 1, 1, 0, 0},
+    {1, 8, 7, 96, 32, 3, 1, 1, 0, 1},
+    {1, 5, 5, 32, 32, 3, 1, 1, 2, 3},
+    {1, 27, 22, 32, 32, 3, 1, 1, 1, 1},
 };
 enum { n_shapes = sizeof shapes / sizeof *shapes };
 
