@@ -154,8 +154,10 @@ LANES_INLINE void backward_phase(const struct job *job, struct backward_walk *wa
             at_work.dw[a * n_x + c] = lanes_load(job->room.band_dweights + tap * LANES);
         }
     int q = phase.first;
-    for (; q + 1 <= phase.last; q += 2)
+    for (; q + 1 <= phase.last; q += 2) {
+        look_ahead(job->ahead);
         backward_tile(&at_work, q, 2, n_y, n_x, way);
+    }
     if (q <= phase.last)
         backward_tile(&at_work, q, 1, n_y, n_x, way);
 #pragma GCC unroll 3
@@ -306,6 +308,27 @@ static int floor_divided(int a, int b)
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
+/* What the next band fills its rows from, dy's from `filled` on, and walks along. Both tensors of a
+ * picture are followed by those of the next. */
+static void backward_ahead(const struct job *job, const struct tdmi_depthwise_backward *call,
+                           const struct backward_band *band, int picture, int filled)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    const int64_t x_row = (int64_t)shape->w * shape->channels, x_at = band->at;
+    const int64_t dy_row = (int64_t)shape->out_w * shape->channels;
+    const int64_t dy_at = ((int64_t)picture * shape->out_h + filled) * dy_row;
+    const int64_t x_first = x_at + band->n_rows * x_row;
+    const int64_t x_end = x_first + job->ring.band_rows * x_row, x_all = call->n * shape->h * x_row;
+    const int64_t dy_end = dy_at + (job->ring.band_rows / shape->stride + 1) * dy_row;
+    const int64_t dy_all = call->n * shape->out_h * dy_row;
+    *job->ahead = (struct ahead){.at = NULL};
+    add_ahead(job->ahead, call->add, x_first, x_end, x_all);
+    add_ahead(job->ahead, call->x, x_first, x_end, x_all);
+    add_ahead(job->ahead, call->gradient.of_y ? call->y : NULL, dy_at, dy_end, dy_all);
+    add_ahead(job->ahead, call->g, dy_at, dy_end, dy_all);
+    begin_ahead(job->ahead, (int64_t)job->blocks * band->n_rows * (shape->w / 2));
+}
+
 static void backward_picture(const struct job *job, const struct tdmi_depthwise_backward *call,
                              int picture)
 {
@@ -328,6 +351,7 @@ static void backward_picture(const struct job *job, const struct tdmi_depthwise_
         for (; filled < end && filled < shape->out_h; filled++)
             fill_backward(job, call, picture, filled);
         list_rows(job, first, shape->out_h);
+        backward_ahead(job, call, &band, picture, filled);
         backward_blocks(job, call, &band);
     }
     for (; call->dbias && filled < shape->out_h; filled++)
@@ -345,7 +369,8 @@ static void deliver_dweights(const struct job *job, float *dweights)
 
 static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_backward *call)
 {
-    struct job job;
+    struct ahead ahead;
+    struct job job = {.ahead = &ahead};
     start(&job, shape, tdmi_depthwise_backward_ring(shape), call->workspace);
     job.streams = call->dx && may_stream(&job, call->dx,
                                          (int64_t)call->n * shape->h * shape->w * shape->channels);

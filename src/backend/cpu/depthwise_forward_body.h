@@ -52,6 +52,7 @@ struct forward_walk {
     struct lanes_range range;
     float *y;
     int channels, n;
+    struct ahead *ahead;
 };
 
 LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int tile, const int k,
@@ -100,8 +101,11 @@ LANES_INLINE void forward_row(struct forward_walk *walk, int out_w, const int k,
                               const int dilation, const enum way way, const bool has_sums)
 {
     int column = 0;
-    for (; column + 4 <= out_w; column += 4)
+    for (; column + 4 <= out_w; column += 4) {
+        if (way == WAY_STREAM) /* else y is being brought in, and more at once is slower */
+            look_ahead(walk->ahead);
         forward_tile(walk, column, 4, k, stride, dilation, way, has_sums);
+    }
     if (column + 2 <= out_w) {
         forward_tile(walk, column, 2, k, stride, dilation, way, has_sums);
         column += 2;
@@ -125,7 +129,8 @@ LANES_INLINE void forward_block(const struct job *job, const struct tdmi_depthwi
                                 .range = range_of(call->act),
                                 .y = y + b * LANES,
                                 .channels = shape->channels,
-                                .n = block_channels(job, b)};
+                                .n = block_channels(job, b),
+                                .ahead = job->ahead};
     if (k * k <= LARGEST) {
 #pragma GCC unroll 9
         for (int tap = 0; tap < k * k; tap++)
@@ -195,6 +200,18 @@ static forward_band *choose_forward(const struct tdmi_depthwise *shape, bool has
     return has_sums ? forward_sums_any : forward_any;
 }
 
+/* The rows of x from `filled` on, of the picture or the one behind it, that a band is long. */
+static void plan_ahead(const struct job *job, const struct tdmi_depthwise_forward *call,
+                       const float *x, int filled, int n_rows)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    const int64_t row = (int64_t)shape->w * shape->channels, at = x - call->x + filled * row;
+    *job->ahead = (struct ahead){.at = NULL};
+    add_ahead(job->ahead, call->x, at, at + job->ring.band_rows * shape->stride * row,
+              call->n * shape->h * row);
+    begin_ahead(job->ahead, (int64_t)job->blocks * n_rows * (shape->out_w / 4));
+}
+
 static void forward_picture(const struct job *job, const struct tdmi_depthwise_forward *call,
                             forward_band *band, const float *x, float *y)
 {
@@ -210,13 +227,15 @@ static void forward_picture(const struct job *job, const struct tdmi_depthwise_f
         for (; filled < end && filled < shape->h; filled++)
             fill_forward(job, x, filled, range);
         list_rows(job, first, shape->h);
+        plan_ahead(job, call, x, filled, n_rows);
         band(job, call, y + (int64_t)row * shape->out_w * shape->channels, n_rows);
     }
 }
 
 static void forward(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_forward *call)
 {
-    struct job job;
+    struct ahead ahead;
+    struct job job = {.ahead = &ahead};
     int64_t x_values = (int64_t)shape->h * shape->w * shape->channels;
     int64_t y_values = (int64_t)shape->out_h * shape->out_w * shape->channels;
     start(&job, shape, tdmi_depthwise_forward_ring(shape), call->workspace);

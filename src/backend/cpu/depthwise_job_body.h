@@ -42,6 +42,60 @@ static struct lanes_range range_of(enum tdmi_act act)
                                 lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
 }
 
+/* ---- what the next band reads -----------------------------------------------------------------
+ */
+
+/* A band's rows are filled at the speed of memory and then multiplied without it, so while a band
+ * walks, each step asks for some lines of what the next one will read. */
+enum { LINE = 16, MOST_AHEAD = 4 };
+
+struct ahead {
+    const float *at, *end; /* the range at work; NULL: nothing is left */
+    int lines;             /* a step */
+    const float *next[MOST_AHEAD], *next_end[MOST_AHEAD];
+    int n_next;
+    int64_t all_lines;
+};
+
+/* Values first to end of a tensor that has `all`, or none. */
+static void add_ahead(struct ahead *ahead, const float *tensor, int64_t first, int64_t end,
+                      int64_t all)
+{
+    end = end < all ? end : all;
+    if (!tensor || first >= end)
+        return;
+    ahead->next[ahead->n_next] = tensor + first;
+    ahead->next_end[ahead->n_next++] = tensor + end;
+    ahead->all_lines += (end - first + LINE - 1) / LINE;
+}
+
+static void begin_ahead(struct ahead *ahead, int64_t n_steps)
+{
+    ahead->lines = n_steps > 0 ? (int)((ahead->all_lines + n_steps - 1) / n_steps) : 0;
+    if (ahead->lines > 0 && ahead->n_next > 0) {
+        ahead->at = ahead->next[--ahead->n_next];
+        ahead->end = ahead->next_end[ahead->n_next];
+    }
+}
+
+LANES_INLINE void look_ahead(struct ahead *ahead)
+{
+    const float *at = ahead->at;
+    if (!at)
+        return;
+    const int lines = ahead->lines;
+    if (ahead->end - at > lines * LINE) {
+        for (int i = 0; i < lines; i++)
+            lanes_prefetch(at + i * LINE);
+        ahead->at = at + lines * LINE;
+        return;
+    }
+    for (; at < ahead->end; at += LINE)
+        lanes_prefetch(at);
+    ahead->at = ahead->n_next > 0 ? ahead->next[--ahead->n_next] : NULL;
+    ahead->end = ahead->at ? ahead->next_end[ahead->n_next] : NULL;
+}
+
 /* ---- what both directions prepare ------------------------------------------------------------ */
 
 /* One call at work. */
@@ -52,6 +106,7 @@ struct job {
     int blocks;
     int64_t block_values, slot_values; /* of the ring */
     bool streams;
+    struct ahead *ahead; /* of the band at work */
 };
 
 static int block_channels(const struct job *job, int block)
