@@ -40,8 +40,11 @@ struct window {
 };
 
 struct reader {
-    const struct tdmi_pooling *pool;
-    const struct tdmi_pooling_forward *call;
+    int channels, divisor; /* 0: the taps of the window */
+    const float *x;
+    struct tdmi_read_form form;
+    float *y;
+    uint8_t *winners;
     struct lanes_range range;
     int64_t x_values, y_values;
 };
@@ -49,7 +52,13 @@ struct reader {
 static struct reader reader_of(const struct tdmi_pooling *pool,
                                const struct tdmi_pooling_forward *call)
 {
-    return (struct reader){pool, call, range_of(call->form.act),
+    return (struct reader){pool->channels,
+                           pool->counts_padding ? pool->kernel * pool->kernel : 0,
+                           call->x,
+                           call->form,
+                           call->y,
+                           call->winners,
+                           range_of(call->form.act),
                            (int64_t)call->n * pool->h * pool->w * pool->channels,
                            (int64_t)call->n * pool->out_h * pool->out_w * pool->channels};
 }
@@ -76,7 +85,7 @@ static bool is_inside(const struct tdmi_pooling *pool, int row, int column)
 LANES_INLINE lanes read_value(const struct reader *from, int64_t at, int c, const enum way way,
                               int n)
 {
-    lanes v = apply(&from->call->form, get(from->call->x + at + c, way, n), c, way, n);
+    lanes v = apply(&from->form, get(from->x + at + c, way, n), c, way, n);
     return lanes_clamp(v, from->range.low, from->range.high);
 }
 
@@ -90,22 +99,21 @@ LANES_INLINE void max_block(const struct reader *from, const struct window *wind
     for (int t = 1; t < n_taps; t++)
         best = lanes_larger(best, read_value(from, corner + window->taps[t].offset, c, way, n),
                             &number, lanes_all(window->taps[t].number));
-    put(from->call->y + at + c, best, way, n);
-    if (from->call->winners)
-        lanes_store_bytes(from->call->winners + at + c, number);
+    put(from->y + at + c, best, way, n);
+    if (from->winners)
+        lanes_store_bytes(from->winners + at + c, number);
 }
 
 LANES_INLINE void average_block(const struct reader *from, const struct window *window,
                                 const int n_taps, int64_t corner, int64_t at, int c,
                                 const enum way way, int n)
 {
-    const struct tdmi_pooling *pool = from->pool;
-    int divisor = pool->counts_padding ? pool->kernel * pool->kernel : n_taps;
+    int divisor = from->divisor ? from->divisor : n_taps;
     lanes sum = read_value(from, corner + window->taps[0].offset, c, way, n);
     UNROLL
     for (int t = 1; t < n_taps; t++)
         sum = lanes_add(sum, read_value(from, corner + window->taps[t].offset, c, way, n));
-    put(from->call->y + at + c, lanes_multiply(sum, lanes_all(1.0f / (float)divisor)), way, n);
+    put(from->y + at + c, lanes_multiply(sum, lanes_all(1.0f / (float)divisor)), way, n);
 }
 
 LANES_INLINE void one_block(const struct reader *from, const struct window *window,
@@ -122,7 +130,7 @@ LANES_INLINE void one_block(const struct reader *from, const struct window *wind
 LANES_INLINE void one_window(const struct reader *from, const struct window *window,
                              const int n_taps, int64_t corner, int64_t at, const bool is_max)
 {
-    const int channels = from->pool->channels, whole = channels / LANES * LANES;
+    const int channels = from->channels, whole = channels / LANES * LANES;
     for (int c = 0; c < whole; c += LANES)
         one_block(from, window, n_taps, corner, at, c, WAY_WHOLE, LANES, is_max);
     if (whole == channels)
@@ -190,7 +198,9 @@ struct views {
 
 struct writer {
     const struct tdmi_pooling *pool;
-    const struct tdmi_pooling_backward *call;
+    int n;
+    const float *dy;
+    const uint8_t *winners;
     struct outlet to;
     int end; /* channel of the slab */
     int64_t x_values, y_values;
@@ -248,10 +258,10 @@ static void list_views(const struct tdmi_pooling *pool, int image, int row, stru
 LANES_INLINE lanes collect(const struct writer *by, const struct view *view, lanes g, int c,
                            const enum way way, int n, const bool is_max)
 {
-    lanes dy = get(by->call->dy + view->at + c, way, n);
+    lanes dy = get(by->dy + view->at + c, way, n);
     if (!is_max)
         return lanes_multiply_add(dy, lanes_all(view->number), g);
-    lanes winner = lanes_load_bytes(by->call->winners + view->at + c);
+    lanes winner = lanes_load_bytes(by->winners + view->at + c);
     return lanes_add(g, lanes_where_equal(dy, winner, lanes_all(view->number)));
 }
 
@@ -284,14 +294,28 @@ LANES_INLINE void spread_pixel(const struct writer *by, const struct views *view
 LANES_INLINE void spread_row(const struct writer *by, int image, int row, struct span rows,
                              const enum way way, const bool is_max)
 {
-    const struct tdmi_pooling *pool = by->pool;
+    const struct writer own = *by; /* which no store can change */
+    const struct tdmi_pooling *pool = own.pool;
     struct views views;
     struct span columns = {0, -1};
     int64_t at = ((int64_t)image * pool->h + row) * pool->w * pool->channels;
     for (int column = 0; column < pool->w; column++, at += pool->channels) {
         advance(&columns, column, pool->left, pool->kernel, pool->stride);
         list_views(pool, image, row, rows, column, columns, is_max, &views);
-        spread_pixel(by, &views, at, way, is_max);
+        spread_pixel(&own, &views, at, way, is_max);
+    }
+}
+
+/* One window that no other overlaps, its row of pixels from at on; channels fit one vector, and
+ * there is room for all of it. */
+LANES_INLINE void spread_small_tile(const struct writer *by, int64_t window, int64_t at, int kernel,
+                                    int channels, int first)
+{
+    const lanes dy = lanes_load(by->dy + window);
+    const lanes winner = lanes_load_bytes(by->winners + window);
+    for (int x = 0; x < kernel; x++, at += channels) {
+        lanes g = lanes_where_equal(dy, winner, lanes_all((float)(first + x)));
+        let_out(&by->to, at, 0, g, WAY_OVER, channels);
     }
 }
 
@@ -299,21 +323,30 @@ LANES_INLINE void spread_row(const struct writer *by, int image, int row, struct
 LANES_INLINE void spread_tiles(const struct writer *by, int image, int row, const enum way way,
                                const bool is_max)
 {
-    const struct tdmi_pooling *pool = by->pool;
-    const int r = row / pool->kernel, first = row % pool->kernel * pool->kernel;
-    struct views views = {.n = r < pool->out_h ? 1 : 0};
-    int64_t at = ((int64_t)image * pool->h + row) * pool->w * pool->channels;
-    views.of[0].at = ((int64_t)image * pool->out_h + r) * pool->out_w * pool->channels;
-    views.of[0].number = 1.0f / (float)(pool->kernel * pool->kernel);
-    for (int o = 0; o < pool->out_w; o++, views.of[0].at += pool->channels)
-        for (int x = 0; x < pool->kernel; x++, at += pool->channels) {
+    const struct writer own = *by;
+    const int kernel = own.pool->kernel, channels = own.pool->channels, w = own.pool->w;
+    const int r = row / kernel, first = row % kernel * kernel;
+    const int columns = own.pool->out_w, values = columns * channels;
+    struct views views = {.n = r < own.pool->out_h ? 1 : 0};
+    int64_t at = ((int64_t)image * own.pool->h + row) * w * channels;
+    int64_t window = ((int64_t)image * own.pool->out_h + r) * values;
+    int o = 0;
+    if (is_max && views.n && channels < LANES && own.may_spill &&
+        may_spill(at + (int64_t)w * channels, own.x_values) &&
+        may_spill(window + values, own.y_values))
+        for (; o < columns; o++, window += channels, at += (int64_t)kernel * channels)
+            spread_small_tile(&own, window, at, kernel, channels, first);
+    views.of[0].number = 1.0f / (float)(kernel * kernel);
+    for (; o < columns; o++, window += channels)
+        for (int x = 0; x < kernel; x++, at += channels) {
+            views.of[0].at = window;
             if (is_max)
                 views.of[0].number = (float)(first + x);
-            spread_pixel(by, &views, at, way, is_max);
+            spread_pixel(&own, &views, at, way, is_max);
         }
     views.n = 0;
-    for (int column = pool->out_w * pool->kernel; column < pool->w; column++, at += pool->channels)
-        spread_pixel(by, &views, at, way, is_max);
+    for (int column = columns * kernel; column < w; column++, at += channels)
+        spread_pixel(&own, &views, at, way, is_max);
 }
 
 /* f32 sums end with the first row that completes a stretch. */
@@ -323,7 +356,7 @@ LANES_INLINE void spread_slab(const struct writer *by, const enum way way, const
     const bool has_tiles = pool->kernel == pool->stride && pool->top == 0 && pool->left == 0 &&
                            pool->out_w * pool->kernel <= pool->w;
     int64_t pixels = 0;
-    for (int i = 0; i < by->call->n; i++) {
+    for (int i = 0; i < by->n; i++) {
         struct span rows = {0, -1};
         for (int row = 0; row < pool->h; row++) {
             if (by->to.slab && pixels == 0)
@@ -334,7 +367,7 @@ LANES_INLINE void spread_slab(const struct writer *by, const enum way way, const
             else
                 spread_row(by, i, row, rows, way, is_max);
             pixels += pool->w;
-            bool is_last = i + 1 == by->call->n && row + 1 == pool->h;
+            bool is_last = i + 1 == by->n && row + 1 == pool->h;
             if (pixels >= STRETCH || is_last) {
                 end_stretch(&by->to, by->end);
                 pixels = 0;
@@ -349,14 +382,20 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
     struct slab slab;
     const int64_t pixels = (int64_t)call->n * pool->h * pool->w;
     const bool streams = may_stream(call->dx, pixels, pool->channels);
-    struct writer by = {pool,
-                        call,
-                        {call->x, call->form, range_of(call->form.act), call->dx, call->add,
-                         call->sums, call->sums.sum ? &slab : NULL, 0},
-                        0,
-                        pixels * pool->channels,
-                        (int64_t)call->n * pool->out_h * pool->out_w * pool->channels,
-                        pool->channels <= SLAB && call->add != call->dx};
+    struct writer by = {.pool = pool,
+                        .n = call->n,
+                        .dy = call->dy,
+                        .winners = call->winners,
+                        .to = {.x = call->x,
+                               .form = call->form,
+                               .range = range_of(call->form.act),
+                               .dx = call->dx,
+                               .add = call->add,
+                               .sums = call->sums,
+                               .slab = call->sums.sum ? &slab : NULL},
+                        .x_values = pixels * pool->channels,
+                        .y_values = (int64_t)call->n * pool->out_h * pool->out_w * pool->channels,
+                        .may_spill = pool->channels <= SLAB && call->add != call->dx};
     start_sums(&call->sums, pool->channels);
     for (; by.to.first < pool->channels; by.to.first += SLAB) {
         by.end = pool->channels - by.to.first < SLAB ? pool->channels : by.to.first + SLAB;
