@@ -54,11 +54,14 @@ tdm_status tdmi_arrow_stream_next(struct ArrowArrayStream *stream, const char *p
 
 /* ---- where one column lies --------------------------------------------------------------- */
 
+/* Codecs that are known by their number here. */
+enum { TDMI_CODEC_NONE = 0, TDMI_CODEC_SNAPPY = 1 };
+
 /* One column of one row group. Places are as the file says: check them. */
 struct tdmi_arrow_chunk {
     int64_t n_rows, n_values;           /* values: nulls included */
     int64_t first_byte, n_bytes;        /* its pages, a dictionary page first where there is one */
-    int codec;                          /* for tdmi_arrow_decompress(); 0: none */
+    int codec;                          /* for tdmi_arrow_decompress() */
     int max_definition, max_repetition; /* 0, 0: one value a row, never null */
     int fixed_bytes;                    /* of every value; 0: binary; -1: a number */
     bool is_simple;                     /* pages are plain or by dictionary, and nothing else */

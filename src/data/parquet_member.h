@@ -9,7 +9,7 @@
 #include "data/listing.h"
 #include "data/parquet_columns.h"
 #include "data/parquet_labels.h"
-#include "data/parquet_pages.h"
+#include "data/parquet_places.h"
 #include "data/parquet_table.h"
 
 /* One row group, cut into units that are read together: pages, or the row group itself. */
@@ -80,7 +80,8 @@ void tdmi_parquet_drop_unit(void *self, void *value);
 struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
 
 /* Is the row one of a unit that only knows where its pictures lie? Then where. */
-bool tdmi_parquet_unit_span(const void *value, int64_t row, struct tdmi_page_span *span);
+bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
+                             struct tdmi_page_span *span);
 
 /* parquet_table.c */
 struct tdmi_parquet_file *tdmi_parquet_file_of_row(const struct tdmi_parquet_table *table,

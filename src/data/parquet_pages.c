@@ -11,8 +11,6 @@
 
 /* Heads carry the least and the greatest value, which may be pictures. */
 static const size_t head_sizes[] = {256, 64 * 1024, 16 * 1024 * 1024};
-/* From LARGE_VALUE_BYTES on a value is worth a read of its own. */
-enum { LARGE_VALUE_BYTES = 4096, CHECK_BYTES = 256 * 1024 };
 /* FORGOTTEN_BYTES: early writers left the head of the dictionary page out of a column's length. */
 enum { HEAD_SIZES = 3, PLAIN = 0, LARGEST_PAGE_BYTES = INT32_MAX, FORGOTTEN_BYTES = 100 };
 
@@ -30,9 +28,8 @@ void tdmi_pages_release(struct tdmi_pages *pages)
 
 /* ---- heads ------------------------------------------------------------------------------- */
 
-/* The head at `at`, before end. */
-static tdm_status read_head(const tdmi_storage_file *bytes, int64_t at, int64_t end,
-                            struct tdmi_page_head *head, size_t *head_bytes, tdm_error *err)
+tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int64_t end,
+                                struct tdmi_page_head *head, size_t *head_bytes, tdm_error *err)
 {
     uint8_t small[256], *large = NULL;
     tdm_status status = TDM_OK;
@@ -83,7 +80,8 @@ static tdm_status walk(const tdmi_storage_file *bytes, int64_t end, struct tdmi_
     while (row < pages->n_rows) {
         struct tdmi_page_head head;
         size_t head_bytes;
-        TDM_TRY(read_head(bytes, at, end, &head, &head_bytes, err), err, "cannot find the pages");
+        TDM_TRY(tdmi_pages_read_head(bytes, at, end, &head, &head_bytes, err), err,
+                "cannot find the pages");
         if (head.n_bytes > end - at - (int64_t)head_bytes)
             return TDM_FAIL(
                 err, TDM_E_INPUT,
@@ -193,8 +191,8 @@ tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file 
     if (status != TDM_OK || !*can_read)
         tdmi_pages_release(pages);
     else
-        pages->are_spans = chunk.codec == 0 && pages->offsets[0] == chunk.first_byte &&
-                           chunk.n_bytes / chunk.n_rows >= LARGE_VALUE_BYTES;
+        pages->have_places = (chunk.codec == TDMI_CODEC_NONE || chunk.codec == TDMI_CODEC_SNAPPY) &&
+                             chunk.n_bytes / chunk.n_rows >= TDMI_LARGE_VALUE_BYTES;
     return status;
 }
 
@@ -273,8 +271,10 @@ static tdm_status load_dictionary(const struct tdmi_pages *pages, const tdmi_sto
                             err);
 }
 
+/* given: the dictionary, where the caller has it. */
 static tdm_status load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes, int64_t page,
-                       struct tdmi_page *values, struct tdmi_page *dictionary, tdm_error *err)
+                       const struct tdmi_page *given, struct tdmi_page *values,
+                       struct tdmi_page *dictionary, tdm_error *err)
 {
     struct tdmi_page_head head;
     uint8_t *owned = NULL;
@@ -286,18 +286,18 @@ static tdm_status load(const struct tdmi_pages *pages, const tdmi_storage_file *
     if ((head.kind != TDMI_PAGE_DATA && head.kind != TDMI_PAGE_DATA_V2) || head.n_values != n_rows)
         status = TDM_FAIL(err, TDM_E_INPUT, "the page there holds %d values; expected %lld",
                           head.n_values, (long long)n_rows);
-    else if (head.encoding != PLAIN)
+    else if (head.encoding != PLAIN && given == NULL)
         status = load_dictionary(pages, bytes, dictionary, err);
     if (status != TDM_OK) {
         tdmi_free(owned);
         return status;
     }
-    return tdmi_page_decode(&head, &pages->form, owned, (size_t)(end - at), body, dictionary,
-                            values, err);
+    return tdmi_page_decode(&head, &pages->form, owned, (size_t)(end - at), body,
+                            given != NULL ? given : dictionary, values, err);
 }
 
-static tdm_status blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                        int64_t page, tdm_status status, tdm_error *err)
+tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                            int64_t page, tdm_status status, tdm_error *err)
 {
     return TDM_WRAP(err, status, "cannot read the page at byte %lld of '%s'",
                     (long long)pages->offsets[page], tdmi_storage_path(bytes));
@@ -308,138 +308,17 @@ tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_fi
                            tdm_error *err)
 {
     *values = *dictionary = (struct tdmi_page){0};
-    return blame(pages, bytes, page, load(pages, bytes, page, values, dictionary, err), err);
+    return tdmi_pages_blame(pages, bytes, page,
+                            load(pages, bytes, page, NULL, values, dictionary, err), err);
 }
 
-/* ---- values where they lie --------------------------------------------------------------- */
-
-/* Compares the checksum of n bytes from `at`, a piece at a time. */
-static tdm_status check_in_place(const tdmi_storage_file *bytes, const struct tdmi_page_head *head,
-                                 int64_t at, tdm_error *err)
+tdm_status tdmi_pages_load_by(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                              int64_t page, const struct tdmi_page *dictionary,
+                              struct tdmi_page *values, tdm_error *err)
 {
-    uint32_t crc = 0;
-    uint8_t *piece = tdmi_alloc(CHECK_BYTES, 1);
-    tdm_status status = piece == NULL ? out_of_memory(bytes, err) : TDM_OK;
-    for (int64_t left = head->n_bytes; left > 0 && status == TDM_OK;) {
-        size_t n = left < CHECK_BYTES ? (size_t)left : CHECK_BYTES;
-        status = tdmi_storage_read(bytes, at, piece, n, err);
-        crc = tdmi_crc32(crc, piece, n);
-        at += (int64_t)n;
-        left -= (int64_t)n;
-    }
-    tdmi_free(piece);
-    if (status == TDM_OK && crc != head->crc)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the page there is damaged: its checksum is %08x, its head says %08x", crc,
-                        head->crc);
-    return status;
-}
-
-static tdm_status read_length(const tdmi_storage_file *bytes, int64_t at, int64_t end,
-                              int64_t *length, tdm_error *err)
-{
-    uint8_t four[4];
-    if (end - at < 4)
-        return TDM_FAIL(err, TDM_E_INPUT, "the page there is damaged: its values end early");
-    TDM_TRY(tdmi_storage_read(bytes, at, four, sizeof four, err), err, "cannot read a length");
-    *length =
-        (int64_t)four[0] | (int64_t)four[1] << 8 | (int64_t)four[2] << 16 | (int64_t)four[3] << 24;
-    return TDM_OK;
-}
-
-/* The nulls, and where the values begin behind the levels. */
-static tdm_status read_nulls(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                             const struct tdmi_page_head *head, int64_t *at, int64_t end,
-                             bool *is_null, tdm_error *err)
-{
-    int64_t n_bytes = head->definition_bytes;
-    if (pages->form.max_definition == 0 && head->kind == TDMI_PAGE_DATA)
-        return TDM_OK;
-    TDM_TRY(tdmi_page_check_levels(head, err), err, "cannot read its levels");
-    if (head->kind == TDMI_PAGE_DATA) {
-        TDM_TRY(read_length(bytes, *at, end, &n_bytes, err), err, "cannot read its levels");
-        *at += 4;
-    }
-    if (n_bytes > end - *at)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the page there is damaged: its levels are longer than it");
-    if (pages->form.max_definition > 0) {
-        uint8_t *levels = tdmi_alloc((size_t)n_bytes, 1);
-        if (levels == NULL)
-            return out_of_memory(bytes, err);
-        tdm_status status = tdmi_storage_read(bytes, *at, levels, (size_t)n_bytes, err);
-        if (status == TDM_OK)
-            status = tdmi_page_nulls(levels, (size_t)n_bytes, pages->form.max_definition,
-                                     head->n_values, is_null, err);
-        tdmi_free(levels);
-        if (status != TDM_OK)
-            return status;
-    }
-    *at += n_bytes;
-    return TDM_OK;
-}
-
-static tdm_status find_spans(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                             const struct tdmi_page_head *head, int64_t at,
-                             struct tdmi_page_span *spans, tdm_error *err)
-{
-    int64_t end = at + head->n_bytes, n;
-    bool *is_null = tdmi_alloc((size_t)head->n_values, sizeof *is_null);
-    if (is_null == NULL)
-        return out_of_memory(bytes, err);
-    tdm_status status = head->has_crc ? check_in_place(bytes, head, at, err) : TDM_OK;
-    if (status == TDM_OK)
-        status = read_nulls(pages, bytes, head, &at, end, is_null, err);
-    for (int32_t i = 0; i < head->n_values && status == TDM_OK; i++) {
-        spans[i] = (struct tdmi_page_span){at, -1};
-        if (is_null[i])
-            continue;
-        n = pages->form.fixed_bytes;
-        if (n == 0) {
-            status = read_length(bytes, at, end, &n, err);
-            at += 4;
-        }
-        if (status == TDM_OK && n > end - at)
-            status =
-                TDM_FAIL(err, TDM_E_INPUT,
-                         "the page there is damaged: a value is longer than what is left of it");
-        spans[i] = (struct tdmi_page_span){at, (int32_t)n};
-        at += n;
-    }
-    tdmi_free(is_null);
-    return status;
-}
-
-static tdm_status spans_of(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                           int64_t page, struct tdmi_page_span **spans, tdm_error *err)
-{
-    int64_t at = pages->offsets[page], end = pages->offsets[page + 1];
-    int64_t n_rows = tdmi_pages_first_row(pages, page + 1) - tdmi_pages_first_row(pages, page);
-    struct tdmi_page_head head;
-    size_t head_bytes;
-    if (pages->form.codec != 0 || n_rows == 0 || (end - at) / n_rows < LARGE_VALUE_BYTES)
-        return TDM_OK;
-    TDM_TRY(read_head(bytes, at, end, &head, &head_bytes, err), err, "cannot find its values");
-    bool is_data = head.kind == TDMI_PAGE_DATA || head.kind == TDMI_PAGE_DATA_V2;
-    if (!is_data || head.encoding != PLAIN || head.n_values != n_rows ||
-        head.repetition_bytes > 0 || head.n_bytes > end - at - (int64_t)head_bytes)
-        return TDM_OK; /* loading it says what is wrong */
-    struct tdmi_page_span *found = tdmi_alloc((size_t)n_rows, sizeof *found);
-    if (found == NULL)
-        return out_of_memory(bytes, err);
-    tdm_status status = find_spans(pages, bytes, &head, at + (int64_t)head_bytes, found, err);
-    if (status != TDM_OK)
-        tdmi_free(found);
-    else
-        *spans = found;
-    return status;
-}
-
-tdm_status tdmi_pages_spans(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                            int64_t page, struct tdmi_page_span **spans, tdm_error *err)
-{
-    *spans = NULL;
-    return blame(pages, bytes, page, spans_of(pages, bytes, page, spans, err), err);
+    struct tdmi_page none = {0};
+    *values = none;
+    return load(pages, bytes, page, dictionary, values, &none, err);
 }
 
 /* ---- single ones ------------------------------------------------------------------------- */
@@ -447,7 +326,7 @@ tdm_status tdmi_pages_spans(const struct tdmi_pages *pages, const tdmi_storage_f
 /* Pages whose body is the value: nothing compressed, no levels. */
 static bool is_bare(const struct tdmi_pages *pages)
 {
-    return pages->form.codec == 0 && pages->form.max_definition == 0;
+    return pages->form.codec == TDMI_CODEC_NONE && pages->form.max_definition == 0;
 }
 
 static bool is_bare_page(const struct tdmi_page_head *head)
@@ -474,7 +353,7 @@ static tdm_status decode_single(const struct tdmi_pages *pages, const tdmi_stora
                                 int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
 {
     struct tdmi_page values = {0}, dictionary = {0};
-    tdm_status status = load(pages, bytes, page, &values, &dictionary, err);
+    tdm_status status = load(pages, bytes, page, NULL, &values, &dictionary, err);
     tdmi_text_clear(text);
     *is_null = status == TDM_OK && values.values[0].bytes == NULL;
     if (status == TDM_OK && !*is_null)
@@ -512,7 +391,8 @@ static tdm_status read_single(const struct tdmi_pages *pages, const tdmi_storage
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                                   int64_t page, tdmi_text *text, bool *is_null, tdm_error *err)
 {
-    return blame(pages, bytes, page, read_single(pages, bytes, page, text, is_null, err), err);
+    return tdmi_pages_blame(pages, bytes, page, read_single(pages, bytes, page, text, is_null, err),
+                            err);
 }
 
 enum { LARGEST_BARE_HEAD_BYTES = 64 };
@@ -557,7 +437,7 @@ tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
     bool is_done = false, is_null = false;
     tdm_status status = read_bare(pages, bytes, page, target, n_bytes, &is_done, err);
     if (status != TDM_OK || is_done)
-        return blame(pages, bytes, page, status, err);
+        return tdmi_pages_blame(pages, bytes, page, status, err);
     tdmi_text text = {0};
     status = read_single(pages, bytes, page, &text, &is_null, err);
     if (status == TDM_OK && is_null)
@@ -569,5 +449,5 @@ tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
     else if (status == TDM_OK)
         memcpy(target, text.bytes, n_bytes);
     tdmi_text_release(&text);
-    return blame(pages, bytes, page, status, err);
+    return tdmi_pages_blame(pages, bytes, page, status, err);
 }

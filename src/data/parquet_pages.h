@@ -16,14 +16,11 @@ struct tdmi_pages { /* start from a zeroed object */
     int64_t *offsets;    /* n_pages + 1 of them */
     int32_t *first_rows; /* NULL: page i holds row i alone */
     struct tdmi_page_form form;
-    bool are_spans; /* large values as they are: tdmi_pages_spans() most likely finds them */
+    bool have_places; /* large values: tdmi_places_find() most likely finds them */
 };
 
-/* Where a value lies in the file. */
-struct tdmi_page_span {
-    int64_t offset_bytes;
-    int32_t n_bytes; /* -1: null */
-};
+/* From so many bytes on a value is worth a read of its own. */
+enum { TDMI_LARGE_VALUE_BYTES = 4096 };
 
 /* *can_read false: encodings or repetition that only Arrow reads; nothing to release then. */
 tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file *bytes,
@@ -40,12 +37,10 @@ int64_t tdmi_pages_first_row(const struct tdmi_pages *pages, int64_t page);
 tdm_status tdmi_pages_load(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                            int64_t page, struct tdmi_page *values, struct tdmi_page *dictionary,
                            tdm_error *err) TDM_MUST_USE;
-/* Where the values of a page lie, without reading them (but all is read once to compare a checksum,
- * where there is one). *spans, of tdmi_alloc, one a row; NULL: they are compressed, of a
- * dictionary, or small, and the page must be loaded. */
-tdm_status tdmi_pages_spans(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
-                            int64_t page, struct tdmi_page_span **spans,
-                            tdm_error *err) TDM_MUST_USE;
+/* The same by a dictionary that the caller has. */
+tdm_status tdmi_pages_load_by(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                              int64_t page, const struct tdmi_page *dictionary,
+                              struct tdmi_page *values, tdm_error *err) TDM_MUST_USE;
 /* The value of a page of one row replaces what text held. *is_null: there is none. */
 tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                                   int64_t page, tdmi_text *text, bool *is_null,
@@ -54,5 +49,13 @@ tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_sto
 tdm_status tdmi_pages_read_single_raw(const struct tdmi_pages *pages,
                                       const tdmi_storage_file *bytes, int64_t page, void *target,
                                       size_t n_bytes, tdm_error *err) TDM_MUST_USE;
+
+/* The head at `at`, before end. */
+tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int64_t end,
+                                struct tdmi_page_head *head, size_t *head_bytes,
+                                tdm_error *err) TDM_MUST_USE;
+/* Says which page of which file the trouble is with. */
+tdm_status tdmi_pages_blame(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
+                            int64_t page, tdm_status status, tdm_error *err);
 
 #endif

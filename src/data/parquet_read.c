@@ -62,8 +62,9 @@ static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_er
 /* Where a value of n_bytes goes; fails where it does not fit. */
 typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
 
-static tdm_status read_span(const struct place *place, struct tdmi_page_span span,
-                            find_room room_for, void *self, tdm_error *err)
+static tdm_status read_span(const struct place *place, const struct tdmi_body *body,
+                            struct tdmi_page_span span, find_room room_for, void *self,
+                            tdm_error *err)
 {
     tdmi_storage_file *bytes = NULL;
     uint8_t *room = NULL;
@@ -71,8 +72,10 @@ static tdm_status read_span(const struct place *place, struct tdmi_page_span spa
         return fail_null(err);
     TDM_TRY(room_for(self, span.n_bytes, &room, err), err, "cannot read a picture");
     TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
-    tdm_status status =
-        tdmi_storage_read(bytes, span.offset_bytes, room, (size_t)span.n_bytes, err);
+    struct tdmi_body_reader reader;
+    tdmi_body_reader_init(&reader, body, bytes);
+    tdm_status status = tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
+    tdmi_body_reader_release(&reader);
     tdmi_parquet_give_bytes(place->file, bytes);
     return status;
 }
@@ -82,13 +85,14 @@ static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const s
                                  int64_t row, find_room room_for, void *self, tdm_error *err)
 {
     const void *unit;
+    const struct tdmi_body *body;
     struct tdmi_page_span span;
     uint8_t *room = NULL;
     TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
             "cannot load the rows around it");
     tdm_status status;
-    if (tdmi_parquet_unit_span(unit, row, &span)) {
-        status = read_span(place, span, room_for, self, err);
+    if (tdmi_parquet_unit_place(unit, row, &body, &span)) {
+        status = read_span(place, body, span, room_for, self, err);
     } else {
         struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
         status = value.bytes == NULL ? fail_null(err) : room_for(self, value.n_bytes, &room, err);

@@ -214,7 +214,7 @@ static tdm_status find_pages(struct tdmi_parquet_table *table, struct tdmi_parqu
         table->n_units += group->n_units;
         needs_arrow = needs_arrow || !has_pages;
         table->has_large_units =
-            table->has_large_units || (group->n_units < group->n_rows && !group->pages.are_spans);
+            table->has_large_units || (group->n_units < group->n_rows && !group->pages.have_places);
     }
     if (!needs_arrow && status == TDM_OK) {
         tdmi_arrow_file_close(file->arrow);

@@ -11,8 +11,8 @@
 struct unit {
     int64_t first_row; /* in the table */
     struct tdmi_page page, dictionary;
-    struct tdmi_page_span *spans; /* in place of the values */
-    struct ArrowArray *batches;   /* page.values point into these instead */
+    struct tdmi_page_places places; /* with spans: in place of the values */
+    struct ArrowArray *batches;     /* page.values point into these instead */
     int64_t n_batches, capacity;
 };
 
@@ -28,7 +28,7 @@ void tdmi_parquet_drop_unit(void *self, void *value)
     for (int64_t b = 0; b < unit->n_batches; b++)
         tdmi_arrow_array_release(&unit->batches[b]);
     tdmi_free(unit->batches);
-    tdmi_free(unit->spans);
+    tdmi_places_release(&unit->places);
     tdmi_page_release(&unit->page);
     tdmi_page_release(&unit->dictionary);
     tdmi_free(unit);
@@ -153,13 +153,9 @@ static tdm_status load_page(const struct tdmi_parquet_file *file,
 {
     tdmi_storage_file *bytes = NULL;
     TDM_TRY(tdmi_parquet_take_bytes(file, &bytes, err), err, "cannot load a page");
-    tdm_status status = tdmi_pages_spans(&group->pages, bytes, page, &unit->spans, err);
-    if (status == TDM_OK && unit->spans == NULL)
+    tdm_status status = tdmi_places_find(&group->pages, bytes, page, &unit->places, err);
+    if (status == TDM_OK && unit->places.spans == NULL)
         status = tdmi_pages_load(&group->pages, bytes, page, &unit->page, &unit->dictionary, err);
-    else if (status == TDM_OK)
-        unit->page.held_bytes =
-            (int64_t)sizeof *unit->spans * (tdmi_pages_first_row(&group->pages, page + 1) -
-                                            tdmi_pages_first_row(&group->pages, page));
     tdmi_parquet_give_bytes(file, bytes);
     return status;
 }
@@ -188,7 +184,8 @@ tdm_status tdmi_parquet_load_unit(void *self, int64_t index, void **value, int64
         return status;
     }
     *value = unit;
-    *n_bytes = unit->page.held_bytes + unit->dictionary.held_bytes;
+    *n_bytes =
+        unit->page.held_bytes + unit->dictionary.held_bytes + tdmi_places_held_bytes(&unit->places);
     return TDM_OK;
 }
 
@@ -198,10 +195,13 @@ struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row)
     return unit->page.values[row - unit->first_row];
 }
 
-bool tdmi_parquet_unit_span(const void *value, int64_t row, struct tdmi_page_span *span)
+bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
+                             struct tdmi_page_span *span)
 {
     const struct unit *unit = value;
-    if (unit->spans != NULL)
-        *span = unit->spans[row - unit->first_row];
-    return unit->spans != NULL;
+    if (unit->places.spans == NULL)
+        return false;
+    *body = &unit->places.body;
+    *span = unit->places.spans[row - unit->first_row];
+    return true;
 }

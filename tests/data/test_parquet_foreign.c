@@ -296,9 +296,10 @@ static void a_cache_of_one_byte_is_enough(void **state)
 static void lack_of_memory_is_an_error_on_every_way(void **state)
 {
     (void)state;
-    static const char *const names[] = {"defaults.parquet",     "delta_length.parquet",
-                                        "hugging_face.parquet", "spark_image.parquet",
-                                        "raw_list.parquet",     "large.parquet"};
+    static const char *const names[] = {
+        "defaults.parquet",    "delta_length.parquet", "hugging_face.parquet",
+        "spark_image.parquet", "raw_list.parquet",     "large.parquet",
+        "packed.parquet",      "packed_v2.parquet",    "repeated.parquet"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         assert_survives_lack_of_memory(fixture(names[n]));
 }
@@ -308,8 +309,9 @@ static void lack_of_memory_is_an_error_on_every_way(void **state)
 static void a_flipped_byte_is_an_error_or_another_picture(void **state)
 {
     (void)state;
-    static const char *const names[] = {"defaults.parquet", "zstd_v2.parquet", "large_v2.parquet",
-                                        "delta_length.parquet", "hugging_face.parquet"};
+    static const char *const names[] = {"defaults.parquet",     "zstd_v2.parquet",
+                                        "large_v2.parquet",     "delta_length.parquet",
+                                        "hugging_face.parquet", "packed_plain.parquet"};
     int n_refused = 0;
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         struct tree tree = tree_new();
