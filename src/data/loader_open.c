@@ -27,7 +27,8 @@ enum {
     LARGEST_SIDE = 65535,
     SCRATCH_FLOOR = 4 << 20, /* room for a usual photo of a megapixel */
     USUAL_FILE = 1 << 20,    /* what a picture's file hardly exceeds on average */
-    TARGETS_KEPT = 8         /* and for the work of resizing to the target */
+    TARGETS_KEPT = 8,        /* and for the work of resizing to the target */
+    FAR_BYTES = 16 << 20     /* a ring that no cache of a thread holds */
 };
 
 static tdm_status check_options(const struct tdmi_loader_options *o, tdm_error *err)
@@ -366,6 +367,8 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
             .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
             .most_threads = opened->most_threads,
             .most_depth = opened->n_slots};
+        opened->way.is_far = options->delivery == TDMI_DELIVER_U8 &&
+                             opened->n_slots * slot_bytes(opened) > FAR_BYTES;
         status = make_lock(opened, err);
     }
     if (status == TDM_OK)

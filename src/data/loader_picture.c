@@ -5,6 +5,7 @@
 #include "data/loader_picture.h"
 
 #include "base/clock.h"
+#include "base/far_copy.h"
 #include "base/memory.h"
 #include "image/facts.h"
 #include <stdatomic.h>
@@ -305,6 +306,17 @@ static tdm_status load_raw(const struct tdmi_picture_way *way, struct tdmi_pictu
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }
 
+/* Pixels that are changed next are wanted in the nearest cache. */
+static void copy_kept(const struct tdmi_picture_way *way, const void *kept, uint8_t *pixels)
+{
+    if (!way->is_far || way->has_changes) {
+        memcpy(pixels, kept, way->picture_bytes);
+        return;
+    }
+    tdmi_far_copy(pixels, kept, way->picture_bytes);
+    tdmi_far_copy_end();
+}
+
 static tdm_status load_pixels(const struct tdmi_picture_way *way,
                               struct tdmi_picture_scratch *scratch, int64_t sample,
                               struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
@@ -314,7 +326,7 @@ static tdm_status load_pixels(const struct tdmi_picture_way *way,
     const void *kept =
         way->decoded ? tdmi_memory_cache_get(way->decoded, sample, &length_bytes) : NULL;
     if (kept != NULL) {
-        memcpy(pixels, kept, way->picture_bytes);
+        copy_kept(way, kept, pixels);
         scratch->times.cached++;
         count(scratch, TDMI_STAGE_READ, way->picture_bytes, since);
         return TDM_OK;
@@ -351,6 +363,9 @@ tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
                              struct tdmi_augment_key key, void *values, tdm_error *err)
 {
     int64_t since = tdmi_clock_ns();
+    /* What is changed, kept or scaled again afterwards is read at once. */
+    scratch->images.is_far =
+        way->is_far && !way->has_changes && way->decoded == NULL && way->geometry.width == 0;
     uint8_t *pixels = way->delivery == TDMI_DELIVER_U8 ? values : scratch->pixels;
     tdm_status status = load_pixels(way, scratch, sample, key, pixels, &since, err);
     if (status == TDM_OK && way->has_changes) {

@@ -22,6 +22,7 @@ struct tdmi_picture_way {
     size_t picture_bytes;      /* as bytes */
     size_t value_bytes;        /* as delivered, the whole picture */
     bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
+    bool is_far;               /* batches leave the caches before they are read */
     struct tdmi_raw_shape raw; /* of those */
     /* Pictures the source keeps in their own size come in this one first; width 0: they have it, or
      * one pass of preprocess does both. */

@@ -4,6 +4,7 @@
  * thumbnail() (pad) and torchvision's Resize (crop) do, since published accuracies come from there.
  */
 #include "image/preprocess.h"
+#include "base/far_copy.h"
 #include "image/codec.h"
 #include "image/resize.h"
 #include <math.h>
@@ -330,14 +331,18 @@ static tdm_status stream_begin(void *self, int width, int height, bool *is_wante
 }
 
 static void copy_rows(struct tdmi_rows target, const uint8_t *rows, size_t stride_bytes,
-                      size_t row_bytes, size_t n)
+                      size_t row_bytes, size_t n, bool is_far)
 {
     if (stride_bytes == row_bytes && target.stride_bytes == row_bytes) {
-        memcpy(target.pixels, rows, row_bytes * n);
-        return;
+        row_bytes *= n;
+        n = 1;
     }
     for (size_t y = 0; y < n; y++)
-        memcpy(target.pixels + target.stride_bytes * y, rows + stride_bytes * y, row_bytes);
+        if (is_far)
+            tdmi_far_copy(target.pixels + target.stride_bytes * y, rows + stride_bytes * y,
+                          row_bytes);
+        else
+            memcpy(target.pixels + target.stride_bytes * y, rows + stride_bytes * y, row_bytes);
 }
 
 static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, const uint8_t *end,
@@ -350,7 +355,7 @@ static void stream_feed(void *self, const uint8_t *rows, size_t stride_bytes, co
     else
         copy_rows((struct tdmi_rows){copied->pixels + copied->stride_bytes * (size_t)first,
                                      copied->stride_bytes},
-                  rows, stride_bytes, stream->copied_bytes, (size_t)n);
+                  rows, stride_bytes, stream->copied_bytes, (size_t)n, stream->scratch->is_far);
 }
 
 /* Where rows can be resampled as they are decoded, the picture is never whole in memory: the bytes
@@ -366,6 +371,8 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
     const struct tdmi_row_sink sink = {&stream, stream_divisor, stream_begin, stream_feed};
     tdm_status status = tdmi_image_decode_rows(
         bytes, length_bytes, name, (struct tdmi_image_limits){0}, &sink, &scratch->decoded, err);
+    if (scratch->is_far)
+        tdmi_far_copy_end();
     if (status != TDM_OK || stream.is_used)
         return status;
     if (stream.draft.width == 0) /* a decoder that has no drafts */

@@ -30,6 +30,7 @@ struct tdmi_preprocess {
 /* Working memory, one a thread; start from a zeroed object. */
 struct tdmi_preprocess_scratch {
     tdmi_image decoded, resized;
+    bool is_far; /* nobody reads what comes out while a cache would hold it: base/far_copy.h */
 };
 void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch);
 

@@ -39,6 +39,27 @@ static void threads_depth_caches_and_memory_change_no_bit(void **state)
     tree_free(&tree);
 }
 
+/* What no cache holds is written past them. */
+static void a_ring_beyond_the_caches_holds_the_same_bits(void **state)
+{
+    (void)state;
+    struct virtual_source virtual = source_of(3, false);
+    virtual_open(&virtual);
+    struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+    const uint64_t expected = digest(&options);
+    options.depth = 20000;
+    for (int cache = TDMI_CACHE_NONE; cache <= TDMI_CACHE_DECODED; cache++) {
+        options.cache.kind = (enum tdmi_cache_kind)cache;
+        tdmi_loader *loader = open_loader(&options);
+        struct tdmi_loader_rates rates;
+        tdmi_loader_rates(loader, &rates);
+        assert_true(rates.memory_bytes > 64 << 20);
+        assert_int_equal(digest_from(loader, &options, 0, 0), expected);
+        tdmi_loader_close(loader);
+    }
+    tdmi_source_close(virtual.source);
+}
+
 static void a_restart_anywhere_goes_on_with_the_same_bits(void **state)
 {
     (void)state;
@@ -298,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_depth_caches_and_memory_change_no_bit),
+        cmocka_unit_test(a_ring_beyond_the_caches_holds_the_same_bits),
         cmocka_unit_test(a_restart_anywhere_goes_on_with_the_same_bits),
         cmocka_unit_test(numbers_are_those_of_the_preprocessing),
         cmocka_unit_test(raw_pixels_of_another_shape_take_the_way_of_pictures),

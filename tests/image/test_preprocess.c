@@ -168,6 +168,49 @@ static void small_pictures_are_the_same_as_drafts(void **state)
     tdmi_preprocess_scratch_release(&scratch);
 }
 
+/* At its own size, with margins, and resampled: into memory that is read soon, or not. */
+static void where_a_picture_goes_changes_no_byte(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    static const char *const names[] = {"rgb420.jpg", "orientation1.jpg", "orientation6.jpg"};
+    struct tdmi_preprocess_scratch scratch = {0};
+    enum { SIDE_MAX = 200 };
+    static uint8_t near[SIDE_MAX * SIDE_MAX * 3], far[sizeof near];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct bytes file = read_corpus(names[i]);
+        tdmi_image whole = {0};
+        assert_int_equal(tdmi_image_decode(file.bytes, file.length, names[i],
+                                           (struct tdmi_image_limits){0}, &whole, NULL),
+                         TDM_OK);
+        for (int more = -5; more <= 5; more += 5) {
+            struct tdmi_preprocess preprocess = {.width = whole.width + more,
+                                                 .height = whole.height + more,
+                                                 .channels = 3,
+                                                 .crop_fraction = 1};
+            assert_in_range(preprocess.width, 1, SIDE_MAX);
+            assert_in_range(preprocess.height, 1, SIDE_MAX);
+            const size_t n = 3 * (size_t)preprocess.width * (size_t)preprocess.height;
+            scratch.is_far = false;
+            assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length, names[i],
+                                                  &scratch, near, NULL),
+                             TDM_OK);
+            scratch.is_far = true;
+            memset(far, 1, n);
+            assert_int_equal(tdmi_preprocess_file(&preprocess, file.bytes, file.length, names[i],
+                                                  &scratch, far, NULL),
+                             TDM_OK);
+            assert_memory_equal(near, far, n);
+            if (more == 0)
+                assert_memory_equal(far, whole.pixels, n);
+        }
+        tdmi_image_release(&whole);
+        tdmi_free(file.bytes);
+    }
+    tdmi_preprocess_scratch_release(&scratch);
+}
+
 /* Rows are resampled while they are decoded; here the picture is made first. Cut files too. */
 static void decoding_by_rows_gives_the_bytes_of_the_whole_picture(void **state)
 {
@@ -288,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_file_is_decoded_turned_and_fitted_without_new_memory),
         cmocka_unit_test(drafts_give_the_expected_pixels),
         cmocka_unit_test(small_pictures_are_the_same_as_drafts),
+        cmocka_unit_test(where_a_picture_goes_changes_no_byte),
         cmocka_unit_test(decoding_by_rows_gives_the_bytes_of_the_whole_picture),
         cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
         cmocka_unit_test(scales_are_their_formulas),
