@@ -57,8 +57,8 @@ struct tdmi_op_fusion {
     /* Training: y stays raw; its statistics are taken as it is written, and its gradient is read
      * through the form that the batch norm behind it prepares. */
     bool gives_sums, reads_gradient_form;
-    /* Training: input k is read as act(scale · x + shift). Backward then writes the gradient of
-     * what act is applied to, and is asked for the sums of the whole gradient, dx_add included. */
+    /* Input k is read as act(scale · x + shift), in training; else as act(x). Backward writes the
+     * gradient of what act is applied to, and is asked for its sums, dx_add included. */
     struct {
         bool has_norm;
         enum tdmi_act act;

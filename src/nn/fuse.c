@@ -113,6 +113,31 @@ static void group_nodes(tdmi_plan *plan, int node)
     }
 }
 
+/* An activation that no group took costs no pass where every reader can apply it as it reads. */
+static void look_through(tdmi_plan *plan, int node)
+{
+    const tdmi_graph *graph = plan->graph;
+    const enum tdmi_act act = tdmi_op_of(graph->nodes[node].kind)->act;
+    if (act == TDMI_ACT_NONE || plan->nodes[node].is_virtual || node + 1 == graph->n_nodes ||
+        source_of(plan, graph->nodes[node].inputs[0]).act != TDMI_ACT_NONE)
+        return;
+    for (int j = node + 1; j < graph->n_nodes; j++)
+        for (int k = 0; k < graph->nodes[j].n_inputs; k++) {
+            struct tdmi_op_desc desc = plan->nodes[j].desc;
+            if (graph->nodes[j].inputs[k] != node)
+                continue;
+            desc.fusion.in[k].act = act;
+            if (plan->nodes[j].is_virtual || !plan->nodes[j].kernel->can_fuse ||
+                !plan->nodes[j].kernel->can_fuse(&desc))
+                return;
+        }
+    plan->nodes[node].is_virtual = true;
+    for (int j = node + 1; j < graph->n_nodes; j++)
+        for (int k = 0; k < graph->nodes[j].n_inputs; k++)
+            if (graph->nodes[j].inputs[k] == node)
+                plan->nodes[j].desc.fusion.in[k].act = act;
+}
+
 /* ---- virtual nodes, in training ----------------------------------------------------------- */
 
 static bool is_activation(const tdmi_plan *plan, int node)
@@ -224,6 +249,8 @@ void tdmi_fuse(tdmi_plan *plan)
     for (int i = 0; i < graph->n_nodes && !plan->is_training && !plan->is_apart; i++)
         if (!plan->nodes[i].is_virtual)
             group_nodes(plan, i);
+    for (int i = 0; i < graph->n_nodes && !plan->is_training && !plan->is_apart; i++)
+        look_through(plan, i);
     bool is_settled = false;
     while (plan->is_training && !is_settled) {
         is_settled = true;

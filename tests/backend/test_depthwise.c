@@ -350,6 +350,51 @@ static void y_is_the_convolution_of_what_the_form_reads(void **state)
     each_isa(forward_cases);
 }
 
+/* Inputs without a form are read where they are, by loops of their own. */
+static void identity_case(struct world *it, enum tdmi_isa isa)
+{
+    float *first = tdmi_alloc((size_t)it->y_values, sizeof *first);
+    assert_non_null(first);
+    it->has_form = false;
+    run_forward(it, isa, TDMI_ACT_RELU6, false);
+    memcpy(first, it->out, sizeof(float) * (size_t)it->y_values);
+    for (int c = 0; c < it->shape.channels; c++) {
+        it->scale[c] = 1.0f;
+        it->shift[c] = 0.0f;
+    }
+    it->has_form = true;
+    run_forward(it, isa, TDMI_ACT_RELU6, false);
+    if (memcmp(first, it->out, sizeof(float) * (size_t)it->y_values) != 0)
+        fail_msg("%s: other bits without a form", it->name);
+    tdmi_free(first);
+    end(it);
+}
+
+static void identity_cases(tdmi_rng *rng, enum tdmi_isa isa)
+{
+    static const struct tdmi_depthwise shapes[] = {{56, 56, 96, 56, 56, 3, 1, 1, 1, 1},
+                                                   {57, 60, 64, 28, 30, 3, 2, 1, 0, 0},
+                                                   {31, 33, 200, 31, 33, 3, 1, 1, 1, 1},
+                                                   {7, 5, 512, 7, 5, 3, 1, 1, 1, 1},
+                                                   {40, 40, 256, 40, 40, 3, 1, 1, 1, 1}};
+    for (int i = 0; i < 60; i++) {
+        struct world it;
+        make_random(&it, rng);
+        identity_case(&it, isa);
+    }
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct world it = {.shape = shapes[i], .n = 1, .act = TDMI_ACT_RELU, .has_bias = true};
+        make(&it, rng);
+        identity_case(&it, isa);
+    }
+}
+
+static void a_form_that_changes_nothing_changes_no_bit(void **state)
+{
+    (void)state;
+    each_isa(identity_cases);
+}
+
 static void backward_cases(tdmi_rng *rng, enum tdmi_isa isa)
 {
     for (int i = 0; i < 300; i++) {
@@ -457,6 +502,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(y_is_the_convolution_of_what_the_form_reads),
+        cmocka_unit_test(a_form_that_changes_nothing_changes_no_bit),
         cmocka_unit_test(gradients_and_their_sums_are_those_of_the_formula),
         cmocka_unit_test(the_gradient_may_be_added_in_place),
         cmocka_unit_test(two_runs_over_large_pictures_give_the_same_bits),

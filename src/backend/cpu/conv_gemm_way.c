@@ -56,7 +56,8 @@ static bool is_best(const struct tdmi_op_desc *desc)
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const enum tdmi_act read = desc->fusion.in[0].act;
-    return (read == TDMI_ACT_NONE || read == TDMI_ACT_RELU || read == TDMI_ACT_RELU6) &&
+    bool reads_clamp = read == TDMI_ACT_RELU || read == TDMI_ACT_RELU6;
+    return (read == TDMI_ACT_NONE || (reads_clamp && desc->is_training)) &&
            desc->fusion.act != TDMI_ACT_SIGMOID;
 }
 

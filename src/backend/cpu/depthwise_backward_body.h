@@ -372,7 +372,7 @@ static void backward(const struct tdmi_depthwise *shape, const struct tdmi_depth
     struct ahead ahead;
     struct job job = {.ahead = &ahead};
     start(&job, shape, tdmi_depthwise_backward_ring(shape), call->workspace);
-    job.streams = call->dx && may_stream(&job, call->dx,
+    job.streams = call->dx && may_stream(shape, call->dx,
                                          (int64_t)call->n * shape->h * shape->w * shape->channels);
     pack_weights(&job, call->weights);
     pack_read_form(&job, &call->form, call->sums.centre);

@@ -8,7 +8,7 @@
 #ifndef TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
 #define TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
 
-#include "backend/cpu/depthwise_job_body.h"
+#include "backend/cpu/depthwise_direct_body.h"
 
 LANES_INLINE void fill_forward_block(const struct job *job, const float *x, int b, float *to,
                                      const struct lanes_range *range, const enum way way, int n)
@@ -238,8 +238,12 @@ static void forward(const struct tdmi_depthwise *shape, const struct tdmi_depthw
     struct job job = {.ahead = &ahead};
     int64_t x_values = (int64_t)shape->h * shape->w * shape->channels;
     int64_t y_values = (int64_t)shape->out_h * shape->out_w * shape->channels;
+    if (HAS_USUAL && is_direct(shape, call)) {
+        direct(shape, call, may_stream(shape, call->y, call->n * y_values));
+        return;
+    }
     start(&job, shape, tdmi_depthwise_forward_ring(shape), call->workspace);
-    job.streams = may_stream(&job, call->y, call->n * y_values);
+    job.streams = may_stream(shape, call->y, call->n * y_values);
     pack_weights(&job, call->weights);
     pack_read_form(&job, &call->form, call->sums.centre);
     pad_channels(&job, job.room.bias, call->bias, 0.0f);

@@ -9,6 +9,7 @@
 #include "backend/cpu/depthwise.h"
 #include "backend/cpu/lanes.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -156,10 +157,10 @@ static void start(struct job *job, const struct tdmi_depthwise *shape,
     memset(job->room.ring, 0, sizeof(float) * (size_t)((ring.slots + 1) * job->slot_values));
 }
 
-static bool may_stream(const struct job *job, const float *to, int64_t values)
+static bool may_stream(const struct tdmi_depthwise *shape, const float *to, int64_t values)
 {
     return values * (int64_t)sizeof(float) >= TDMI_STREAM_BYTES && (uintptr_t)to % 64 == 0 &&
-           job->shape->channels % 16 == 0;
+           shape->channels % 16 == 0;
 }
 
 static float *slot(const struct job *job, int row)

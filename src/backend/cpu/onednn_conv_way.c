@@ -36,7 +36,8 @@ static bool can_read(enum tdmi_act act)
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
-    return !desc->is_training || can_read(desc->fusion.in[0].act);
+    const enum tdmi_act read = desc->fusion.in[0].act;
+    return desc->is_training ? can_read(read) : read == TDMI_ACT_NONE;
 }
 
 static bool has_read_form(const struct tdmi_op_desc *desc)
