@@ -4,6 +4,7 @@
  */
 #include "backend/cpu/conv_gemm.h"
 #include "base/memory.h"
+#include "sanitized.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -187,7 +188,8 @@ static double z_of(const struct data *data, const struct variant *variant, size_
 /* Calls back for every product of the convolution: places of input, weight and output. */
 typedef void each_function(void *context, size_t in, size_t weight, size_t out);
 
-static void each_product(const struct tdmi_conv_gemm *d, int n, each_function *each, void *context)
+UNSANITIZED static void each_product(const struct tdmi_conv_gemm *d, int n, each_function *each,
+                                     void *context)
 {
     for (int p = 0; p < n * d->out_h * d->out_w; p++)
         for (int tap = 0; tap < d->kernel_h * d->kernel_w; tap++) {
@@ -209,13 +211,13 @@ struct formula {
     double *y, *dv, *dw;
 };
 
-static void forward_product(void *context, size_t in, size_t weight, size_t out)
+UNSANITIZED static void forward_product(void *context, size_t in, size_t weight, size_t out)
 {
     struct formula *f = context;
     f->y[out] += f->v[in] * f->w[weight];
 }
 
-static void backward_product(void *context, size_t in, size_t weight, size_t out)
+UNSANITIZED static void backward_product(void *context, size_t in, size_t weight, size_t out)
 {
     struct formula *f = context;
     f->dv[in] += f->dy[out] * f->w[weight];
