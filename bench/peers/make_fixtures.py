@@ -33,9 +33,9 @@ def philox(counter, key):
     return c
 
 
-def stream(purpose, epoch, sample, n):
-    """The first n words of tdmi_rng_at(SEED, purpose, epoch, sample)."""
-    z = SEED ^ (purpose << 56)
+def stream(purpose, epoch, sample, n, seed=SEED):
+    """The first n words of tdmi_rng_at(seed, purpose, epoch, sample)."""
+    z = seed ^ (purpose << 56)
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
     z ^= z >> 31
