@@ -56,7 +56,14 @@ struct large {
     size_t mapped_bytes; /* 0: of malloc */
 };
 
-enum { LINE = 64, LARGE_FROM = 4 << 20 };
+enum { LINE = 64 };
+
+/* AddressSanitizer watches what malloc gives, and is to see who writes past a large block. */
+#ifdef __SANITIZE_ADDRESS__
+static const size_t large_from = SIZE_MAX;
+#else
+static const size_t large_from = (size_t)4 << 20;
+#endif
 
 static struct large *large_of(void *block)
 {
@@ -82,14 +89,14 @@ static void *map_large(size_t bytes)
 
 void *tdmi_alloc_large(size_t bytes)
 {
-    if (bytes < LARGE_FROM) {
+    if (bytes < large_from) {
         char *mapped = tdmi_alloc_aligned(bytes + LINE);
         if (!mapped)
             return NULL;
         *large_of(mapped + LINE) = (struct large){mapped, 0};
         return mapped + LINE;
     }
-    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - LARGE_FROM)
+    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - large_from)
         return NULL;
     return map_large(bytes);
 }

@@ -60,9 +60,11 @@ static int64_t slot_bytes(const tdmi_loader *loader)
 
 static int64_t worker_bytes(const tdmi_loader *loader)
 {
-    int64_t grows = loader->way.is_raw_as_is
-                        ? 0
-                        : SCRATCH_FLOOR + TARGETS_KEPT * (int64_t)loader->way.picture_bytes;
+    const struct tdmi_preprocess *first = &loader->way.geometry;
+    int64_t target = (int64_t)loader->way.picture_bytes;
+    if (target < (int64_t)3 * first->width * first->height)
+        target = (int64_t)3 * first->width * first->height;
+    int64_t grows = loader->way.is_raw_as_is ? 0 : SCRATCH_FLOOR + TARGETS_KEPT * target;
     return (int64_t)sizeof(struct tdmi_loader_worker) + tdmi_picture_scratch_fixed(&loader->way) +
            grows;
 }

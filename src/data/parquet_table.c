@@ -58,6 +58,15 @@ struct tdmi_parquet_group *tdmi_parquet_group_of_row(const struct tdmi_parquet_f
                                    row)];
 }
 
+int64_t tdmi_parquet_table_file_rows(const tdmi_parquet_table *table, const char *path,
+                                     int64_t first_item)
+{
+    if (table->n_files == 0)
+        return 0;
+    const struct tdmi_parquet_file *file = tdmi_parquet_file_of_row(table, first_item);
+    return file->first_row == first_item && strcmp(file->path, path) == 0 ? file->n_rows : 0;
+}
+
 void tdmi_parquet_group_of_unit(const struct tdmi_parquet_table *table, int64_t unit,
                                 struct tdmi_parquet_file **file, struct tdmi_parquet_group **group)
 {

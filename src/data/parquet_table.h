@@ -32,6 +32,10 @@ tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_m
                                    int64_t n_members, const struct tdm_source_options *options,
                                    tdmi_parquet_table **table, tdm_error *err) TDM_MUST_USE;
 
+/* Rows of the file of this path whose first row is this item; 0: it has none. */
+int64_t tdmi_parquet_table_file_rows(const tdmi_parquet_table *table, const char *path,
+                                     int64_t first_item);
+
 /* Entries of struct tdmi_source_table; self is a table. */
 void tdmi_parquet_table_close(void *self);
 tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *bytes,

@@ -119,20 +119,6 @@ static tdm_status make_members(struct opening *in, tdm_error *err)
 
 /* ---- deleted rows -------------------------------------------------------------------------- */
 
-/* From the log, or from the file itself. */
-static tdm_status rows_of(const struct opening *in, int64_t index, int64_t *n_rows, tdm_error *err)
-{
-    *n_rows = in->table.files[index].n_rows;
-    if (*n_rows >= 0)
-        return TDM_OK;
-    tdmi_arrow_file *file = NULL;
-    TDM_TRY(tdmi_arrow_file_open(in->members[index].path, &file, err), err,
-            "cannot count the rows of '%s'", in->members[index].path);
-    *n_rows = tdmi_arrow_file_rows(file);
-    tdmi_arrow_file_close(file);
-    return TDM_OK;
-}
-
 static tdm_status keep_rows(struct delta *delta, const struct tdmi_delta_table *table,
                             int64_t index, int64_t first, int64_t n_rows, tdm_error *err)
 {
@@ -157,18 +143,16 @@ static tdm_status keep_all_rows(struct delta *delta, const struct opening *in, t
     if (delta->kept == NULL)
         return no_memory(in, err);
     for (int64_t i = 0; i < in->table.n_files; i++) {
-        int64_t n_rows = 0;
-        tdm_status status = rows_of(in, i, &n_rows, err);
-        bool is_too_many = status == TDM_OK && n_rows > n_all - first;
-        if (status == TDM_OK && !is_too_many)
-            status = keep_rows(delta, &in->table, i, first, n_rows, err);
-        if (status != TDM_OK)
-            return status;
-        if (is_too_many || (i + 1 == in->table.n_files && first + n_rows != n_all))
+        const struct tdmi_delta_file *file = &in->table.files[i];
+        const int64_t n_rows =
+            tdmi_parquet_table_file_rows(delta->rows, in->members[i].path, first);
+        if (file->n_rows >= 0 && file->n_rows != n_rows)
             return TDM_FAIL(err, TDM_E_INPUT,
-                            "the log of '%s' counts other rows than the %" PRId64
-                            " that its files have, so the deleted ones cannot be told",
-                            in->table.path, n_all);
+                            "the log of '%s' counts %" PRId64 " rows in '%s', which has %" PRId64
+                            ", so the deleted ones cannot be told",
+                            in->table.path, file->n_rows, in->members[i].name, n_rows);
+        TDM_TRY(keep_rows(delta, &in->table, i, first, n_rows, err), err,
+                "cannot leave out deleted rows");
         first += n_rows;
     }
     return TDM_OK;

@@ -27,12 +27,14 @@ static const int64_t preload_bytes = (int64_t)256 << 20;
 /* What one thread of the ceiling works with. */
 struct hand {
     struct tdmi_preprocess_scratch scratch;
+    tdmi_image shown; /* in the size of the table */
     uint8_t *pixels;
 };
 
 struct bench {
     const struct tdm_bench_loader_options *options;
     struct tdmi_preprocess preprocess;
+    struct tdmi_preprocess geometry; /* of a table of originals; width 0: none */
     tdmi_source *source;
     tdmi_pool *pool;
     bool is_raw;
@@ -92,6 +94,8 @@ static tdm_status open_source(struct bench *it, tdm_error *err)
         tdmi_source_raw_shape(it->source, &raw) && raw.width == o->size && raw.height == o->size;
     if (it->is_raw)
         it->preprocess.channels = raw.channels;
+    if (!tdmi_source_geometry(it->source, &it->geometry))
+        it->geometry = (struct tdmi_preprocess){0};
     return TDM_OK;
 }
 
@@ -181,6 +185,7 @@ static void release(struct bench *it)
 {
     for (int i = 0; it->hands != NULL && i < tdmi_pool_threads(it->pool); i++) {
         tdmi_preprocess_scratch_release(&it->hands[i].scratch);
+        tdmi_image_release(&it->hands[i].shown);
         tdmi_free(it->hands[i].pixels);
     }
     for (int64_t i = 0; it->files != NULL && i < it->n_items; i++)
@@ -229,6 +234,23 @@ static tdm_status run_loader(struct bench *it, double seconds, int round, int64_
     return tdmi_loader_seek(it->loader, it->epoch, it->n_positions, err); /* rest */
 }
 
+static tdm_status decode(const struct bench *it, struct hand *hand, int64_t item,
+                         const tdmi_text *file)
+{
+    const char *path = tdmi_source_item(it->source, item).path;
+    if (it->geometry.width == 0)
+        return tdmi_preprocess_file(&it->preprocess, tdmi_text_string(file), file->length_bytes,
+                                    path, &hand->scratch, hand->pixels, NULL);
+    tdm_status status =
+        tdmi_image_reshape(&hand->shown, it->geometry.width, it->geometry.height, NULL);
+    if (status == TDM_OK)
+        status = tdmi_preprocess_file(&it->geometry, tdmi_text_string(file), file->length_bytes,
+                                      path, &hand->scratch, hand->shown.pixels, NULL);
+    return status == TDM_OK ? tdmi_preprocess_image(&it->preprocess, &hand->shown, &hand->scratch,
+                                                    hand->pixels, NULL)
+                            : status;
+}
+
 /* A thread of the ceiling: one picture after the other until the time is over. */
 static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
 {
@@ -239,12 +261,8 @@ static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
         int64_t i = atomic_fetch_add(&it->next_file, 1) % it->n_files;
         int64_t item = it->file_items[i];
         const tdmi_text *file = &it->files[i];
-        tdm_status status =
-            it->is_raw
-                ? tdmi_source_read_raw(it->source, item, hand->pixels, NULL)
-                : tdmi_preprocess_file(&it->preprocess, tdmi_text_string(file), file->length_bytes,
-                                       tdmi_source_item(it->source, item).path, &hand->scratch,
-                                       hand->pixels, NULL);
+        tdm_status status = it->is_raw ? tdmi_source_read_raw(it->source, item, hand->pixels, NULL)
+                                       : decode(it, hand, item, file);
         if (status == TDM_OK)
             atomic_fetch_add(&it->n_done, 1);
     }

@@ -297,6 +297,37 @@ static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
     tree_free(&tree);
 }
 
+static void tables_of_two_sizes_are_not_read_as_one(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = pictures();
+    char *from = in(&tree, "in"), *both = in(&tree, "both");
+    tree_folder(&tree, "both");
+    for (int i = 0; i < 2; i++) {
+        char *out = in(&tree, i == 0 ? "small" : "large");
+        struct tdm_prepare_options options = options_of(from, out);
+        options.codec = "keep";
+        options.size = 24 + i;
+        prepared(&options);
+        DIR *folder = opendir(out);
+        assert_non_null(folder);
+        for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+            char old[4096], name[4096];
+            if (strstr(entry->d_name, ".parquet") == NULL)
+                continue;
+            snprintf(old, sizeof old, "%s/%s", out, entry->d_name);
+            snprintf(name, sizeof name, "%s/%d.parquet", both, i);
+            assert_int_equal(rename(old, name), 0);
+        }
+        closedir(folder);
+        free(out);
+    }
+    assert_refused(both, TDM_E_INPUT, "another size or form");
+    free(from), free(both);
+    tree_free(&tree);
+}
+
 /* A store that is away for the length of one read: the next run finds the picture again. */
 static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
 {
@@ -338,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_set_of_bad_pictures_is_refused),
         cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
         cmocka_unit_test(kept_files_are_loaded_in_the_size_of_the_table),
+        cmocka_unit_test(tables_of_two_sizes_are_not_read_as_one),
         cmocka_unit_test(a_read_that_is_lost_ends_the_work_and_drops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

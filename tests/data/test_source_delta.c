@@ -185,10 +185,13 @@ static void deleted_rows_are_no_items(void **state)
     /* The feature of the log is what makes it legal; the count must be the files'. */
     static const char *const wrong[] = {ROWS("9"), ROWS("30") SIX_ROWS, ""};
     write_log(&tree, paths, wrong, 3, "\"deletionVectors\"");
-    assert_refused(tree.root, TDM_E_INPUT, "counts other rows than the 45");
+    assert_refused(tree.root, TDM_E_INPUT, "counts 9 rows in 'a.parquet', which has 10");
     static const char *const many[] = {ROWS("46"), ROWS("30") SIX_ROWS, ""};
     write_log(&tree, paths, many, 3, "\"deletionVectors\"");
-    assert_refused(tree.root, TDM_E_INPUT, "counts other rows than the 45");
+    assert_refused(tree.root, TDM_E_INPUT, "counts 46 rows in 'a.parquet', which has 10");
+    static const char *const shifted[] = {ROWS("11"), ROWS("29") SIX_ROWS, ""}; /* the sum fits */
+    write_log(&tree, paths, shifted, 3, "\"deletionVectors\"");
+    assert_refused(tree.root, TDM_E_INPUT, "counts 11 rows in 'a.parquet', which has 10");
     static const char *const unknown[] = {ROWS("10"), SIX_ROWS, ""};
     write_log(&tree, paths, unknown, 3, "\"deletionVectors\"");
     assert_refused(tree.root, TDM_E_INPUT, "has to say its numRecords");

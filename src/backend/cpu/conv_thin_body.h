@@ -102,7 +102,7 @@ LANES_INLINE void correlate_block(const struct tdmi_thin_walk *walk, const float
 }
 
 /* One row of results, wide channels. The last block of a row begins early: what it makes again are
- * the same bits. */
+ * the same bits, of finite numbers. */
 LANES_INLINE void correlate_row(const struct tdmi_thin_walk *walk, const float *frame, int row,
                                 const float *packed, const float *bias, float *to, const int tall,
                                 const int wide)
