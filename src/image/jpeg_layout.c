@@ -1,7 +1,7 @@
 /*
  * One walk over the markers, as strict as it can be: who is asked to decode only what is usual
- * loses nothing by refusing. What it takes means the same to libjpeg, warnings included: there are
- * none.
+ * loses nothing by refusing. What it takes gives the same pixels in libjpeg, which has nothing to
+ * warn of but a JFIF version that it does not know.
  */
 #include "image/jpeg_layout.h"
 #include <string.h>

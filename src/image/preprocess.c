@@ -7,6 +7,7 @@
 #include "base/far_copy.h"
 #include "image/codec.h"
 #include "image/resize.h"
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -61,15 +62,24 @@ static void size_inside(const struct tdmi_preprocess *preprocess, int width, int
 }
 
 /* The smallest size with the picture's aspect that covers the target / crop_fraction. */
-static void size_around(const struct tdmi_preprocess *preprocess, int width, int height,
-                        struct tdmi_resize *how)
+static tdm_status size_around(const struct tdmi_preprocess *preprocess, int width, int height,
+                              struct tdmi_resize *how, tdm_error *err)
 {
-    how->width = (int)lround(preprocess->width / preprocess->crop_fraction);
-    how->height = (int)lround(preprocess->height / preprocess->crop_fraction);
-    if ((int64_t)width * how->height >= (int64_t)height * how->width)
-        how->width = (int)((int64_t)how->height * width / height);
+    int64_t across = lround(preprocess->width / preprocess->crop_fraction);
+    int64_t down = lround(preprocess->height / preprocess->crop_fraction);
+    if (width * down >= height * across)
+        across = down * width / height;
     else
-        how->height = (int)((int64_t)how->width * height / width);
+        down = across * height / width;
+    if (across > INT_MAX || down > INT_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "a picture of %d x %d pixels that covers %d x %d would have %lld x %lld; "
+                        "at most %d a side are possible",
+                        width, height, preprocess->width, preprocess->height, (long long)across,
+                        (long long)down, INT_MAX);
+    how->width = (int)across;
+    how->height = (int)down;
+    return TDM_OK;
 }
 
 /* A picture as it is, or as a decoder reduced it. */
@@ -117,34 +127,41 @@ static int reduction_of(double side, int target)
     return (int)(side / target / REDUCING_GAP);
 }
 
-static struct tdmi_resize plan(const struct tdmi_preprocess *preprocess, const struct draft *draft)
+static tdm_status plan(const struct tdmi_preprocess *preprocess, const struct draft *draft,
+                       struct tdmi_resize *how, tdm_error *err)
 {
     const int width = draft->width, height = draft->height;
-    struct tdmi_resize how = {.box = draft->box,
-                              .width = preprocess->width,
-                              .height = preprocess->height,
-                              .filter = preprocess->filter};
+    *how = (struct tdmi_resize){.box = draft->box,
+                                .width = preprocess->width,
+                                .height = preprocess->height,
+                                .filter = preprocess->filter};
+    tdm_status status = TDM_OK;
     if (preprocess->fit == TDMI_FIT_PAD)
-        size_inside(preprocess, width, height, &how);
+        size_inside(preprocess, width, height, how);
     else if (preprocess->fit == TDMI_FIT_CROP)
-        size_around(preprocess, width, height, &how);
-    how.part_width = how.width < preprocess->width ? how.width : preprocess->width;
-    how.part_height = how.height < preprocess->height ? how.height : preprocess->height;
-    how.part_x = (how.width - how.part_width) / 2;
-    how.part_y = (how.height - how.part_height) / 2;
+        status = size_around(preprocess, width, height, how, err);
+    if (status != TDM_OK)
+        return status;
+    how->part_width = how->width < preprocess->width ? how->width : preprocess->width;
+    how->part_height = how->height < preprocess->height ? how->height : preprocess->height;
+    how->part_x = (how->width - how->part_width) / 2;
+    how->part_y = (how->height - how->part_height) / 2;
     if (preprocess->uses_draft) {
-        how.reduce_x = reduction_of(how.box.width, how.width);
-        how.reduce_y = reduction_of(how.box.height, how.height);
+        how->reduce_x = reduction_of(how->box.width, how->width);
+        how->reduce_y = reduction_of(how->box.height, how->height);
     }
-    return how;
+    return TDM_OK;
 }
 
 /* The largest divisor a JPEG decoder knows with which both sides stay REDUCING_GAP times what they
- * become, as Pillow's draft(); for pad that is the target, whatever part of it is filled. */
+ * become, as Pillow's draft(); for pad that is the target, whatever part of it is filled. 1 where
+ * there is no plan: who decodes it then says why. */
 static int divisor_of(const struct tdmi_preprocess *preprocess, int width, int height)
 {
     const struct draft draft = whole(width, height);
-    struct tdmi_resize how = plan(preprocess, &draft);
+    struct tdmi_resize how;
+    if (plan(preprocess, &draft, &how, NULL) != TDM_OK)
+        return 1;
     if (preprocess->fit == TDMI_FIT_PAD) {
         how.width = preprocess->width;
         how.height = preprocess->height;
@@ -248,7 +265,9 @@ static tdm_status fit(const struct tdmi_preprocess *preprocess, const struct dra
                       const tdmi_image *image, struct tdmi_preprocess_scratch *scratch,
                       uint8_t *out, tdm_error *err)
 {
-    const struct tdmi_resize how = plan(preprocess, draft);
+    struct tdmi_resize how;
+    TDM_TRY(plan(preprocess, draft, &how, err), err, "cannot fit it into %d x %d pixels",
+            preprocess->width, preprocess->height);
     if (is_as_is(&how, draft, image->width, image->height)) {
         place(preprocess, image, out);
         return TDM_OK;
@@ -303,7 +322,9 @@ static int stream_divisor(void *self, int width, int height, int orientation)
 static tdm_status stream_begin(void *self, int width, int height, bool *is_wanted, tdm_error *err)
 {
     struct stream *stream = self;
-    stream->how = plan(stream->preprocess, &stream->draft);
+    TDM_TRY(plan(stream->preprocess, &stream->draft, &stream->how, err), err,
+            "cannot fit it into %d x %d pixels", stream->preprocess->width,
+            stream->preprocess->height);
     *is_wanted = stream->is_used = false;
     if (stream->preprocess->channels != 3 || stream->how.reduce_x > 1 || stream->how.reduce_y > 1)
         return TDM_OK;

@@ -16,7 +16,9 @@
  * behind the picture, the rows are copied to a place with room.
  *
  * Workspace lives behind the target's own pixels, in the same memory, or in the caller's room: one
- * that is used again allocates nothing.
+ * that is used again allocates nothing. It is small beside the two pictures unless one side shrinks
+ * to next to nothing: then most of it is weights, whose number goes with the side. So there is a
+ * limit, and a picture above it is a bad picture, not a lack of memory.
  */
 #include "image/resize.h"
 #include "image/codec.h"
@@ -26,8 +28,9 @@
 enum {
     QUAD = 4,                             /* rows */
     STRIP = QUAD * TDMI_RESIZE_MAX_QUADS, /* rows that one call of a kernel takes */
-    ALIGNMENT = 64, /* of what is set aside: a cache line, the widest vector */
-    STRETCH = 256   /* bytes of a row that are woven at once where no horizontal pass does it */
+    ALIGNMENT = 64,     /* of what is set aside: a cache line, the widest vector */
+    STRETCH = 256,      /* bytes of a row that are woven at once where no horizontal pass does it */
+    MOST_SIDE = 1 << 24 /* up to it a box's floats tell every pixel from the next */
 };
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -65,6 +68,10 @@ static tdm_status check(int width, int height, const struct tdmi_resize *how, td
         return TDM_FAIL(
             err, TDM_E_USAGE, "cannot take %d x %d pixels at (%d, %d) of a picture of %d x %d",
             how->part_width, how->part_height, how->part_x, how->part_y, how->width, how->height);
+    if (width > MOST_SIDE || height > MOST_SIDE)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "cannot resize a picture of %d x %d pixels: a side has at most %d", width,
+                        height, MOST_SIDE);
     return TDM_OK;
 }
 
@@ -96,6 +103,13 @@ static size_t quad_bytes_of(size_t columns)
     return bytes / ALIGNMENT * ALIGNMENT;
 }
 
+/* Quads that are woven here lie close together where they are narrow: nothing is written behind
+ * them, and what is read there is the next one. */
+static size_t woven_bytes_of(size_t source_bytes)
+{
+    return source_bytes < STRETCH ? QUAD * source_bytes : quad_bytes_of(STRETCH);
+}
+
 /* Everything that is set aside, in one order for counting and for taking. */
 static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how,
                       const struct tdmi_axis *across, const struct tdmi_axis *down,
@@ -104,6 +118,7 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     const size_t source_bytes = 3 * (size_t)r->source_width;
     const size_t row_bytes = 3 * (size_t)how->part_width;
     const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
+    const int rows_across = r->has_down && r->is_turned ? how->part_height : r->source_height;
     if (r->has_across) {
         carve_weights(base, used, across, how->filter, &r->across);
         if (r->kernels->arranged_bytes != NULL)
@@ -115,13 +130,15 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     if (r->has_down)
         carve_weights(base, used, down, how->filter, &r->down);
     if (r->has_down) {
-        r->quad_bytes = quad_bytes_of(tdmi_resampler_takes_rows(r) ? row_bytes : STRETCH);
-        r->quads = carve(base, used, all_quads, r->quad_bytes);
+        r->quad_bytes =
+            tdmi_resampler_takes_rows(r) ? quad_bytes_of(row_bytes) : woven_bytes_of(source_bytes);
+        r->quads = carve(base, used, 1, all_quads * r->quad_bytes + TDMI_RESIZE_QUAD_SLACK);
     }
     if (r->has_across) {
         r->strip_bytes = quad_bytes_of(row_bytes);
         r->strip = carve(base, used, TDMI_RESIZE_MAX_QUADS, r->strip_bytes);
-        r->spare = carve(base, used, STRIP, source_bytes + TDMI_RESIZE_SLACK);
+        r->spare = carve(base, used, (size_t)(rows_across < STRIP ? rows_across : STRIP),
+                         source_bytes + TDMI_RESIZE_SLACK);
     }
     if (r->has_across && r->has_down && r->is_turned)
         r->between = carve(base, used, (size_t)how->part_height, source_bytes);
@@ -130,6 +147,22 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
 bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
 {
     return resampler->has_across && resampler->has_down && !resampler->is_turned;
+}
+
+/* As much as the largest picture that is decoded takes, and as both pictures take. To 299 pixels,
+ * Lanczos takes 37 bytes for each pixel of a side that shrinks, so that 15 million a side pass. */
+static tdm_status check_workspace(const struct tdmi_resampler *r, const struct tdmi_resize *how,
+                                  size_t bytes, tdm_error *err)
+{
+    const size_t most =
+        3 * ((size_t)TDMI_IMAGE_MOST_PIXELS + (size_t)r->source_width * (size_t)r->source_height +
+             (size_t)how->part_width * (size_t)how->part_height);
+    if (bytes <= most)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "resizing a picture of %d x %d pixels to %d x %d takes %zu bytes besides the "
+                    "pictures; at most %zu are set aside, so its sides must be more alike",
+                    r->source_width, r->source_height, how->width, how->height, bytes, most);
 }
 
 /* kept_bytes of room stay the caller's. */
@@ -151,7 +184,9 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
 
     size_t used = 0; /* first only count, then set aside */
     carve_all(NULL, &used, how, &across, &down, r);
-    tdm_status status = tdmi_image_reserve(room, kept_bytes + ALIGNMENT + used, err);
+    tdm_status status = check_workspace(r, how, used, err);
+    if (status == TDM_OK)
+        status = tdmi_image_reserve(room, kept_bytes + ALIGNMENT + used, err);
     if (status != TDM_OK)
         return status;
     uint8_t *base = room->pixels + kept_bytes;
@@ -193,9 +228,13 @@ static void make_quads(const struct tdmi_resampler *r, const uint8_t *rows, size
     const size_t readable_bytes = row_bytes + TDMI_RESIZE_SLACK;
     for (int y = 0; y < n; y += STRIP) {
         const uint8_t *strip[STRIP];
-        const int n_quads = n - y < STRIP ? (n - y + QUAD - 1) / QUAD : TDMI_RESIZE_MAX_QUADS;
+        const int n_now = n - y < STRIP ? n - y : STRIP, n_quads = (n_now + QUAD - 1) / QUAD;
         for (int i = 0; i < QUAD * n_quads; i++) {
-            strip[i] = rows + stride_bytes * (size_t)(y + i < n ? y + i : n - 1);
+            if (i >= n_now) {
+                strip[i] = strip[n_now - 1];
+                continue;
+            }
+            strip[i] = rows + stride_bytes * (size_t)(y + i);
             if ((size_t)(end - strip[i]) >= readable_bytes)
                 continue;
             uint8_t *copy = r->spare + readable_bytes * (size_t)i;
@@ -256,7 +295,8 @@ static int add_up(const struct tdmi_resampler *r, int begin, int n_rows, size_t 
     return y;
 }
 
-/* n_bytes bytes of n_rows rows, the last one again where a quad lacks some. */
+/* n_bytes bytes of n_rows rows. What the last quad lacks stays what was there: it weighs nothing.
+ */
 static void weave(const uint8_t *rows, size_t stride_bytes, size_t n_bytes, int n_rows,
                   uint8_t *quads, size_t quad_bytes)
 {

@@ -109,9 +109,11 @@ static int n_blocks_of(int n_outputs)
     return (n_outputs + PIXELS - 1) / PIXELS;
 }
 
+/* Outputs of more groups are not arranged, so they need no room. */
 static size_t arranged_bytes(int n_outputs, int max_groups)
 {
-    return (size_t)n_blocks_of(n_outputs) * block_vectors(max_groups) * sizeof(__m512i);
+    const int n_groups = max_groups < MAX_GROUPS ? max_groups : MAX_GROUPS;
+    return (size_t)n_blocks_of(n_outputs) * block_vectors(n_groups) * sizeof(__m512i);
 }
 
 /* The last five begin where they end with the row: some are made twice. */

@@ -324,6 +324,122 @@ static void impossible_settings_are_refused(void **state)
     tdmi_image_release(&source);
 }
 
+/* One row of two million pixels. */
+static void a_needle_is_fitted(void **state)
+{
+    (void)state;
+    enum { LONG = 2000000, SIDE = 299, ROW = 3 * SIDE };
+    tdmi_image source = {0}, line = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    static uint8_t out[SIDE * ROW];
+    assert_int_equal(tdmi_image_reshape(&source, LONG, 1, NULL), TDM_OK);
+    for (size_t i = 0; i < 3 * (size_t)LONG; i++)
+        source.pixels[i] = (uint8_t)((i + 20000) / 40000 + i % 3 * 31);
+    struct tdmi_preprocess preprocess = {
+        .width = SIDE, .height = SIDE, .channels = 3, .crop_fraction = 1};
+    assert_int_equal(tdmi_preprocess_image(&preprocess, &source, &scratch, out, NULL), TDM_OK);
+    assert_int_equal(tdmi_image_resize(&source, (struct tdmi_box){0, 0, LONG, 1}, SIDE, 1,
+                                       TDMI_FILTER_LANCZOS, &line, NULL),
+                     TDM_OK);
+    for (int y = 0; y < SIDE; y++)
+        for (int i = 0; i < ROW; i++)
+            assert_int_equal(out[ROW * y + i], y == SIDE / 2 ? line.pixels[i] : 255);
+    preprocess.fit = TDMI_FIT_CROP; /* the middle pixel, or two, over all of it */
+    assert_int_equal(tdmi_preprocess_image(&preprocess, &source, &scratch, out, NULL), TDM_OK);
+    const uint8_t *middle = source.pixels + 3 * (LONG / 2);
+    for (int i = 0; i < SIDE * ROW; i++)
+        assert_int_equal(out[i], middle[i % 3]);
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&source);
+    tdmi_image_release(&line);
+}
+
+/* Such a picture is a bad one, whatever it is fitted into: it is not looked at. */
+static void longer_ones_are_refused_as_input(void **state)
+{
+    (void)state;
+    static const struct {
+        int width, height;
+        enum tdmi_fit fit;
+        const char *words;
+    } cases[] = {
+        {178956970, 1, TDMI_FIT_PAD, "a side has at most"},
+        {178956970, 1, TDMI_FIT_STRETCH, "a side has at most"},
+        {16777216, 1, TDMI_FIT_PAD, "besides the pictures"},
+        {100000000, 1, TDMI_FIT_CROP, "22400000000 x 224; at most 2147483647"},
+        {1, 100000000, TDMI_FIT_CROP, "224 x 22400000000; at most 2147483647"},
+    };
+    struct tdmi_preprocess_scratch scratch = {0};
+    static uint8_t out[224 * 224 * 3];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tdmi_preprocess preprocess = {
+            .width = 224, .height = 224, .channels = 3, .fit = cases[i].fit, .crop_fraction = 1};
+        const tdmi_image image = {.width = cases[i].width, .height = cases[i].height};
+        tdm_error err = {0};
+        assert_int_equal(tdmi_preprocess_image(&preprocess, &image, &scratch, out, &err),
+                         TDM_E_INPUT);
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        assert_null(scratch.resized.pixels);
+    }
+}
+
+/* The whole way, from a file. */
+static void a_file_that_is_a_needle_is_refused_as_input(void **state)
+{
+    (void)state;
+    enum { LONG = 17000000 };
+    static const char header[] = "P5 17000000 1 255\n";
+    const size_t n = sizeof header - 1;
+    uint8_t *file = calloc(n + LONG, 1), out[8 * 8 * 3];
+    assert_non_null(file);
+    memcpy(file, header, n);
+    struct tdmi_preprocess_scratch scratch = {0};
+    for (int fit = TDMI_FIT_PAD; fit <= TDMI_FIT_STRETCH; fit++) {
+        const struct tdmi_preprocess preprocess = {.width = 8,
+                                                   .height = 8,
+                                                   .channels = 3,
+                                                   .fit = (enum tdmi_fit)fit,
+                                                   .crop_fraction = 0.01};
+        tdm_error err = {0};
+        assert_int_equal(
+            tdmi_preprocess_file(&preprocess, file, n + LONG, "needle.pgm", &scratch, out, &err),
+            TDM_E_INPUT);
+        assert_non_null(strstr(err.frames[err.n_frames - 1].text, "needle.pgm"));
+    }
+    tdmi_preprocess_scratch_release(&scratch);
+    free(file);
+}
+
+/* A decoder asks for a divisor before it hears that there is no size to crop from. */
+static void a_draft_of_what_cannot_be_cropped_is_refused_as_input(void **state)
+{
+    (void)state;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG))
+        skip();
+    const struct tdmi_preprocess preprocess = {.width = 400,
+                                               .height = 400,
+                                               .channels = 3,
+                                               .fit = TDMI_FIT_CROP,
+                                               .crop_fraction = 0.01,
+                                               .uses_draft = true};
+    static uint8_t out[400 * 400 * 3];
+    tdmi_image image = {0};
+    tdmi_text file = {0};
+    struct tdmi_preprocess_scratch scratch = {0};
+    tdm_error err = {0};
+    assert_int_equal(tdmi_image_reshape(&image, 65500, 1, NULL), TDM_OK);
+    memset(image.pixels, 90, 3 * 65500);
+    assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_JPEG, 90, &file, NULL), TDM_OK);
+    assert_int_equal(tdmi_preprocess_file(&preprocess, tdmi_text_string(&file), file.length_bytes,
+                                          "needle.jpg", &scratch, out, &err),
+                     TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "2620000000 x 40000; at most 2147483647"));
+    tdmi_preprocess_scratch_release(&scratch);
+    tdmi_image_release(&image);
+    tdmi_text_release(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +452,10 @@ int main(void)
         cmocka_unit_test(a_picture_of_the_right_size_is_not_resampled),
         cmocka_unit_test(scales_are_their_formulas),
         cmocka_unit_test(impossible_settings_are_refused),
+        cmocka_unit_test(a_needle_is_fitted),
+        cmocka_unit_test(longer_ones_are_refused_as_input),
+        cmocka_unit_test(a_file_that_is_a_needle_is_refused_as_input),
+        cmocka_unit_test(a_draft_of_what_cannot_be_cropped_is_refused_as_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,6 +288,73 @@ static void rows_as_they_come_give_the_bytes_of_the_whole(void **state)
     tdmi_image_release(&room);
 }
 
+/* ---- needles ---------------------------------------------------------------------------------
+ */
+
+/* A side of 15 million pixels takes 37 bytes for each of them, so the limit is never far. */
+static void needles_take_memory_in_proportion(void **state)
+{
+    (void)state;
+    enum { LONG = 2000000 };
+    uint64_t seed = 6;
+    tdmi_image source = {0}, wanted = {0}, found = {0};
+    for (int is_tall = 0; is_tall < 2; is_tall++) {
+        draw_noise(&source, is_tall ? 1 : LONG, is_tall ? LONG : 1, &seed);
+        struct tdmi_resize how = {.box = {0, 0, source.width, source.height},
+                                  .width = is_tall ? 1 : 299,
+                                  .height = is_tall ? 299 : 1,
+                                  .filter = TDMI_FILTER_LANCZOS};
+        how.part_width = how.width;
+        how.part_height = how.height;
+        how.kernels = tdmi_resize_kernels_at(0);
+        assert_int_equal(tdmi_image_resize_part(&source, &how, &wanted, NULL), TDM_OK);
+        for (int k = 1; (how.kernels = tdmi_resize_kernels_at(k)) != NULL; k++) {
+            tdmi_image_release(&found);
+            assert_int_equal(tdmi_image_resize_part(&source, &how, &found, NULL), TDM_OK);
+            assert_in_range(found.capacity_bytes, 1, 40 * (size_t)LONG);
+            assert_memory_equal(found.pixels, wanted.pixels, 3 * 299);
+        }
+    }
+    tdmi_image_release(&source);
+    tdmi_image_release(&wanted);
+    tdmi_image_release(&found);
+}
+
+/* Bad pictures, refused before memory is asked for: not the end of a run. */
+static void longer_ones_are_refused_as_input(void **state)
+{
+    (void)state;
+    static const struct {
+        int width, height, target_width, target_height;
+        const char *words;
+    } cases[] = {
+        {178956970, 1, 299, 1, "a side has at most 16777216"},
+        {1, 178956970, 1, 299, "a side has at most 16777216"},
+        {16777217, 1, 299, 299, "a side has at most 16777216"},
+        {16777216, 1, 299, 1, "besides the pictures; at most 587"},
+        {1, 16777216, 1, 299, "besides the pictures; at most 587"},
+        {16777216, 4, 28, 1, "besides the pictures; at most 738"},
+        {8000000, 1, 1, 1, "besides the pictures; at most 560"},
+    };
+    tdmi_image room = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tdmi_resize how = {.box = {0, 0, cases[i].width, cases[i].height},
+                                        .width = cases[i].target_width,
+                                        .height = cases[i].target_height,
+                                        .filter = TDMI_FILTER_LANCZOS,
+                                        .part_width = cases[i].target_width,
+                                        .part_height = cases[i].target_height};
+        struct tdmi_resampler resampler;
+        tdm_error err = {0};
+        assert_int_equal(
+            tdmi_resampler_begin(&resampler, cases[i].width, cases[i].height, &how, &room, &err),
+            TDM_E_INPUT);
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", err.frames[0].text, cases[i].words);
+        assert_null(room.pixels);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +365,8 @@ int main(void)
         cmocka_unit_test(impossible_wishes_are_refused),
         cmocka_unit_test(every_instruction_set_gives_the_bytes_of_the_specification),
         cmocka_unit_test(rows_as_they_come_give_the_bytes_of_the_whole),
+        cmocka_unit_test(needles_take_memory_in_proportion),
+        cmocka_unit_test(longer_ones_are_refused_as_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
