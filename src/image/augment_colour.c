@@ -234,6 +234,14 @@ static void range_of(const uint32_t counts[256], int *low, int *high)
         (*high)--;
 }
 
+/* Pillow's, in its doubles: their rounding decides where a quotient is nearly whole. */
+static uint8_t stretched(int value, int low, int high)
+{
+    const double scale = 255.0 / (high - low), offset = -low * scale;
+    const int moved = (int)(value * scale + offset);
+    return (uint8_t)(moved < 0 ? 0 : moved > 255 ? 255 : moved);
+}
+
 void tdmi_colour_autocontrast(struct tdmi_canvas *canvas)
 {
     struct tables tables;
@@ -241,10 +249,8 @@ void tdmi_colour_autocontrast(struct tdmi_canvas *canvas)
     for (int c = 0; c < canvas->shape.channels; c++) {
         int low, high;
         range_of(tables.counts[c], &low, &high);
-        for (int i = 0; i < 256; i++) {
-            const int inside = i < low ? low : i > high ? high : i;
-            tables.values[c][i] = (uint8_t)(high > low ? (inside - low) * 255 / (high - low) : i);
-        }
+        for (int i = 0; i < 256; i++)
+            tables.values[c][i] = high > low ? stretched(i, low, high) : (uint8_t)i;
     }
     apply(canvas, &tables);
 }

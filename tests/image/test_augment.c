@@ -126,45 +126,60 @@ static void shares_and_cuts_never_change(void **state)
     }
 }
 
-/* RandAugment by hand, from the same stream: torchvision's table for magnitude m of 0 to 30. */
-static void one_by_hand(struct tdmi_canvas *canvas, uint32_t which, double sign, int m)
+/* What torchvision's RandAugment with 31 bins computes for some magnitudes: linspace(0, 0.3), 30
+ * and 0.9; int() of linspace(0, 150 / 331 * 48); 8 - round(m / 7.5); linspace(255, 0), of which a
+ * byte reaches the next whole number. */
+static const struct strength {
+    int magnitude;
+    double shear, degrees, factor;
+    int shift, bits, threshold;
+} strengths[] = {
+    {0, 0, 0, 0, 0, 8, 255},         {1, 0.01, 1, 0.03, 0, 8, 247},
+    {4, 0.04, 4, 0.12, 2, 7, 221},   {9, 0.09, 9, 0.27, 6, 7, 179},
+    {12, 0.12, 12, 0.36, 8, 6, 153}, {15, 0.15, 15, 0.45, 10, 6, 128},
+    {19, 0.19, 19, 0.57, 13, 5, 94}, {22, 0.22, 22, 0.66, 15, 5, 68},
+    {27, 0.27, 27, 0.81, 19, 4, 26}, {30, 0.3, 30, 0.9, 21, 4, 0},
+};
+
+/* RandAugment by hand. */
+static void one_by_hand(struct tdmi_canvas *canvas, uint32_t which, int sign,
+                        const struct strength *strength)
 {
-    const double amount = sign * m / 30;
     switch (which) {
     case 0:
         return;
     case 1:
-        tdmi_warp_affine(canvas, (const double[]){1, 0.3 * amount, 0, 0, 1, 0}, 0);
+        tdmi_warp_affine(canvas, (const double[]){1, sign * strength->shear, 0, 0, 1, 0}, 0);
         return;
     case 2:
-        tdmi_warp_affine(canvas, (const double[]){1, 0, 0, 0.3 * amount, 1, 0}, 0);
+        tdmi_warp_affine(canvas, (const double[]){1, 0, 0, sign * strength->shear, 1, 0}, 0);
         return;
     case 3:
-        tdmi_warp_shift(canvas, (int)(150.0 / 331.0 * SIDE * amount), 0, 0);
+        tdmi_warp_shift(canvas, sign * strength->shift, 0, 0);
         return;
     case 4:
-        tdmi_warp_shift(canvas, 0, (int)(150.0 / 331.0 * SIDE * amount), 0);
+        tdmi_warp_shift(canvas, 0, sign * strength->shift, 0);
         return;
     case 5:
-        tdmi_warp_rotate(canvas, 30 * amount, 0);
+        tdmi_warp_rotate(canvas, sign * strength->degrees, 0);
         return;
     case 6:
-        tdmi_colour_brightness(canvas, 1 + 0.9 * amount);
+        tdmi_colour_brightness(canvas, 1 + sign * strength->factor);
         return;
     case 7:
-        tdmi_colour_saturation(canvas, 1 + 0.9 * amount);
+        tdmi_colour_saturation(canvas, 1 + sign * strength->factor);
         return;
     case 8:
-        tdmi_colour_contrast(canvas, 1 + 0.9 * amount);
+        tdmi_colour_contrast(canvas, 1 + sign * strength->factor);
         return;
     case 9:
-        tdmi_colour_sharpness(canvas, 1 + 0.9 * amount);
+        tdmi_colour_sharpness(canvas, 1 + sign * strength->factor);
         return;
-    case 10: /* 8 - round(m / 7.5) bits */
-        tdmi_colour_posterize(canvas, m < 4 ? 8 : m < 12 ? 7 : m < 19 ? 6 : m < 27 ? 5 : 4);
+    case 10:
+        tdmi_colour_posterize(canvas, strength->bits);
         return;
-    case 11: /* x >= 255 - 8.5 m */
-        tdmi_colour_solarize(canvas, (510 - 17 * m + 1) / 2);
+    case 11:
+        tdmi_colour_solarize(canvas, strength->threshold);
         return;
     case 12:
         tdmi_colour_autocontrast(canvas);
@@ -174,31 +189,83 @@ static void one_by_hand(struct tdmi_canvas *canvas, uint32_t which, double sign,
     }
 }
 
+static struct tdmi_augment randaugment_of(int n_operations, int magnitude)
+{
+    struct tdmi_augment augment = read_spec("randaugment");
+    augment.arguments[TDMI_AUGMENT_RANDAUGMENT][0] = n_operations;
+    augment.arguments[TDMI_AUGMENT_RANDAUGMENT][1] = magnitude;
+    return augment;
+}
+
 static void randaugment_does_what_its_table_says(void **state)
 {
     (void)state;
     static uint8_t found[PICTURE], expected[PICTURE], spare[PICTURE], other[PICTURE];
     int counts[14] = {0};
     for (int i = 0; i < 620; i++) {
-        struct tdmi_augment augment = read_spec("randaugment:1");
-        const int magnitude = i % 31;
-        augment.arguments[TDMI_AUGMENT_RANDAUGMENT][0] = 1 + i % 2;
-        augment.arguments[TDMI_AUGMENT_RANDAUGMENT][1] = magnitude;
+        const struct strength *strength = &strengths[(size_t)i % COUNT(strengths)];
+        const int n_operations = 1 + i / 10 % 2;
+        const struct tdmi_augment augment = randaugment_of(n_operations, strength->magnitude);
         const struct tdmi_augment_key key = {5, 1, i, 0};
         tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RANDAUGMENT);
         draw(found, i);
         draw(expected, i);
         struct tdmi_canvas canvas = {square, expected, other};
-        for (int k = 0; k < 1 + i % 2; k++) {
+        for (int k = 0; k < n_operations; k++) {
             uint32_t which = tdmi_rng_below(&rng, 14);
             counts[which]++;
-            one_by_hand(&canvas, which, tdmi_rng_below(&rng, 2) == 1 ? -1 : 1, magnitude);
+            one_by_hand(&canvas, which, tdmi_rng_below(&rng, 2) == 1 ? -1 : 1, strength);
         }
         tdmi_augment_picture(&augment, key, square, found, spare);
         assert_memory_equal(found, canvas.pixels, PICTURE);
     }
     for (int k = 0; k < 14; k++) /* 930 draws: 66 each, 8 a standard deviation */
         assert_in_range(counts[k], 30, 106);
+}
+
+/* Every operation at every magnitude; a change is a change of format. */
+static void randaugment_never_changes(void **state)
+{
+    (void)state;
+    static uint8_t pixels[PICTURE], spare[PICTURE];
+    uint64_t digest = 0;
+    for (int i = 0; i < 31 * 100; i++) {
+        const struct tdmi_augment augment = randaugment_of(2, i % 31);
+        draw(pixels, i);
+        tdmi_augment_picture(&augment, (struct tdmi_augment_key){6, 1, i, 0}, square, pixels,
+                             spare);
+        digest = tdmi_xxh64_of(pixels, PICTURE, digest);
+    }
+    if (digest != UINT64_C(0xea72cfe0b5576218))
+        fail_msg("%016llx", (unsigned long long)digest);
+}
+
+/* A side of 331 pixels is what the paper's 150 are of: a step of the magnitude is five pixels. */
+static void randaugment_shifts_whole_pixels_without_losing_one(void **state)
+{
+    (void)state;
+    enum { LONG = 331 };
+    for (uint32_t wanted = 3; wanted <= 4; wanted++) /* x, y */
+        for (int magnitude = 0; magnitude <= 30; magnitude++) {
+            struct tdmi_augment_key key = {7, 1, magnitude, 0};
+            tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RANDAUGMENT);
+            while (tdmi_rng_below(&rng, 14) != wanted) {
+                key.repeat++;
+                rng = tdmi_augment_rng(key, TDMI_AUGMENT_RANDAUGMENT);
+            }
+            const int shift = (tdmi_rng_below(&rng, 2) == 1 ? -5 : 5) * magnitude;
+            const struct tdmi_augment_shape shape = {wanted == 3 ? 1 : LONG, wanted == 3 ? LONG : 1,
+                                                     1};
+            const struct tdmi_augment augment = randaugment_of(1, magnitude);
+            uint8_t pixels[LONG], spare[LONG];
+            for (int i = 0; i < LONG; i++)
+                pixels[i] = (uint8_t)(1 + i % 250);
+            tdmi_augment_picture(&augment, key, shape, pixels, spare);
+            for (int i = 0; i < LONG; i++) {
+                const int from = i + shift;
+                assert_int_equal(pixels[i], from >= 0 && from < LONG ? 1 + from % 250 : 0);
+            }
+        }
 }
 
 /* ---- distributions ------------------------------------------------------------------------- */
@@ -444,6 +511,8 @@ int main(void)
         cmocka_unit_test(cutouts_never_change),
         cmocka_unit_test(shares_and_cuts_never_change),
         cmocka_unit_test(randaugment_does_what_its_table_says),
+        cmocka_unit_test(randaugment_never_changes),
+        cmocka_unit_test(randaugment_shifts_whole_pixels_without_losing_one),
         cmocka_unit_test(boxes_keep_to_their_ranges),
         cmocka_unit_test(shares_follow_the_beta_distribution),
         cmocka_unit_test(a_chance_is_kept),
