@@ -83,6 +83,8 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
     size_t length = 3;
     for (int i = 0; i < n_backends && length + 24 < sizeof known; i++) {
         size_t bytes = strlen(backends[i]->name);
+        if (strcmp(backends[i]->name, "cpu") == 0)
+            continue;
         memcpy(known + length, ", ", 2);
         memcpy(known + length + 2, backends[i]->name, bytes + 1);
         length += 2 + bytes;

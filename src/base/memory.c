@@ -59,7 +59,14 @@ struct large {
 enum { LINE = 64 };
 
 /* AddressSanitizer watches what malloc gives, and is to see who writes past a large block. */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__has_feature) /* Clang's way to say it */
+#define IS_WATCHED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define IS_WATCHED 1
+#else
+#define IS_WATCHED 0
+#endif
+#if IS_WATCHED
 static const size_t large_from = SIZE_MAX;
 #else
 static const size_t large_from = (size_t)4 << 20;

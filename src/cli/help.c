@@ -39,8 +39,10 @@ static void describe_option(const struct tdmi_option *option, const void *values
         tdmi_option_describe_range(option, range, sizeof range);
     if (option->type != TDMI_OPTION_FLAG)
         tdmi_option_describe_value(option, values, value, sizeof value);
-    if (option->default_words && (!*value || strcmp(value, "0") == 0))
+    if (option->default_words && (!*value || strcmp(value, "0") == 0 || strcmp(value, "0s") == 0))
         snprintf(value, sizeof value, "%s", option->default_words);
+    else if (*value && !*range && option->unit) /* the range would have said it */
+        snprintf(value + strlen(value), sizeof value - strlen(value), " %s", option->unit);
     if ((*range || *value) && length < text_bytes)
         snprintf(text + length, text_bytes - length, " (%s%s%s%s)", range,
                  *range && *value ? "; " : "", *value ? "default: " : "", value);

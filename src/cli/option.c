@@ -26,7 +26,7 @@ static const char *const kinds[] = {
     [TDMI_OPTION_PATH] = "a path that is not empty",
     [TDMI_OPTION_CHOICE] = "",
     [TDMI_OPTION_FRACTIONS] =
-        "one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
+        "two fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
 };
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -479,8 +479,8 @@ tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest,
     if (split->count != 2)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
-                        "validate on (what they leave over %s); found only %g",
-                        rest, split->of[0]);
+                        "validate on (what they leave over %s); found %d",
+                        rest, split->count);
     *train = split->of[0];
     *val = split->of[1];
     return TDM_OK;

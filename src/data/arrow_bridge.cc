@@ -268,6 +268,7 @@ tdm_status tdmi_arrow_chunk_facts(const tdmi_arrow_file *file, const char *colum
             chunk->dictionary_page_offset() < facts->first_byte)
             facts->first_byte = chunk->dictionary_page_offset();
         facts->n_bytes = chunk->total_compressed_size();
+        facts->n_unpacked_bytes = chunk->total_uncompressed_size();
         facts->codec = static_cast<int>(chunk->compression());
         facts->max_definition = descriptor->max_definition_level();
         facts->max_repetition = descriptor->max_repetition_level();

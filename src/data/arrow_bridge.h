@@ -61,6 +61,7 @@ enum { TDMI_CODEC_NONE = 0, TDMI_CODEC_SNAPPY = 1 };
 struct tdmi_arrow_chunk {
     int64_t n_rows, n_values;           /* values: nulls included */
     int64_t first_byte, n_bytes;        /* its pages, a dictionary page first where there is one */
+    int64_t n_unpacked_bytes;           /* the same after unpacking */
     int codec;                          /* for tdmi_arrow_decompress() */
     int max_definition, max_repetition; /* 0, 0: one value a row, never null */
     int fixed_bytes;                    /* of every value; 0: binary; -1: a number */

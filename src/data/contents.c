@@ -27,7 +27,8 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
                         tdmi_source_item(reading->source, index).path);
     }
     if (status != TDM_OK) {
-        tdm_log(TDM_LOG_WARNING, "left out: %s", problem.frames[0].text);
+        tdm_log(TDM_LOG_WARNING, "left out: '%s': %s",
+                tdmi_source_item(reading->source, index).path, problem.frames[0].text);
         return TDM_OK;
     }
     if (hash == 0)

@@ -2,9 +2,8 @@
  * Pages, read by hand so that one picture costs one read of the file.
  *
  *     head, Thrift compact:  fields (delta of id, type), nested structs, ended by 0
- *     body, version 1:       [definition levels: length, runs] values        all compressed
- * together body, version 2:       repetition levels, definition levels, values    values compressed
- * alone
+ *     body, version 1:       definition levels (length, runs), values; compressed together
+ *     body, version 2:       repetition levels, definition levels, values; only these compressed
  *
  * Levels and dictionary indices come in runs: a varint whose lowest bit says packed bits (groups of
  * eight) or one value repeated.

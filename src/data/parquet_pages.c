@@ -192,7 +192,7 @@ tdm_status tdmi_pages_open(const tdmi_arrow_file *file, const tdmi_storage_file 
         tdmi_pages_release(pages);
     else
         pages->have_places = (chunk.codec == TDMI_CODEC_NONE || chunk.codec == TDMI_CODEC_SNAPPY) &&
-                             chunk.n_bytes / chunk.n_rows >= TDMI_LARGE_VALUE_BYTES;
+                             chunk.n_unpacked_bytes / chunk.n_rows >= TDMI_LARGE_VALUE_BYTES;
     return status;
 }
 

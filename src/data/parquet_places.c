@@ -70,8 +70,10 @@ static tdm_status find_body(struct stored_page *page, struct tdmi_body *body, bo
                             tdm_error *err)
 {
     const struct tdmi_page_head *head = &page->head;
-    const int64_t level_bytes = head->definition_bytes;
-    const bool is_packed = page->form->codec != TDMI_CODEC_NONE && head->is_compressed;
+    /* Version 1 packs its levels with the values, whatever a hostile head says beside. */
+    const bool is_v2 = head->kind == TDMI_PAGE_DATA_V2;
+    const int64_t level_bytes = is_v2 ? head->definition_bytes : 0;
+    const bool is_packed = page->form->codec != TDMI_CODEC_NONE && (!is_v2 || head->is_compressed);
     *can_read = true;
     if (is_packed)
         return tdmi_body_index(page->bytes, page->at + level_bytes, head->n_bytes - level_bytes,

@@ -126,7 +126,8 @@ static void list_rows(const struct tdmi_prepare_form *form, struct row rows[ROWS
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     rows[0] = number("size", options->size);
     rows[1] = word("fit", fits[form->preprocess.fit]);
-    rows[2] = number("crop-fraction", options->crop_fraction);
+    rows[2] =
+        number("crop-fraction", form->preprocess.fit == TDMI_FIT_CROP ? options->crop_fraction : 1);
     rows[3] = word("resample", resamples[form->preprocess.filter]);
     rows[4] = word("split", split);
     /* More than a double holds is written as text. */

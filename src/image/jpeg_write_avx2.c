@@ -1,5 +1,5 @@
 /*
- * Writing JPEG files with AVX2 and BMI2 (Haswell, Zen and later; compiled for them by
+ * Writing JPEG files with AVX2, LZCNT and POPCNT (Haswell, Zen and later; compiled for them by
  * CMakeLists.txt): two blocks, or sixteen pixels, at a time.
  */
 #include "image/jpeg_transform.h"
@@ -241,7 +241,7 @@ static void transform(const int16_t *samples, size_t stride, size_t n_groups,
 /* ---- codes ----------------------------------------------------------------------------------- */
 
 __attribute__((target("bmi,popcnt,lzcnt"))) void
-tdmi_jpeg_write_code_bmi2(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
+tdmi_jpeg_write_code_bits(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
                           int n_slots, int n)
 {
     tdmi_jpeg_code_mcus(sink, slots, n_slots, n);
@@ -272,5 +272,5 @@ size_t tdmi_jpeg_write_stuff_avx2(const uint8_t *bytes, size_t n, uint8_t *out)
 const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_avx2 = {.name = "AVX2",
                                                              .colour = colour,
                                                              .transform = transform,
-                                                             .code = tdmi_jpeg_write_code_bmi2,
+                                                             .code = tdmi_jpeg_write_code_bits,
                                                              .stuff = tdmi_jpeg_write_stuff_avx2};

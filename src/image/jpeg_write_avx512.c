@@ -1,6 +1,6 @@
 /*
  * Writing JPEG files with AVX-512 (BW, VL, VBMI and VNNI: Ice Lake, Zen 4 and later; compiled for
- * them by CMakeLists.txt): four blocks, or 32 pixels, at a time. Coding needs BMI2 and no wider
+ * them by CMakeLists.txt): four blocks, or 32 pixels, at a time. Coding needs LZCNT and no wider
  * registers; it is AVX2's.
  */
 #include "image/jpeg_transform.h"
@@ -261,6 +261,6 @@ const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_avx512 = {
     .name = "AVX-512",
     .colour = colour,
     .transform = transform,
-    .code = tdmi_jpeg_write_code_bmi2,
+    .code = tdmi_jpeg_write_code_bits,
     .stuff = tdmi_jpeg_write_stuff_avx2,
 };

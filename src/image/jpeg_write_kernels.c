@@ -5,7 +5,7 @@
 
 #if defined(__x86_64__)
 
-/* Every processor with BMI has LZCNT, of which compilers of today cannot ask. */
+/* Every processor with BMI2 has LZCNT, of which compilers of today cannot ask. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&

@@ -61,7 +61,7 @@ extern const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_scalar, tdmi_jpeg_wr
     tdmi_jpeg_write_avx512;
 
 /* Neither gets quicker with wider registers than AVX2's. */
-void tdmi_jpeg_write_code_bmi2(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
+void tdmi_jpeg_write_code_bits(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
                                int n_slots, int n);
 size_t tdmi_jpeg_write_stuff_avx2(const uint8_t *bytes, size_t n, uint8_t *out);
 

@@ -2,12 +2,11 @@
  * Fusion: which nodes need no pass over memory of their own, because the kernel before or after
  * them carries their work.
  *
- *     without training   conv ─ batch norm ─ add ─ relu      one call: the conv's; the norm is
- * folded └────────── group ───────────┘      into its packed weights
- *
- *     training           conv ─ batch norm ─ relu ─ conv2    conv stores raw y and its sums; the
- * norm └── virtual ──┘             makes scale and shift of them; conv2 reads relu(scale · y +
- * shift)
+ *     without training:  conv, batch norm, add and relu in a row are one call, the conv's; the
+ *                        norm is folded into its packed weights. That is a group.
+ *     training:          conv, batch norm, relu, conv2: the first conv stores raw y and its sums,
+ *                        the norm makes scale and shift of them, conv2 reads
+ *                        relu(scale * y + shift). Norm and relu are virtual.
  *
  * Training starts from the wish that every batch norm and activation were virtual and takes back
  * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
