@@ -26,7 +26,7 @@ static const char *const kinds[] = {
     [TDMI_OPTION_PATH] = "a path that is not empty",
     [TDMI_OPTION_CHOICE] = "",
     [TDMI_OPTION_FRACTIONS] =
-        "two fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
+        "one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
 };
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -476,11 +476,17 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
 tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
                            double *val, tdm_error *err)
 {
-    if (split->count != 2)
+    if (split->count != 2) {
+        char found[100] = "";
+        for (int i = 0; i < split->count; i++) {
+            const size_t used = strlen(found);
+            snprintf(found + used, sizeof found - used, "%s%g", i > 0 ? "," : "", split->of[i]);
+        }
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
-                        "validate on (what they leave over %s); found %d",
-                        rest, split->count);
+                        "validate on (what they leave over %s); found only %s",
+                        rest, found);
+    }
     *train = split->of[0];
     *val = split->of[1];
     return TDM_OK;

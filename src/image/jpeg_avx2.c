@@ -3,6 +3,7 @@
  * blocks, or sixteen pixels, at a time.
  */
 #include "image/jpeg_lines.h"
+#include "image/jpeg_lines_avx2.h"
 #include "image/jpeg_transform.h"
 #include <immintrin.h>
 
@@ -18,11 +19,6 @@ static bool decode(struct tdmi_jpeg_stream *streams, int n_streams,
 }
 
 /* ---- transform ------------------------------------------------------------------------------- */
-
-/* Eight rows of two blocks; after turning, eight columns of them. */
-struct lines {
-    __m256i x[8];
-};
 
 /* 32-bit sums of sixteen lanes: those of the lower and of the upper half of each 128 bits. */
 struct sums {
@@ -79,26 +75,6 @@ TDMI_INLINE void transform_lanes(struct lines *lines, int shift, int n)
     }
     TDMI_JPEG_ODD(X)
 #undef X
-}
-
-/* Rows become columns, in each half. */
-TDMI_INLINE void turn(struct lines *lines)
-{
-    __m256i *x = lines->x, a[8], b[8];
-    for (int i = 0; i < 4; i++) { /* pairs of rows 2 i, 2 i + 1 */
-        a[2 * i] = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
-        a[2 * i + 1] = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) { /* fours of rows 4 i … 4 i + 3 */
-        b[4 * i] = _mm256_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm256_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm256_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm256_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = _mm256_unpacklo_epi64(b[i], b[4 + i]);
-        x[2 * i + 1] = _mm256_unpackhi_epi64(b[i], b[4 + i]);
-    }
 }
 
 /* Columns of words -> rows of bytes, 16 each. */

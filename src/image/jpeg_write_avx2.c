@@ -2,6 +2,7 @@
  * Writing JPEG files with AVX2, LZCNT and POPCNT (Haswell, Zen and later; compiled for them by
  * CMakeLists.txt): two blocks, or sixteen pixels, at a time.
  */
+#include "image/jpeg_lines_avx2.h"
 #include "image/jpeg_transform.h"
 #include "image/jpeg_write_stream.h"
 #include <immintrin.h>
@@ -100,31 +101,6 @@ static void colour(const uint8_t *pixels, size_t n, int16_t *luma, int16_t *blue
 }
 
 /* ---- transform ------------------------------------------------------------------------------- */
-
-/* Eight rows of two blocks; after turning, eight columns of them. */
-struct lines {
-    __m256i x[8];
-};
-
-/* Rows become columns, in each block. */
-TDMI_INLINE void turn(struct lines *lines)
-{
-    __m256i *x = lines->x, a[8], b[8];
-    for (int i = 0; i < 4; i++) { /* pairs of rows 2 i, 2 i + 1 */
-        a[2 * i] = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
-        a[2 * i + 1] = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++) { /* fours of rows 4 i … 4 i + 3 */
-        b[4 * i] = _mm256_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 1] = _mm256_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
-        b[4 * i + 2] = _mm256_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
-        b[4 * i + 3] = _mm256_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
-    }
-    for (int i = 0; i < 4; i++) {
-        x[2 * i] = _mm256_unpacklo_epi64(b[i], b[4 + i]);
-        x[2 * i + 1] = _mm256_unpackhi_epi64(b[i], b[4 + i]);
-    }
-}
 
 TDMI_INLINE struct sums one_product(struct sums factors, __m256i weights, __m256i rounding)
 {

@@ -185,17 +185,6 @@ static bool has_shrunk(double now, double before)
     return now > 0.0 && (before == 0.0 || now < before);
 }
 
-/* 0 of some options means what the network brings along. */
-static const char *said(const struct row *row, double value, char text[32])
-{
-    static const char *const own[] = {"size", "shard", "lr"};
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (strcmp(row->name, own[i]) == 0 && !(value > 0.0))
-            return "the network's own";
-    snprintf(text, 32, "%g", value);
-    return text;
-}
-
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err)
 {
@@ -228,11 +217,9 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                             "option --%s is %g, but the run was begun with %g; as much or more is "
                             "accepted",
                             row->name, now, before);
-        if (row->effect == OTHER_BITS && fabs(before - now) > 0.0) {
-            char words[2][32];
-            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %s, but the run was begun with %s",
-                            row->name, said(row, now, words[0]), said(row, before, words[1]));
-        }
+        if (row->effect == OTHER_BITS && fabs(before - now) > 0.0)
+            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %g, but the run was begun with %g",
+                            row->name, now, before);
     }
     return TDM_OK;
 }

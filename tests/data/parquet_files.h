@@ -76,4 +76,14 @@ static inline void write_parquet_file(const struct tree *tree, const char *name,
     tdmi_text_release(&file);
 }
 
+/* Of tests/fixtures/parquet, until the next call. */
+static inline const char *parquet_fixture(const char *name)
+{
+    static char path[1024];
+    const char *checkout = getenv("SOURCE");
+    snprintf(path, sizeof path, "%s/tests/fixtures/parquet/%s", checkout == NULL ? "." : checkout,
+             name);
+    return path;
+}
+
 #endif

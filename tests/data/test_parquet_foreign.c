@@ -11,20 +11,11 @@
 
 enum { ROWS = 12 };
 
-static const char *fixture(const char *name)
-{
-    static char path[1024];
-    const char *checkout = getenv("SOURCE");
-    snprintf(path, sizeof path, "%s/tests/fixtures/parquet/%s", checkout == NULL ? "." : checkout,
-             name);
-    return path;
-}
-
 static tdm_status open_fixture(const char *name, const struct tdm_source_options *options,
                                tdmi_source **source, char text[8000])
 {
     tdm_error err = {0};
-    tdm_status status = tdmi_source_open(fixture(name), options, source, &err);
+    tdm_status status = tdmi_source_open(parquet_fixture(name), options, source, &err);
     tdm_error_format(&err, text, 8000);
     return status;
 }
@@ -121,7 +112,7 @@ static void groups_begin_where_their_pages_do(void **state)
                  {"small_pages.parquet", {0, 2, 4, 6, 8, 10, 12}},
                  {"indexed_pages.parquet", {0, 3, 6, 9, 12}}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        tdmi_source *source = open_source(fixture(cases[c].name));
+        tdmi_source *source = open_source(parquet_fixture(cases[c].name));
         for (int64_t g = 0; g <= tdmi_source_groups(source); g++)
             assert_int_equal(tdmi_source_group_first(source, g), cases[c].firsts[g]);
         tdmi_source_close(source);
@@ -132,7 +123,7 @@ static void groups_begin_where_their_pages_do(void **state)
 static void pictures_of_spark_are_turned(void **state)
 {
     (void)state;
-    tdmi_source *source = open_source(fixture("spark_image.parquet"));
+    tdmi_source *source = open_source(parquet_fixture("spark_image.parquet"));
     assert_int_equal(tdmi_source_items(source), ROWS);
     assert_classes(source, "0 1 2");
     for (int i = 0; i < ROWS; i++) {
@@ -157,7 +148,7 @@ static void pictures_of_spark_are_turned(void **state)
 static void parts_are_taken_from_the_column(void **state)
 {
     (void)state;
-    tdmi_source *source = open_source(fixture("split.parquet"));
+    tdmi_source *source = open_source(parquet_fixture("split.parquet"));
     for (int i = 0; i < ROWS; i++)
         assert_int_equal(tdmi_source_item(source, i).part,
                          i % 4 == 3 ? TDMI_PART_VAL : TDMI_PART_TRAIN);
@@ -167,7 +158,7 @@ static void parts_are_taken_from_the_column(void **state)
 static void nulls_are_named_when_they_are_read(void **state)
 {
     (void)state;
-    tdmi_source *source = open_source(fixture("nulls.parquet"));
+    tdmi_source *source = open_source(parquet_fixture("nulls.parquet"));
     tdmi_text bytes = {0};
     tdm_error err = {0};
     char text[8000];
@@ -240,7 +231,7 @@ static void large_values_are_read_where_they_lie(void **state)
     (void)state;
     static const char *const names[] = {"large.parquet", "large_v2.parquet"};
     for (int n = 0; n < 2; n++) {
-        tdmi_source *source = open_source(fixture(names[n]));
+        tdmi_source *source = open_source(parquet_fixture(names[n]));
         uint8_t pixels[5000];
         tdm_error err = {0};
         assert_int_equal(tdmi_source_groups(source), 0); /* each as quick as any other */
@@ -259,7 +250,8 @@ static void large_values_are_read_where_they_lie(void **state)
         struct tree tree = tree_new();
         tdmi_text bytes = {0};
         char text[8000];
-        assert_int_equal(tdmi_storage_read_file(fixture(names[n]), 1 << 20, &bytes, &err), TDM_OK);
+        assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &bytes, &err),
+                         TDM_OK);
         bytes.bytes[bytes.length_bytes / 2] ^= 1; /* within a picture */
         tree_file(&tree, "x.parquet", bytes.bytes, bytes.length_bytes);
         source = open_source(tree_path(&tree, "x.parquet"));
@@ -301,7 +293,7 @@ static void lack_of_memory_is_an_error_on_every_way(void **state)
         "spark_image.parquet", "raw_list.parquet",     "large.parquet",
         "packed.parquet",      "packed_v2.parquet",    "repeated.parquet"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
-        assert_survives_lack_of_memory(fixture(names[n]));
+        assert_survives_lack_of_memory(parquet_fixture(names[n]));
 }
 
 /* Files without checksums: whatever byte is flipped, pictures come out or a sentence names the
@@ -317,7 +309,8 @@ static void a_flipped_byte_is_an_error_or_another_picture(void **state)
         struct tree tree = tree_new();
         tdmi_text file = {0}, bytes = {0};
         tdm_error err = {0};
-        assert_int_equal(tdmi_storage_read_file(fixture(names[n]), 1 << 20, &file, &err), TDM_OK);
+        assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &file, &err),
+                         TDM_OK);
         size_t step = file.length_bytes > 10000 ? 997 : 7;
         for (size_t at = 0; at < file.length_bytes; at += step) {
             tdmi_source *source = NULL;
@@ -347,7 +340,7 @@ static void a_flipped_byte_is_an_error_or_another_picture(void **state)
 static void a_build_without_arrow_refuses_them(void **state)
 {
     (void)state;
-    assert_refused(fixture("defaults.parquet"), TDM_E_ABSENT, "tools/deps");
+    assert_refused(parquet_fixture("defaults.parquet"), TDM_E_ABSENT, "tools/deps");
 }
 
 /* ---- TANDEM_TEST_DATA/parquet ------------------------------------------------------------ */

@@ -8,15 +8,6 @@
 
 enum { ROWS = 12 };
 
-static const char *fixture(const char *name)
-{
-    static char path[1024];
-    const char *checkout = getenv("SOURCE");
-    snprintf(path, sizeof path, "%s/tests/fixtures/parquet/%s", checkout == NULL ? "." : checkout,
-             name);
-    return path;
-}
-
 /* test_parquet_foreign.c has what such a build says. */
 static void skip_without_arrow(void)
 {
@@ -51,7 +42,8 @@ static void large_values_are_unpacked_one_by_one(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tdm_source_options options = {.cache_bytes = 1};
         tdmi_source *source = NULL;
-        assert_int_equal(tdmi_source_open(fixture(cases[c].name), &options, &source, NULL), TDM_OK);
+        assert_int_equal(tdmi_source_open(parquet_fixture(cases[c].name), &options, &source, NULL),
+                         TDM_OK);
         assert_int_equal(tdmi_source_items(source), ROWS);
         assert_int_equal(tdmi_source_groups(source), 0);
         static uint8_t expected[12000], pixels[12000];
@@ -82,7 +74,8 @@ static void a_damaged_page_is_named(void **state)
         tdm_error err = {0};
         static uint8_t pixels[12000];
         char text[8000];
-        assert_int_equal(tdmi_storage_read_file(fixture(names[n]), 1 << 20, &file, &err), TDM_OK);
+        assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &file, &err),
+                         TDM_OK);
         file.bytes[file.length_bytes / 2] ^= 1;
         tree_file(&tree, "x.parquet", file.bytes, file.length_bytes);
         assert_int_equal(tdmi_source_open(tree_path(&tree, "x.parquet"), NULL, &source, &err),

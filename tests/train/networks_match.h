@@ -403,8 +403,7 @@ static void check_gradient(struct network_run *it, struct fixture *fixture, doub
     const float *values = it->host_sums + tensor->offset;
     double norm, product;
     double limit = fmax(2.0 * wanted.distance, GRADIENT_TOLERANCE * wanted.norm);
-    if (wanted.norm < ROUNDING * whole) /* nothing but rounding, in PyTorch, too */
-        limit = fmax(limit, ROUNDING * whole);
+    limit = fmax(limit, ROUNDING * whole);
     measure(it, tensor, values, &norm, &product);
     near(tensor->name, norm, wanted.norm, limit);
     near(tensor->name, product, wanted.product, limit);
