@@ -182,6 +182,30 @@ LANES_INLINE void multiply_lines(const struct tdmi_gemm_outer *job, struct ahead
 /* ---- blocks ------------------------------------------------------------------------------------
  */
 
+/* From a tile in memory, whatever is asked for: what is rare, and the low blocks. */
+static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int64_t c, int first,
+                        int tall, int wide)
+{
+    for (int j = 0; j < wide; j++) {
+        struct column column = column_at(job, (int)job->end, first + j * LANES);
+        for (int i = 0; i < tall; i++)
+            finish(job, (int)job->end, &column, c + i * job->c_row + j * LANES,
+                   lanes_load(tile + (i * wide + j) * LANES));
+        add_sums(job, (int)job->end, &column, first + j * LANES);
+    }
+}
+
+LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
+                          const int wide)
+{
+    UNROLL
+    for (int i = 0; i < tall; i++) {
+        UNROLL
+        for (int j = 0; j < wide; j++)
+            lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
+    }
+}
+
 /* A block of full height: c is where it begins, first its first column. */
 LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, const int end,
                         int64_t a, const float *b, int64_t c, int first, const int tall,
@@ -189,26 +213,19 @@ LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, c
 {
     lanes sums[MAX_TALL][MAX_WIDE];
     multiply_segments(job, ahead, a, b, sums, tall, wide);
+    if (!is_usual(job, end, first + wide * LANES)) {
+        float tile[MAX_TALL * MAX_WIDE * LANES];
+        to_tile(sums, tile, tall, wide);
+        finish_tile(job, tile, c, first, tall, wide);
+        return;
+    }
     UNROLL
     for (int j = 0; j < wide; j++) {
         struct column column = column_at(job, end, first + j * LANES);
         UNROLL
         for (int i = 0; i < tall; i++)
-            finish(job, end, &column, c + i * job->c_row + j * LANES, sums[i][j]);
+            finish_usual(job, end, &column, c + i * job->c_row + j * LANES, sums[i][j]);
         add_sums(job, end, &column, first + j * LANES);
-    }
-}
-
-/* The same of any height, from a tile. */
-static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int64_t c, int first,
-                        int tall, int wide)
-{
-    for (int j = 0; j < wide; j++) {
-        struct column column = column_at(job, job->end, first + j * LANES);
-        for (int i = 0; i < tall; i++)
-            finish(job, (int)job->end, &column, c + i * job->c_row + j * LANES,
-                   lanes_load(tile + (i * wide + j) * LANES));
-        add_sums(job, (int)job->end, &column, first + j * LANES);
     }
 }
 
@@ -234,11 +251,14 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
     X(13, wide)                    \
     X(14, wide)
 #if defined(__AVX512F__)
-#define EACH_SHAPE(X) EACH_TO_14(X, 1) EACH_TO_14(X, 2) EACH_TO_9(X, 3) EACH_TO_7(X, 4)
+#define EACH_OUTER(X) EACH_TO_14(X, 1) EACH_TO_14(X, 2) EACH_TO_9(X, 3)
+#define EACH_SHAPE(X) EACH_OUTER(X) EACH_TO_7(X, 4)
 #elif defined(__AVX2__)
-#define EACH_SHAPE(X) EACH_TO_6(X, 1) EACH_TO_6(X, 2) EACH_TO_4(X, 3) EACH_TO_3(X, 4)
+#define EACH_OUTER(X) EACH_TO_6(X, 1) EACH_TO_6(X, 2) EACH_TO_4(X, 3)
+#define EACH_SHAPE(X) EACH_OUTER(X) EACH_TO_3(X, 4)
 #else
-#define EACH_SHAPE(X) EACH_TO_4(X, 1) EACH_TO_4(X, 2) EACH_TO_2(X, 3) EACH_TO_2(X, 4)
+#define EACH_OUTER(X) EACH_TO_4(X, 1) EACH_TO_4(X, 2) EACH_TO_2(X, 3)
+#define EACH_SHAPE(X) EACH_OUTER(X) EACH_TO_2(X, 4)
 #endif
 #define EACH_PANEL(X) \
     X(TALL_1, 1)      \
@@ -248,17 +268,6 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
 
 typedef void part_function(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
                            const float *b, float *tile);
-
-LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
-                          const int wide)
-{
-    UNROLL
-    for (int i = 0; i < tall; i++) {
-        UNROLL
-        for (int j = 0; j < wide; j++)
-            lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
-    }
-}
 
 #define X(tall, wide)                                                                       \
     static void part_##tall##_##wide(const struct tdmi_gemm_rows *job, struct ahead *ahead, \
@@ -288,12 +297,12 @@ typedef void outer_function(const struct tdmi_gemm_outer *job, struct ahead *ahe
         multiply_lines(job, ahead, a, b, sums, tall, wide);                                   \
         to_tile(sums, tile, tall, wide);                                                      \
     }
-EACH_SHAPE(X)
+EACH_OUTER(X)
 #undef X
 
 static outer_function *const outers[MAX_WIDE + 1][MAX_TALL + 1] = {
 #define X(tall, wide) [wide][tall] = outer_##tall##_##wide,
-    EACH_SHAPE(X)
+    EACH_OUTER(X)
 #undef X
 };
 

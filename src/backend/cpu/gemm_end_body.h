@@ -66,14 +66,63 @@ LANES_INLINE void store_part(float *to, lanes value, int part)
     lanes_store_part(to, value, part);
 }
 
-LANES_INLINE void put(const struct tdmi_gemm_rows *job, int64_t at, int part, lanes value)
+LANES_INLINE void put_whole(const struct tdmi_gemm_rows *job, int64_t at, lanes value)
 {
-    if (part != LANES)
-        store_part(job->c + at, value, part);
-    else if (job->is_streamed)
+    if (job->is_streamed)
         lanes_stream(job->c + at, value);
     else
         lanes_store(job->c + at, value);
+}
+
+LANES_INLINE lanes raw_value(struct column *column, lanes value)
+{
+    lanes far = lanes_sub(value, column->centre);
+    column->sum = lanes_add(column->sum, far);
+    column->square = lanes_multiply_add(far, far, column->square);
+    return value;
+}
+
+LANES_INLINE lanes gradient_value(struct column *column, lanes value, lanes x)
+{
+    lanes z = lanes_multiply_add(x, column->scale, column->shift);
+    return lanes_between(value, z, column->low, column->high);
+}
+
+LANES_INLINE void add_gradient(struct column *column, lanes value, lanes x)
+{
+    column->sum = lanes_add(column->sum, value);
+    column->square = lanes_multiply_add(value, lanes_sub(x, column->centre), column->square);
+}
+
+/* What most products want, and nothing else: few branches, since a block is compiled with one of
+ * them for each of its values. end_of: the column behind the block's last. */
+LANES_INLINE bool is_usual(const struct tdmi_gemm_rows *job, const int end, int64_t end_of)
+{
+    if (end_of > job->columns)
+        return false;
+    return end == TDMI_GEMM_RAW         ? !job->bias
+           : end == TDMI_GEMM_ACTIVATED ? job->read.act != TDMI_ACT_HSWISH
+                                        : job->x != NULL;
+}
+
+LANES_INLINE void finish_usual(const struct tdmi_gemm_rows *job, const int end,
+                               struct column *column, int64_t at, lanes value)
+{
+    if (end == TDMI_GEMM_RAW) {
+        value = raw_value(column, value);
+    } else if (end == TDMI_GEMM_ACTIVATED) {
+        value = lanes_add(value, column->bias);
+        if (job->residual)
+            value = lanes_add(value, lanes_load(job->residual + at));
+        value = lanes_clamp(value, column->low, column->high);
+    } else {
+        lanes x = lanes_load(job->x + at);
+        value = gradient_value(column, value, x);
+        if (job->add)
+            value = lanes_add(value, lanes_load(job->add + at));
+        add_gradient(column, value, x);
+    }
+    put_whole(job, at, value);
 }
 
 /* at: floats from the first value of C */
@@ -83,9 +132,7 @@ LANES_INLINE void finish(const struct tdmi_gemm_rows *job, const int end, struct
     if (end == TDMI_GEMM_RAW) {
         if (job->bias)
             value = lanes_add(value, column->bias);
-        lanes far = lanes_sub(value, column->centre);
-        column->sum = lanes_add(column->sum, far);
-        column->square = lanes_multiply_add(far, far, column->square);
+        value = raw_value(column, value);
     } else if (end == TDMI_GEMM_ACTIVATED) {
         value = lanes_add(value, column->bias);
         if (job->residual)
@@ -95,21 +142,18 @@ LANES_INLINE void finish(const struct tdmi_gemm_rows *job, const int end, struct
         else
             value = lanes_clamp(value, column->low, column->high);
     } else {
-        lanes x = column->scale;
-        if (job->x) {
-            x = load(job->x + at, column->part);
-            lanes z = lanes_multiply_add(x, column->scale, column->shift);
-            value = lanes_between(value, z, column->low, column->high);
-        }
+        lanes x = job->x ? load(job->x + at, column->part) : column->scale;
+        if (job->x)
+            value = gradient_value(column, value, x);
         if (job->add)
             value = lanes_add(value, load(job->add + at, column->part));
-        if (job->x) {
-            column->sum = lanes_add(column->sum, value);
-            column->square =
-                lanes_multiply_add(value, lanes_sub(x, column->centre), column->square);
-        }
+        if (job->x)
+            add_gradient(column, value, x);
     }
-    put(job, at, column->part, value);
+    if (column->part == LANES)
+        put_whole(job, at, value);
+    else
+        store_part(job->c + at, value, column->part);
 }
 
 LANES_INLINE void add_sums(const struct tdmi_gemm_rows *job, const int end,

@@ -1,7 +1,7 @@
 /*
  * One vector of floats of whatever width the file is compiled for, for bodies that are written once
- * (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in plain C, which any compiler may or may not turn
- * into vectors. lanes_multiply_add rounds once where the set has it, so results differ between
+ * (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in the vectors that GCC and Clang know on every
+ * processor. lanes_multiply_add rounds once where the set has it, so results differ between
  * sets in their last bits; on one machine they never do.
  */
 #ifndef TANDEM_BACKEND_CPU_LANES_H
@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__)
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
@@ -217,38 +218,40 @@ LANES_INLINE void lanes_fence(void)
 
 #else
 
+/* NEON or SSE or single floats, as the processor has them. */
 enum { LANES = 4 };
-typedef struct {
-    float at[LANES];
-} lanes;
+typedef float lanes __attribute__((vector_size(16)));
+typedef int32_t lanes_mask __attribute__((vector_size(16)));
 
-#define LANES_EACH(expression)      \
-    lanes r;                        \
-    for (int i = 0; i < LANES; i++) \
-        r.at[i] = (expression);     \
-    return r
-
+LANES_INLINE lanes lanes_choose(lanes_mask mask, lanes a, lanes b)
+{
+    return (lanes)(((lanes_mask)a & mask) | ((lanes_mask)b & ~mask));
+}
 LANES_INLINE lanes lanes_all(float value)
 {
-    LANES_EACH(value);
+    return (lanes){value, value, value, value};
 }
 LANES_INLINE lanes lanes_load(const float *from)
 {
-    LANES_EACH(from[i]);
+    lanes a;
+    memcpy(&a, from, sizeof a);
+    return a;
 }
 LANES_INLINE lanes lanes_load_part(const float *from, int n)
 {
-    LANES_EACH(i < n ? from[i] : 0.0f);
+    lanes a = lanes_all(0.0f);
+    for (int i = 0; i < n; i++)
+        a[i] = from[i];
+    return a;
 }
 LANES_INLINE void lanes_store(float *to, lanes a)
 {
-    for (int i = 0; i < LANES; i++)
-        to[i] = a.at[i];
+    memcpy(to, &a, sizeof a);
 }
 LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
 {
     for (int i = 0; i < n; i++)
-        to[i] = a.at[i];
+        to[i] = a[i];
 }
 LANES_INLINE void lanes_stream(float *to, lanes a)
 {
@@ -256,56 +259,52 @@ LANES_INLINE void lanes_stream(float *to, lanes a)
 }
 LANES_INLINE lanes lanes_add(lanes a, lanes b)
 {
-    LANES_EACH(a.at[i] + b.at[i]);
+    return a + b;
 }
 LANES_INLINE lanes lanes_sub(lanes a, lanes b)
 {
-    LANES_EACH(a.at[i] - b.at[i]);
+    return a - b;
 }
 LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
 {
-    LANES_EACH(a.at[i] * b.at[i]);
+    return a * b;
 }
 LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
 {
-    LANES_EACH(a.at[i] * b.at[i] + c.at[i]);
-}
-LANES_INLINE float lanes_clamp_one(float a, float low, float high)
-{
-    a = a < low ? low : a;
-    return a > high ? high : a;
+    return a * b + c;
 }
 LANES_INLINE lanes lanes_clamp(lanes a, lanes low, lanes high)
 {
-    LANES_EACH(lanes_clamp_one(a.at[i], low.at[i], high.at[i]));
+    a = lanes_choose(a < low, low, a);
+    return lanes_choose(a > high, high, a);
 }
 LANES_INLINE lanes lanes_between(lanes a, lanes z, lanes low, lanes high)
 {
-    LANES_EACH(z.at[i] <= low.at[i] || z.at[i] >= high.at[i] ? 0.0f : a.at[i]);
+    return lanes_choose((z <= low) | (z >= high), lanes_all(0.0f), a);
 }
 LANES_INLINE lanes lanes_larger(lanes a, lanes b, lanes *tap, lanes tap_b)
 {
-    for (int i = 0; i < LANES; i++)
-        tap->at[i] = b.at[i] > a.at[i] ? tap_b.at[i] : tap->at[i];
-    LANES_EACH(b.at[i] > a.at[i] ? b.at[i] : a.at[i]);
+    lanes_mask is_larger = b > a;
+    *tap = lanes_choose(is_larger, tap_b, *tap);
+    return lanes_choose(is_larger, b, a);
 }
 LANES_INLINE lanes lanes_where_equal(lanes a, lanes tap, lanes wanted)
 {
-    LANES_EACH(tap.at[i] == wanted.at[i] ? a.at[i] : 0.0f);
+    return lanes_choose(tap == wanted, a, lanes_all(0.0f));
 }
 LANES_INLINE lanes lanes_load_bytes(const uint8_t *from)
 {
-    LANES_EACH((float)from[i]);
+    return (lanes){(float)from[0], (float)from[1], (float)from[2], (float)from[3]};
 }
 LANES_INLINE void lanes_store_bytes(uint8_t *to, lanes a)
 {
     for (int i = 0; i < LANES; i++)
-        to[i] = (uint8_t)a.at[i];
+        to[i] = (uint8_t)a[i];
 }
 LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
 {
     for (int i = 0; i < LANES; i++)
-        to[i] += (double)a.at[i];
+        to[i] += (double)a[i];
 }
 LANES_INLINE void lanes_prefetch(const float *at)
 {
@@ -314,8 +313,6 @@ LANES_INLINE void lanes_prefetch(const float *at)
 LANES_INLINE void lanes_fence(void)
 {
 }
-
-#undef LANES_EACH
 
 #endif
 

@@ -65,9 +65,9 @@ LANES_INLINE void lanes_turn(lanes rows[LANES])
 {
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < i; j++) {
-            float moved = rows[i].at[j];
-            rows[i].at[j] = rows[j].at[i];
-            rows[j].at[i] = moved;
+            float moved = rows[i][j];
+            rows[i][j] = rows[j][i];
+            rows[j][i] = moved;
         }
 }
 
