@@ -1,6 +1,7 @@
 /*
  * Large values of pages that pyarrow packed by Snappy or put into a dictionary (packed*.parquet and
- * repeated.parquet of tests/fixtures/parquet): each is had by itself.
+ * repeated.parquet of tests/fixtures/parquet): each is had by itself. Of pages that zstd packed
+ * none is: those have groups.
  */
 #include "parquet_files.h"
 
@@ -60,6 +61,39 @@ static void large_values_are_unpacked_one_by_one(void **state)
     }
 }
 
+/* What make.py's easy_pixels says: a twentieth of them is in the file. What a value takes there
+ * must not make it a small one; which it is, its memory decides. */
+static void pictures_that_pack_well_are_large_values_too(void **state)
+{
+    (void)state;
+    skip_without_arrow();
+    static const struct {
+        const char *name;
+        int64_t n_groups, cache_bytes;
+    } cases[] = {{"packed_well.parquet", 0, 1}, {"packed_well_zstd.parquet", 1, 1 << 20}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct tdm_source_options options = {.cache_bytes = cases[c].cache_bytes};
+        tdmi_source *source = NULL;
+        tdmi_text file = {0};
+        assert_int_equal(
+            tdmi_storage_read_file(parquet_fixture(cases[c].name), 1 << 20, &file, NULL), TDM_OK);
+        assert_true(file.length_bytes < ROWS * 1024); /* packed, they are small */
+        tdmi_text_release(&file);
+        assert_int_equal(tdmi_source_open(parquet_fixture(cases[c].name), &options, &source, NULL),
+                         TDM_OK);
+        assert_int_equal(tdmi_source_items(source), ROWS);
+        assert_int_equal(tdmi_source_groups(source), cases[c].n_groups);
+        static uint8_t pixels[12000];
+        for (int turn = 0; turn < 2 * ROWS; turn++) {
+            const int i = 7 * turn % ROWS;
+            assert_int_equal(tdmi_source_read_raw(source, i, pixels, NULL), TDM_OK);
+            for (int b = 0; b < 12000; b++)
+                assert_int_equal(pixels[b], b % 2 == 0 ? i : i + 100);
+        }
+        tdmi_source_close(source);
+    }
+}
+
 /* Within what is packed or stored, whichever row it hits. */
 static void a_damaged_page_is_named(void **state)
 {
@@ -94,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_values_are_unpacked_one_by_one),
+        cmocka_unit_test(pictures_that_pack_well_are_large_values_too),
         cmocka_unit_test(a_damaged_page_is_named),
     };
     return cmocka_run_group_tests_name("data/parquet_places", tests, NULL, NULL);
