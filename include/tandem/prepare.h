@@ -25,14 +25,14 @@ struct tdm_prepare_options {
 
     int size;             /* of a side, in pixels: 299 */
     const char *fit;      /* "pad", "crop" or "stretch" */
-    double crop_fraction; /* crop: the short side becomes size / crop_fraction */
+    double crop_fraction; /* crop: the short side becomes size / crop_fraction; else 1 */
     const char *resample; /* "lanczos", "bicubic" or "bilinear" */
 
     double train_fraction, val_fraction; /* 0.9 and 0.1; what both leave over becomes test */
     uint64_t seed;                       /* of split and order: 42 */
 
     const char *codec;       /* "jpeg", "png", "raw" (plain pixels) or "keep" (the file's bytes) */
-    int quality;             /* of jpeg: 95 */
+    int quality;             /* of jpeg; 0, the only one for others: 95 */
     const char *compression; /* "zstd", "snappy" or "none"; NULL: zstd for the columns beside the
                                 pictures. Pictures are compressed with raw only, and if asked for */
 

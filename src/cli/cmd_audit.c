@@ -250,9 +250,9 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
 {
     struct tdmi_output *out = call->out;
     char size[40];
-    tdmi_print(out,
-               "%lld pictures of %d classes (%s), %s, %.1f s: %lld ok, %lld bad, %lld with remarks",
-               (long long)audit->images, audit->n_classes, audit->kind,
+    tdmi_print(out, "%lld %s of %d %s (%s), %s, %.1f s: %lld ok, %lld bad, %lld with remarks",
+               (long long)audit->images, audit->images == 1 ? "picture" : "pictures",
+               audit->n_classes, audit->n_classes == 1 ? "class" : "classes", audit->kind,
                tdmi_format_amount((double)audit->bytes, "B", size, sizeof size), audit->seconds,
                (long long)audit->ok, (long long)audit->bad,
                (long long)(audit->images - audit->ok - audit->bad));

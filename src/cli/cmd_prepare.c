@@ -93,12 +93,14 @@ static void print_people(struct tdmi_output *out, const struct tdm_prepare_optio
                    result->seconds);
         return;
     }
-    tdmi_print(out, "%lld pictures of %d classes in %s: %lld train, %lld val",
-               (long long)result->images, result->classes, options->folder,
+    tdmi_print(out, "%lld %s of %d %s in %s: %lld train, %lld val", (long long)result->images,
+               result->images == 1 ? "picture" : "pictures", result->classes,
+               result->classes == 1 ? "class" : "classes", options->folder,
                (long long)result->train, (long long)result->val);
     if (result->test > 0)
         tdmi_print(out, ", %lld test", (long long)result->test);
-    tdmi_print(out, " (%d files, %s, %.1f s)\n", result->parts, bytes, result->seconds);
+    tdmi_print(out, " (%d %s, %s, %.1f s)\n", result->parts, result->parts == 1 ? "file" : "files",
+               bytes, result->seconds);
     if (result->version > 0 && result->added + result->removed > 0)
         tdmi_print(out, "version %lld: %lld pictures came, %lld went; %s@v%lld is as it was\n",
                    (long long)result->version, (long long)result->added, (long long)result->removed,
@@ -209,6 +211,7 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(quality),
      .low = 1,
      .high = 100,
+     .default_words = "95",
      .group = "Pictures",
      .help = "of jpeg; from 95 on colours keep their full resolution"},
     TDMI_ROW_SPLIT(offsetof(struct values, split), "Rows",

@@ -25,8 +25,7 @@ static const char *const kinds[] = {
     [TDMI_OPTION_TEXT] = "a text that is not empty",
     [TDMI_OPTION_PATH] = "a path that is not empty",
     [TDMI_OPTION_CHOICE] = "",
-    [TDMI_OPTION_FRACTIONS] =
-        "one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
+    [TDMI_OPTION_FRACTIONS] = "fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1",
 };
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -484,7 +483,7 @@ tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest,
         }
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
-                        "validate on (what they leave over %s); found only %s",
+                        "validate on (what they leave over %s); found %s",
                         rest, found);
     }
     *train = split->of[0];

@@ -89,8 +89,10 @@ static tdm_status take_value(struct cursor *cursor, const struct tdmi_option *op
         return TDM_OK;
     }
     tdmi_option_describe_range(option, range, sizeof range);
-    return TDM_FAIL(err, TDM_E_USAGE, "%s needs a value %s%s%s; found %s", where,
-                    tdmi_option_value_name(option), *range ? " " : "", range,
+    const bool is_choice = option->type == TDMI_OPTION_CHOICE; /* its name says its range */
+    return TDM_FAIL(err, TDM_E_USAGE, "%s needs %s%s%s%s; found %s", where,
+                    is_choice ? "" : "a value ", is_choice ? "" : tdmi_option_value_name(option),
+                    *range && !is_choice ? " " : "", range,
                     cursor->at < cursor->argc ? "another option" : "the end of the command line");
 }
 
@@ -189,6 +191,9 @@ tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, t
                             argument->help);
         taken = argument->is_many ? given : taken + (given > taken);
     }
+    if (given > taken && taken == 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes no arguments; found '%.100s'", name,
+                        settings->arguments[0]);
     if (given > taken)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %d argument%s; found one more: '%.100s'",
                         name, taken, taken == 1 ? "" : "s", settings->arguments[taken]);

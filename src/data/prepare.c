@@ -35,8 +35,7 @@ struct tdm_prepare_options tdm_prepare_options_default(void)
                                         .train_fraction = 0.9,
                                         .val_fraction = 0.1,
                                         .seed = 42,
-                                        .codec = "jpeg",
-                                        .quality = 95};
+                                        .codec = "jpeg"};
 }
 
 /* ---- plan --------------------------------------------------------------------------------- */
@@ -92,6 +91,15 @@ static void tell(const struct preparing *it, const struct tdmi_prepare_job *job,
                                                    .done = job->n_done,
                                                    .total = job->n_todo,
                                                    .text = "preparing"});
+}
+
+static void tell_of_split(const struct preparing *it)
+{
+    if (it->sink.event && it->plan.is_split_given)
+        it->sink.event(it->sink.self,
+                       &(tdm_event){.kind = TDM_EVENT_NOTE,
+                                    .text = "the source says which pictures train and which judge: "
+                                            "--split decides nothing"});
 }
 
 /* made becomes true for parts that need not be read again: it is false for others' parts. */
@@ -208,6 +216,8 @@ static tdm_status prepare(struct preparing *it, const struct tdm_prepare_options
     if (status == TDM_OK)
         status =
             tdmi_prepare_plan_make(it->source, &it->look, &it->form, &it->stored, &it->plan, err);
+    if (status == TDM_OK)
+        tell_of_split(it);
     if (status == TDM_OK && tdmi_prepare_plan_is_done(&it->plan, &it->stored))
         return tdmi_prepare_folder_clean(it->folder, err);
     if (status == TDM_OK)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LARGEST_SIZE = 8192, ROWS = 9 };
+enum { LARGEST_SIZE = 8192, USUAL_QUALITY = 95, ROWS = 9 };
 
 static const char *const fits[] = {"pad", "crop", "stretch"};
 static const char *const resamples[] = {"lanczos", "bicubic", "bilinear"};
@@ -21,7 +21,7 @@ static tdm_status check_numbers(const struct tdm_prepare_options *options, tdm_e
     if (options->size < 1 || options->size > LARGEST_SIZE)
         return TDM_FAIL(err, TDM_E_USAGE, "a size of %d pixels is asked for: 1 to %d are possible",
                         options->size, LARGEST_SIZE);
-    if (options->quality < 1 || options->quality > 100)
+    if (options->quality < 0 || options->quality > 100)
         return TDM_FAIL(err, TDM_E_USAGE, "a quality of %d is asked for: 1 to 100 are possible",
                         options->quality);
     if (!(options->crop_fraction >= 0.01 && options->crop_fraction <= 1))
@@ -64,6 +64,24 @@ static tdm_status find_words(const struct tdm_prepare_options *options,
     return TDM_OK;
 }
 
+/* An option that would decide nothing was meant to decide something. */
+static tdm_status check_idle(const struct tdmi_prepare_form *form, tdm_error *err)
+{
+    const struct tdm_prepare_options *options = form->options;
+    if (options->quality != 0 && form->codec != TDMI_PREPARE_JPEG)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--quality %d with --codec %s decides nothing: leave one of them out, or "
+                        "ask for --codec jpeg",
+                        options->quality, codecs[form->codec]);
+    if (options->crop_fraction < 1 && form->preprocess.fit != TDMI_FIT_CROP)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "--crop-fraction %g with --fit %s decides nothing: leave it out, or ask for "
+            "--fit crop",
+            options->crop_fraction, fits[form->preprocess.fit]);
+    return TDM_OK;
+}
+
 /* What is written is also read: a sample at once, to tell how much encoding changed. */
 static tdm_status check_encoder(const struct tdmi_prepare_form *form, tdm_error *err)
 {
@@ -86,10 +104,13 @@ tdm_status tdmi_prepare_form_of(const struct tdm_prepare_options *options,
                                                       .channels = 3,
                                                       .crop_fraction = options->crop_fraction,
                                                       .scale = TDMI_SCALE_RAW},
-                                       .quality = options->quality};
+                                       .quality =
+                                           options->quality > 0 ? options->quality : USUAL_QUALITY};
     tdm_status status = check_numbers(options, err);
     if (status == TDM_OK)
         status = find_words(options, form, err);
+    if (status == TDM_OK)
+        status = check_idle(form, err);
     return status == TDM_OK ? check_encoder(form, err) : status;
 }
 
@@ -126,15 +147,14 @@ static void list_rows(const struct tdmi_prepare_form *form, struct row rows[ROWS
     snprintf(seed, sizeof seed, "%" PRIu64, options->seed);
     rows[0] = number("size", options->size);
     rows[1] = word("fit", fits[form->preprocess.fit]);
-    rows[2] =
-        number("crop-fraction", form->preprocess.fit == TDMI_FIT_CROP ? options->crop_fraction : 1);
+    rows[2] = number("crop-fraction", options->crop_fraction);
     rows[3] = word("resample", resamples[form->preprocess.filter]);
     rows[4] = word("split", split);
     /* More than a double holds is written as text. */
     rows[5] =
         options->seed <= 1ull << 53 ? number("seed", (double)options->seed) : word("seed", seed);
     rows[6] = word("codec", codecs[form->codec]);
-    rows[7] = number("quality", form->codec == TDMI_PREPARE_JPEG ? options->quality : 0);
+    rows[7] = number("quality", form->codec == TDMI_PREPARE_JPEG ? form->quality : 0);
     rows[8] = word("compression", form->compression);
 }
 

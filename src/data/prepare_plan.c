@@ -60,7 +60,8 @@ static uint8_t side_of_rest(struct tdmi_item item, uint64_t hash, const uint64_t
 
 static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *contents,
                              const struct tdmi_prepare_form *form,
-                             const tdmi_prepare_stored *stored, uint8_t *sides, tdm_error *err)
+                             const tdmi_prepare_stored *stored, uint8_t *sides, bool *is_given,
+                             tdm_error *err)
 {
     const struct tdmi_split_options options = {.train_fraction = form->options->train_fraction,
                                                .val_fraction = form->options->val_fraction,
@@ -82,6 +83,7 @@ static tdm_status find_sides(const tdmi_source *source, const tdmi_contents *con
         sides[split.train[i]] = TDMI_PREPARE_TRAIN;
     for (int64_t i = 0; i < split.n_val; i++)
         sides[split.val[i]] = TDMI_PREPARE_VAL;
+    *is_given = split.is_given;
 out:
     tdmi_free(test);
     tdmi_split_release(&split);
@@ -345,7 +347,8 @@ static tdm_status make(const tdmi_source *source, const tdmi_prepare_look *look,
     const tdmi_contents *contents = &look->contents;
     const int64_t n_sound = contents->n_items - look->n_bad;
     TDM_TRY(find_classes(source, stored, plan, labels, err), err, "cannot find the classes");
-    TDM_TRY(find_sides(source, contents, form, stored, sides, err), err, "cannot divide them");
+    TDM_TRY(find_sides(source, contents, form, stored, sides, &plan->is_split_given, err), err,
+            "cannot divide the pictures into train and val");
     list_rows(source, contents, form->options->seed, stored, labels, sides, plan);
     if (stored->is_there)
         TDM_TRY(take_stored(stored, form->options->seed, plan, err), err,

@@ -19,6 +19,27 @@ struct tdmi_quarantine {
 /* ---- writing -----------------------------------------------------------------------------------
  */
 
+/* prepare and train read the option of this name, so a list of another kind may well be named. */
+tdm_status tdmi_quarantine_check_target(const char *path, tdm_error *err)
+{
+    const enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    tdmi_quarantine *list = NULL;
+    if (kind == TDMI_FILE_FOLDER)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot write the quarantine list %s: it is a folder; a file is wanted",
+                        path);
+    if (kind != TDMI_FILE_REGULAR)
+        return TDM_OK; /* writing says what is wrong, if anything is */
+    const tdm_status status = tdmi_quarantine_read(path, &list, NULL);
+    tdmi_quarantine_free(list);
+    if (status == TDM_E_INPUT)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot write the quarantine list %s: it is there and is no such list; a "
+                        "new file, or an older list to replace, is wanted",
+                        path);
+    return TDM_OK;
+}
+
 static tdm_status write_line(const struct tdm_audit_file *file, tdmi_text *text, tdm_error *err)
 {
     const char *line;

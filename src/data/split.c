@@ -268,7 +268,8 @@ static tdm_status check_classes(const struct work *work, const int64_t *n_items,
         return TDM_OK;
     char more[64] = "";
     if (n_bad > 1)
-        snprintf(more, sizeof more, " (and %d more classes)", n_bad - 1);
+        snprintf(more, sizeof more, " (and %d more %s)", n_bad - 1,
+                 n_bad == 2 ? "class" : "classes");
     const char *name = tdmi_source_class(work->source, first_bad);
     if (n_items[first_bad] == 0)
         return TDM_FAIL(
@@ -381,6 +382,14 @@ static void find_entries(struct work *work, const tdmi_contents *contents)
         qsort(work->entries, (size_t)work->n_entries, sizeof *work->entries, compare_entries);
 }
 
+static bool are_all_given(const struct work *work)
+{
+    for (int64_t i = 0; i < work->n_entries; i++)
+        if (work->entries[i].part == TDMI_PART_NONE)
+            return false;
+    return work->n_entries > 0;
+}
+
 tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *contents,
                            struct tdmi_split_options options, struct tdmi_split_stored stored,
                            tdmi_split *split, tdm_error *err)
@@ -401,6 +410,7 @@ tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *conte
         goto out;
     }
     find_entries(&work, contents);
+    split->is_given = are_all_given(&work);
     find_units(&work);
     choose(&work);
     warn_of_leaks(&work);

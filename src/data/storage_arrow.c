@@ -18,7 +18,9 @@ static tdm_status arrow_look(const char *path, struct tdmi_place *place, tdm_err
     enum tdmi_arrow_uri_kind kind;
     int64_t size_bytes;
     *place = (struct tdmi_place){.kind = TDMI_FILE_MISSING};
-    TDM_TRY(tdmi_arrow_uri_stat(path, &kind, &size_bytes, err), err, "cannot look at '%s'", path);
+    tdm_status status = tdmi_arrow_uri_stat(path, &kind, &size_bytes, err);
+    if (status != TDM_OK)
+        return status;
     *place =
         (struct tdmi_place){.kind = kind_of(kind), .size_bytes = size_bytes < 0 ? 0 : size_bytes};
     return TDM_OK;

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* TEXT is a name that this build knows, WORDS anything or nothing. */
@@ -185,10 +186,24 @@ static bool has_shrunk(double now, double before)
     return now > 0.0 && (before == 0.0 || now < before);
 }
 
+/* What 0 of some options means: no number that a person chose. */
+static const char *say(const struct row *row, double value, char text[32])
+{
+    static const char *const zeros[][2] = {
+        {"size", "the network's own"}, {"shard", "the network's own"}, {"lr", "the network's own"},
+        {"epochs", "no limit"},        {"steps", "no limit"},          {"minutes", "no limit"}};
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
+        if (strcmp(row->name, zeros[i][0]) == 0 && !(fabs(value) > 0.0))
+            return zeros[i][1];
+    snprintf(text, 32, "%g", value);
+    return text;
+}
+
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err)
 {
     const struct tdm_train_options defaults = tdm_train_options_default();
+    char words[2][32];
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &rows[i];
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
@@ -197,11 +212,15 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         if (row->type == TEXT || row->type == WORDS) {
             /* A record that lacks the option is older: it was begun with the default. */
             const char *before = value ? tdm_json_as_string(value, "") : text_of(&defaults, row);
-            if (strcmp(before, text_of(options, row)) != 0)
+            if (strcmp(before, text_of(options, row)) == 0)
+                continue;
+            if (*before == '\0')
                 return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --%s is '%s', but the run was begun with '%s'", row->name,
-                                text_of(options, row), before);
-            continue;
+                                "option --%s is '%s', but the run was begun without it", row->name,
+                                text_of(options, row));
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "option --%s is '%s', but the run was begun with '%s'", row->name,
+                            text_of(options, row), before);
         }
         if (row->type == SEED) {
             int64_t before = tdm_json_as_integer(value, 0);
@@ -214,12 +233,12 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         double before = tdm_json_as_number(value, -1.0), now = number_of(options, row);
         if (row->effect == LIMIT && has_shrunk(now, before))
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "option --%s is %g, but the run was begun with %g; as much or more is "
+                            "option --%s is %s, but the run was begun with %s; as much or more is "
                             "accepted",
-                            row->name, now, before);
+                            row->name, say(row, now, words[0]), say(row, before, words[1]));
         if (row->effect == OTHER_BITS && fabs(before - now) > 0.0)
-            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %g, but the run was begun with %g",
-                            row->name, now, before);
+            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %s, but the run was begun with %s",
+                            row->name, say(row, now, words[0]), say(row, before, words[1]));
     }
     return TDM_OK;
 }

@@ -199,9 +199,10 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
     session->batch = options->batch < most ? options->batch : (int)most;
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
-        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge",
+        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge%s",
                           (long long)split->n_train, tdmi_source_classes(session->source),
-                          (long long)split->n_val);
+                          (long long)split->n_val,
+                          split->is_given ? ", as the source says: --split decides nothing" : "");
     if (session->contents.n_unreadable > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
@@ -209,8 +210,10 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
             "name them",
             (long long)session->contents.n_unreadable, options->source);
     if (session->contents.n_unreadable > 0)
-        tdmi_session_note(session, "%lld pictures could not be read and are left out",
-                          (long long)session->contents.n_unreadable);
+        tdmi_session_note(session, "%lld %s could not be read and %s left out",
+                          (long long)session->contents.n_unreadable,
+                          session->contents.n_unreadable == 1 ? "picture" : "pictures",
+                          session->contents.n_unreadable == 1 ? "is" : "are");
     return TDM_OK;
 }
 

@@ -38,10 +38,23 @@ expect_exit 0 "$TANDEM" train pictures -o run --resume --json
 expect_same lists/bad.jsonl "$(json_value options.quarantine)" "the list is remembered by the run"
 expect_exit 3 "$TANDEM" train pictures --quarantine nowhere.jsonl -o run2
 expect_true "no run is left behind" test ! -e run2/run.json
+expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl --quiet
+echo "milk, eggs" >lists/other.txt
+expect_exit 2 "$TANDEM" audit pictures --quarantine lists/other.txt
+expect_stderr_matches 'lists/other.txt: it is there and is no such list; a new file, or an older list'
+expect_same "milk, eggs" "$(cat lists/other.txt)" "what is no list is not written over"
+expect_exit 2 "$TANDEM" audit pictures --quarantine lists
+expect_stderr_matches 'lists: it is a folder; a file is wanted'
 
 mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json
 expect_same 0 "$(json_value classes)" "a flat folder is fine"
+expect_exit 0 "$TANDEM" audit flat
+expect_stdout_matches '^1 picture of 0 classes '
+printf 'path,label\ngone.ppm,cat\n' >list.csv
+expect_exit 0 "$TANDEM" audit list.csv
+expect_stdout_matches '^1 picture of 1 class \(list\)'
+expect_stdout_matches '^  unreadable +1  not there, not to be read, '
 expect_exit 3 "$TANDEM" audit nowhere
 expect_exit 2 "$TANDEM" audit
 expect_exit 3 "$TANDEM" audit lists

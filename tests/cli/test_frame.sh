@@ -25,6 +25,8 @@ expect_stderr_matches "^tandem: --time takes a duration such as 90s, 5m or 2h fr
 expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "a refusal is one line"
 expect_exit 2 "$TANDEM" doctor --time
 expect_stderr_matches "^tandem: --time needs a value TIME from 1s to 60s; found the end of the command line$"
+expect_exit 2 "$TANDEM" prepare here --fit
+expect_stderr_matches "^tandem: --fit needs one of pad, crop, stretch; found the end of the command line$"
 expect_exit 2 "$TANDEM" doctor --time --no-measure
 expect_stderr_matches "found another option$"
 expect_exit 2 "$TANDEM" doctor --no-time
@@ -32,7 +34,7 @@ expect_exit 2 "$TANDEM" doctor --no-measure=true
 expect_stderr_matches "^tandem: --no-measure takes no value; found 'true'$"
 expect_exit 2 "$TANDEM" doctor --measure=maybe
 expect_exit 2 "$TANDEM" doctor here
-expect_stderr_matches "^tandem: tandem doctor takes 0 arguments; found one more: 'here'$"
+expect_stderr_matches "^tandem: tandem doctor takes no arguments; found 'here'$"
 expect_exit 2 "$TANDEM" doctor --quiet --verbose --no-measure
 expect_exit 0 "$TANDEM" doctor --time=2s --measure=false
 expect_exit 0 "$TANDEM" --quiet doctor --no-measure --time 1 --time 2

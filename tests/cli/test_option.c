@@ -138,13 +138,13 @@ static void refuses_with_what_is_accepted_and_what_was_found(void **state)
         {TDMI_OPTION_CHOICE, "jpeg|png", "--x takes one of jpeg, png, bmp; found 'jpeg|png'"},
         {TDMI_OPTION_CHOICE, "", "--x takes one of jpeg, png, bmp; found ''"},
         {TDMI_OPTION_FRACTIONS, "0.9,0.2",
-         "--x takes one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
+         "--x takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
          "1; found '0.9,0.2'"},
         {TDMI_OPTION_FRACTIONS, "0.9,",
-         "--x takes one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
+         "--x takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
          "1; found '0.9,'"},
         {TDMI_OPTION_FRACTIONS, "0.1,0.1,0.1,0.1",
-         "--x takes one to three fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
+         "--x takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most "
          "1; found '0.1,0.1,0.1,0.1'"},
     };
     (void)state;

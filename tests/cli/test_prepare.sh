@@ -125,6 +125,14 @@ expect_exit 0 "$TANDEM" train new/out --model lenet5 --epochs 1 -o run --json
 expect_same 81 "$(json_value train.n)" "the split is kept"
 expect_same 9 "$(json_value val.n)" "the split is kept"
 
+# Where the source gives the parts, one sentence says that --split decides nothing.
+said='the source says which pictures train and which judge: --split decides nothing'
+expect_exit 0 "$TANDEM" prepare new/out -o given --size 16 --codec raw --split 0.5,0.5
+expect_stdout_matches '81 train, 9 val'
+expect_stderr_matches "^$said$"
+expect_exit 0 "$TANDEM" prepare pictures -o decided --size 16 --codec raw --split 0.5,0.5
+expect_true "nothing of it is said where the option decides" sh -c '! grep -q "$1" "$2"' sh "$said" "$err"
+
 # What cannot be.
 expect_exit 2 "$TANDEM" prepare pictures
 expect_stderr_matches 'needs -o OUT'
@@ -140,6 +148,15 @@ expect_true "nothing is made there" test ! -e pictures/out
 expect_exit 2 "$TANDEM" prepare pictures -o before
 expect_stderr_matches 'is a file'
 expect_exit 2 "$TANDEM" prepare pictures -o other --codec gif
+for codec in png raw keep; do
+    expect_exit 2 "$TANDEM" prepare pictures -o other --codec $codec --quality 80
+    expect_stderr_matches "--quality 80 with --codec $codec decides nothing: .*--codec jpeg"
+done
+expect_exit 2 "$TANDEM" prepare pictures -o other --quality 0
+expect_stderr_matches '--quality takes an integer from 1 to 100; found .0.'
+expect_exit 2 "$TANDEM" prepare pictures -o other --crop-fraction 0.5
+expect_stderr_matches '--crop-fraction 0\.5 with --fit pad decides nothing: .*--fit crop'
+expect_true "nothing is left of what was refused" test ! -e other
 mkdir bad bad/a bad/b && echo x >bad/a/1.jpg && echo y >bad/b/2.jpg
 expect_exit 3 "$TANDEM" prepare bad -o other --codec raw
 expect_stderr_matches 'none of the 2 pictures can be decoded'

@@ -64,6 +64,8 @@ expect_exit 2 "$TANDEM" train pictures --resume
 expect_stderr_matches '^tandem: --resume needs -o RUN'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
 expect_stderr_matches 'seed'
+expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --size 20
+expect_stderr_matches "option --size is 20, but the run was begun with the network's own$"
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
 expect_same 6 "$(json_value epochs)" "more epochs go on"
 expect_exit 0 "$TANDEM" train pictures -o runs/a --epochs 7 --resume --json
@@ -129,6 +131,24 @@ expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
 expect_stderr_matches 'skipped: .*left/3\.ppm'
 expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict
 expect_stderr_matches 'strict.*left/3\.ppm'
+(echo path,label && ls pictures/*/*.ppm | sed 's|pictures/\(.*\)/.*|&,\1|' && echo gone.ppm,left) >list.csv
+expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/gone
+expect_stderr_matches "left out: 'gone\.ppm': "
+expect_stderr_matches '^1 picture could not be read and is left out$'
+
+# ---- parts that the source gives -----------------------------------------------------------
+mkdir parts && cp -r pictures parts/train && cp -r pictures parts/val
+for class in left right; do
+    rm parts/train/$class/?.ppm
+    rm parts/val/$class/??.ppm
+done
+expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/parts
+expect_stderr_matches '^28 pictures of 2 classes train, 20 judge, as the source says: --split decides nothing$'
+expect_exit 2 "$TANDEM" train parts --split 0.5,0.6 -o runs/x
+expect_stderr_matches '^tandem: --split takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1; found '
+mv parts/val parts/test
+expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/free
+expect_stderr_matches '^14 pictures of 2 classes train, 14 judge$'
 
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
@@ -199,7 +219,9 @@ expect_exit 2 "$TANDEM" evaluate runs/b pictures more
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
 expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
 expect_exit 2 "$TANDEM" train pictures --split 0.9 -o runs/x
-expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found only 0.9$'
+expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found 0.9$'
+expect_exit 2 "$TANDEM" train pictures --split 0.7,0.2,0.1 -o runs/x
+expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found 0.7,0.2,0.1$'
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --memory 64M --cache encoded --quiet
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --memory 1
 expect_stderr_matches 'bytes of memory cannot hold one batch'
@@ -209,6 +231,8 @@ expect_stderr_matches lenet5
 expect_exit 2 "$TANDEM" train pictures --epochs -1 -o runs/x
 expect_stderr_matches '^tandem: --epochs takes an integer of at least 0; found .-1.$'
 expect_exit 4 "$TANDEM" train pictures --model lenet5 --device cuda -o runs/x
+expect_exit 2 "$TANDEM" train pictures --model lenet5 --device gpu -o runs/x
+expect_stderr_matches "choosing the device 'gpu': there is no such backend; there is cpu, ref$"
 if [ -w /dev/full ]; then
     status=0
     "$TANDEM" predict runs/b pictures >/dev/full 2>"$err" || status=$?

@@ -258,6 +258,12 @@ static void wrong_options_are_named(void **state)
     options.compression = "lzma";
     refused(&options, TDM_E_USAGE, "lzma");
     options = good;
+    options.quality = 80; /* options_of() asks for raw */
+    refused(&options, TDM_E_USAGE, "--codec jpeg");
+    options = good;
+    options.crop_fraction = 0.875;
+    refused(&options, TDM_E_USAGE, "--fit crop");
+    options = good;
     options.slice = 4;
     options.slices = 3;
     refused(&options, TDM_E_USAGE, "slice 4 of 3");

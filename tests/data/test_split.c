@@ -268,6 +268,7 @@ static void given_parts_are_kept(void **state)
     split_or_fail(&f, nine_to_one);
     assert_int_equal(f.split.n_train, 20);
     assert_int_equal(f.split.n_val, 10);
+    assert_true(f.split.is_given);
     for (int64_t i = 0; i < f.split.n_train; i++)
         assert_int_equal(tdmi_source_item(f.source, f.split.train[i]).part, TDMI_PART_TRAIN);
     for (int64_t i = 0; i < f.split.n_val; i++)
@@ -309,6 +310,7 @@ static void validation_comes_from_train_where_only_test_is_given(void **state)
     tdm_log_set_level(TDM_LOG_WARNING);
     assert_int_equal(f.split.n_train, 16);
     assert_int_equal(f.split.n_val, 2);
+    assert_false(f.split.is_given);
     assert_int_equal(side_of(&f, "train/a/00018.ppm"), '-');
     assert_int_equal(side_of(&f, "train/a/00019.ppm"), '-');
     close_fixture(&f);

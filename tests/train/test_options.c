@@ -187,6 +187,7 @@ CHANGE(other_warmup, warmup_epochs = 0.0)
 CHANGE(other_patience, patience = 3)
 CHANGE(other_seed, seed = 43)
 CHANGE(fewer_epochs, epochs = 19)
+CHANGE(new_augment, augment = "flip")
 CHANGE(new_step_limit, steps = 10)
 CHANGE(new_time_limit, minutes = 1.0)
 
@@ -197,24 +198,25 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         const char *names, *now, *before;
     } cases[] = {
         {other_model, "--model", "'lenet5'", "'convnet7'"},
-        {other_size, "--size", "32", "0"},
+        {other_size, "--size", "32", "with the network's own"},
         {other_eval, "--eval-every", "2", "1"},
         {other_train, "--split-train", "0.8", "0.9"},
         {other_val, "--split-val", "0.05", "0.1"},
         {other_fraction, "--fraction", "0.5", "1"},
-        {other_per_class, "--per-class", "10", "0"},
+        {other_per_class, "--per-class", "10", "with 0"},
         {other_batch, "--batch", "16", "32"},
-        {other_shard, "--shard", "4", "0"},
-        {other_rate, "--lr", "0.01", "0"},
+        {other_shard, "--shard", "4", "with the network's own"},
+        {other_rate, "--lr", "0.01", "with the network's own"},
         {other_momentum, "--momentum", "0.8", "0.9"},
         {other_decay, "--weight-decay", "0.0001", "0.0005"},
         {other_schedule, "--schedule", "'constant'", "'cosine'"},
-        {other_warmup, "--warmup", "0", "1"},
-        {other_patience, "--patience", "3", "0"},
+        {other_warmup, "--warmup", "is 0,", "1"},
+        {new_augment, "--augment", "'flip'", "begun without it"},
+        {other_patience, "--patience", "3", "with 0"},
         {other_seed, "--seed", "43", "42"},
         {fewer_epochs, "--epochs", "19", "20"},
-        {new_step_limit, "--steps", "10", "0"},
-        {new_time_limit, "--minutes", "1", "0"},
+        {new_step_limit, "--steps", "10", "with no limit"},
+        {new_time_limit, "--minutes", "1", "with no limit"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
