@@ -90,9 +90,10 @@ static tdm_status take_value(struct cursor *cursor, const struct tdmi_option *op
     }
     tdmi_option_describe_range(option, range, sizeof range);
     const bool is_choice = option->type == TDMI_OPTION_CHOICE; /* its name says its range */
+    const char *gap = is_choice || !*range ? "" : *range == 'a' ? " of " : " ";
     return TDM_FAIL(err, TDM_E_USAGE, "%s needs %s%s%s%s; found %s", where,
                     is_choice ? "" : "a value ", is_choice ? "" : tdmi_option_value_name(option),
-                    *range && !is_choice ? " " : "", range,
+                    gap, range,
                     cursor->at < cursor->argc ? "another option" : "the end of the command line");
 }
 

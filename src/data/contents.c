@@ -5,11 +5,15 @@
 #include "base/memory.h"
 #include "data/sweep.h"
 #include "tandem/log.h"
+#include <stdatomic.h>
+
+enum { WARNINGS = 20 }; /* so many pictures are named; a wrong --raw-shape leaves out all */
 
 struct reading {
     const tdmi_source *source;
     uint64_t *hashes;
     tdmi_text *texts; /* one a worker */
+    _Atomic int64_t n_left_out;
 };
 
 static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err)
@@ -27,8 +31,9 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
                         tdmi_source_item(reading->source, index).path);
     }
     if (status != TDM_OK) {
-        tdm_log(TDM_LOG_WARNING, "left out: '%s': %s",
-                tdmi_source_item(reading->source, index).path, problem.frames[0].text);
+        if (atomic_fetch_add(&reading->n_left_out, 1) < WARNINGS)
+            tdm_log(TDM_LOG_WARNING, "left out: '%s': %s",
+                    tdmi_source_item(reading->source, index).path, problem.frames[0].text);
         return TDM_OK;
     }
     if (hash == 0)
@@ -66,6 +71,9 @@ tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const 
     }
     for (int64_t i = 0; i < contents->n_items; i++)
         contents->n_unreadable += contents->hashes[i] == 0;
+    if (contents->n_unreadable > WARNINGS)
+        tdm_log(TDM_LOG_WARNING, "and %lld more are left out",
+                (long long)(contents->n_unreadable - WARNINGS));
     return TDM_OK;
 }
 

@@ -75,13 +75,13 @@ static tdm_status take_row(struct csv *csv, tdm_error *err)
     csv->n_fields = 0;
     csv->row_line = csv->line;
     for (bool is_last = false; !is_last;) {
-        TDM_TRY(begin_field(csv, err), err, "cannot read '%s'", csv->name);
-        if (csv->at < csv->end && *csv->at == '"') {
-            csv->at++;
-            TDM_TRY(take_quoted(csv, err), err, "cannot read '%s'", csv->name);
-        } else {
-            TDM_TRY(take_plain(csv, err), err, "cannot read '%s'", csv->name);
-        }
+        tdm_status status = begin_field(csv, err);
+        const bool is_quoted = status == TDM_OK && csv->at < csv->end && *csv->at == '"';
+        csv->at += is_quoted;
+        if (status == TDM_OK)
+            status = is_quoted ? take_quoted(csv, err) : take_plain(csv, err);
+        if (status != TDM_OK)
+            return status;
         tdmi_text_add(&csv->text, "", 1);
         is_last = csv->at == csv->end || *csv->at != ',';
         csv->at += csv->at < csv->end && *csv->at == ',';

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "data/arrow_cell.h"
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -84,8 +85,8 @@ static tdm_status set_image(const struct tdmi_parquet_schema *schema,
     return TDM_OK;
 }
 
-static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, const char *why,
-                                  tdm_error *err)
+static tdm_status fail_columns(const struct tdmi_parquet_schema *schema, const char *why,
+                               const char *accepted, tdm_error *err)
 {
     tdmi_text names = {0};
     for (int64_t i = 0; i < schema->schema->n_children; i++) {
@@ -93,13 +94,18 @@ static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, cons
         tdmi_text_printf(&names, "%s%s (%s)", i == 0 ? "" : ", ", column->name,
                          tdmi_arrow_type_word(column));
     }
-    tdm_status status =
-        TDM_FAIL(err, TDM_E_INPUT,
-                 "'%s' %s; pictures are binary, a struct with bytes, Spark's image, or "
-                 "lists of uint8. Its columns: %s",
-                 schema->file, why, tdmi_text_string(&names));
+    tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "'%s' %s; %s. Its columns: %s", schema->file,
+                                 why, accepted, tdmi_text_string(&names));
     tdmi_text_release(&names);
     return status;
+}
+
+static tdm_status fail_candidates(const struct tdmi_parquet_schema *schema, const char *why,
+                                  tdm_error *err)
+{
+    return fail_columns(
+        schema, why, "pictures are binary, a struct with bytes, Spark's image, or lists of uint8",
+        err);
 }
 
 /* "image", or "image.bytes" for a field of a struct. */
@@ -186,11 +192,11 @@ static tdm_status find_label(const struct tdmi_parquet_schema *schema, const cha
 {
     if (named != NULL) {
         columns->label = column_named(schema, named, can_be_named_labels, columns->image);
-        if (columns->label == NULL)
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "'%s' has no column '%s' of labels; labels are integers or text",
-                            schema->file, named);
-        return TDM_OK;
+        if (columns->label != NULL)
+            return TDM_OK;
+        char why[160];
+        snprintf(why, sizeof why, "has no column '%.120s' of labels", named);
+        return fail_columns(schema, why, "labels are integers or text", err);
     }
     for (const char *const *name = label_names; *name != NULL && columns->label == NULL; name++)
         columns->label = column_named(schema, *name, can_be_labels, columns->image);

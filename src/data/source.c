@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "data/quarantine.h"
 #include "data/storage.h"
+#include "image/image.h"
 #include <string.h>
 
 #define X(table) extern const struct tdmi_source_table table;
@@ -32,6 +33,11 @@ struct tdmi_source {
 static tdm_status fail_unknown(const char *path, tdm_error *err)
 {
     tdmi_text known = {0};
+    if (tdmi_image_format_of_name(path) != TDMI_IMAGE_UNKNOWN)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' is a single picture; a data set is wanted, such as the folder that "
+                        "holds its class folder",
+                        path);
     const struct tdmi_source_table *last = kinds[N_KINDS - 1]; /* the one most people have */
     for (int i = 0; i < N_KINDS - 1; i++)
         tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name);

@@ -25,6 +25,8 @@ expect_stderr_matches "^tandem: --time takes a duration such as 90s, 5m or 2h fr
 expect_same 1 "$(wc -l <"$err" | tr -d ' ')" "a refusal is one line"
 expect_exit 2 "$TANDEM" doctor --time
 expect_stderr_matches "^tandem: --time needs a value TIME from 1s to 60s; found the end of the command line$"
+expect_exit 2 "$TANDEM" train here --epochs
+expect_stderr_matches "^tandem: --epochs needs a value N of at least 0; found the end of the command line$"
 expect_exit 2 "$TANDEM" prepare here --fit
 expect_stderr_matches "^tandem: --fit needs one of pad, crop, stretch; found the end of the command line$"
 expect_exit 2 "$TANDEM" doctor --time --no-measure

@@ -136,6 +136,13 @@ expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3
 expect_stderr_matches "left out: 'gone\.ppm': "
 expect_stderr_matches '^1 picture could not be read and is left out$'
 
+(echo path,label && ls pictures/*/*.ppm | sed 's|pictures/\(.*\)/.*|&,\1|' &&
+    seq 25 | sed 's|.*|gone&.ppm,left|') >list.csv
+expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/many
+expect_same 20 "$(grep -c 'left out: .gone' "$err")" "of many pictures 20 are named"
+expect_stderr_matches 'warning: and 5 more are left out$'
+expect_stderr_matches '^25 pictures could not be read and are left out$'
+
 # ---- parts that the source gives -----------------------------------------------------------
 mkdir parts && cp -r pictures parts/train && cp -r pictures parts/val
 for class in left right; do
@@ -190,6 +197,8 @@ expect_stdout_matches '^right/11.ppm$'
 expect_stdout_matches '^ +[0-9.]+ %  left$'
 
 # ---- what can be wrong ---------------------------------------------------------------------
+expect_exit 3 "$TANDEM" train pictures/left/1.ppm -o runs/x
+expect_stderr_matches "'pictures/left/1.ppm' is a single picture; a data set is wanted, such as the folder"
 expect_exit 3 "$TANDEM" train missing -o runs/x
 expect_stderr_matches "no such file or folder: 'missing'$"
 expect_true "nothing is left of a run that never was" test ! -e runs/x

@@ -206,7 +206,8 @@ static void columns_that_are_not_there_are_refused(void **state)
     } cases[] = {
         {{.image_column = "pixels"}, "no column 'pixels' of pictures"},
         {{.image_column = "label"}, "no column 'label' of pictures"},
-        {{.label_column = "animal"}, "no column 'animal' of labels"},
+        {{.label_column = "animal"},
+         "no column 'animal' of labels; labels are integers or text. Its columns: "},
         {{.raw_shape = "32x32"}, "expected height, width and channels"},
         {{.raw_shape = "32x32x4"}, "expected height, width and channels"},
         {{.raw_shape = "0x1x1"}, "expected height, width and channels"},
