@@ -5,9 +5,8 @@
  * are not stored: both sides draw them from the counter generator, each tensor from the stream that
  * its name numbers.
  *
- * What is compared of a gradient may be off by twice what PyTorch in f32 is, by a thousandth of its
- * norm, or by 2^-28 (a sixteenth of f32's rounding) of the norm of all gradients; every other
- * number by 1e-4, relative to it where it is above 1.
+ * What is compared of a gradient may be off by twice what PyTorch in f32 is, or by a thousandth of
+ * its norm; every other number by 1e-4, relative to it where it is above 1.
  *
  * Under a sanitizer, which makes ref many times slower, the subject is memory and threads, and the
  * same code is walked in less time: fewer networks, fewer steps (sanitized.h).
@@ -40,7 +39,7 @@ enum { weights_epoch = 16, pixels_epoch = 17, signs_epoch = 18, colours_epoch = 
 #define TOLERANCE 1e-4
 #define GRADIENT_TOLERANCE 1e-3
 #define CURVE_TOLERANCE 0.01
-#define ROUNDING 0x1p-28
+#define NOTHING 1e-3 /* of f32's distance */
 
 enum { curve_steps = is_sanitized ? 2 : most_steps };
 
@@ -384,29 +383,23 @@ static void measure(const struct network_run *it, const struct tdmi_tensor *tens
     *norm = sqrt(squares);
 }
 
-/* The norm of all gradients together. */
-static double whole_norm(const struct network_run *it)
-{
-    double squares = 0.0;
-    for (int64_t i = 0; i < it->graph->param_values; i++)
-        squares += (double)it->host_sums[i] * (double)it->host_sums[i];
-    return sqrt(squares);
-}
-
-/* A gradient that is nothing or nearly so, such as that of a shift that the next batch norm takes
- * away, is the sum of large ones: each side finds its own rounding of those. */
-static void check_gradient(struct network_run *it, struct fixture *fixture, double whole)
+/* Where a gradient is nothing, such as that of a shift that the next batch norm takes away, f32
+ * leaves roundings of large values. Their norm is then all their distance from f64, and held to
+ * twice PyTorch's like any other. Their product with signs is not looked at: no more follows for it
+ * than the root of the number of values times that, and ref's is 2.7 norms of its own (ResNet-50's
+ * bn1.bias), because roundings of many channels have causes in common. */
+static void check_gradient(struct network_run *it, struct fixture *fixture)
 {
     const struct wanted_tensor wanted =
         read_tensor(fixture, "gradient", it->graph->params, it->graph->n_params);
     const struct tdmi_tensor *tensor = wanted.tensor;
     const float *values = it->host_sums + tensor->offset;
+    const double limit = fmax(2.0 * wanted.distance, GRADIENT_TOLERANCE * wanted.norm);
     double norm, product;
-    double limit = fmax(2.0 * wanted.distance, GRADIENT_TOLERANCE * wanted.norm);
-    limit = fmax(limit, ROUNDING * whole);
     measure(it, tensor, values, &norm, &product);
     near(tensor->name, norm, wanted.norm, limit);
-    near(tensor->name, product, wanted.product, limit);
+    if (wanted.norm > NOTHING * wanted.distance)
+        near(tensor->name, product, wanted.product, limit);
     for (int i = 0; i < wanted.n_picks; i++)
         near(tensor->name, (double)values[i * tensor->n / wanted.n_picks], wanted.picks[i], limit);
 }
@@ -452,9 +445,8 @@ static void check_match(struct network_run *it, struct fixture *fixture)
     check_logits(it, fixture, "infer_logits", inferred);
     check_logits(it, fixture, "trained_logits", trained);
     assert_int_equal((int)fixture_number(fixture, "gradients"), graph->n_params);
-    double whole = whole_norm(it);
     for (int t = 0; t < graph->n_params; t++)
-        check_gradient(it, fixture, whole);
+        check_gradient(it, fixture);
     fixture_numbers(fixture, "losses", wanted, steps);
     for (int s = 0; s < steps; s++)
         near("a loss", losses[s], wanted[s], limit_of(wanted[s]));

@@ -5,6 +5,8 @@
 #include "backend/cpu/pointwise.h"
 #include "backend/cpu/winograd.h"
 
+#include <string.h>
+
 enum { STREAM_BYTES = 2 << 20 }; /* as in pointwise.c */
 
 static bool is_pointwise(const struct tdmi_conv_gemm *desc)
@@ -212,8 +214,7 @@ static bool is_streamed(const struct tdmi_conv_gemm *desc, int64_t values, int c
 /* The product of each chunk; job has what is not the chunk's, c and residual of the first image. */
 static void forward_chunks(const struct tdmi_conv_gemm *desc, int n, const float *x,
                            const struct tdmi_read_form *read,
-                           const struct tdmi_conv_scratch *scratch,
-                           const struct tdmi_forward_sums *sums, struct tdmi_gemm_rows job)
+                           const struct tdmi_conv_scratch *scratch, struct tdmi_gemm_rows job)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
     const struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
@@ -239,10 +240,6 @@ static void forward_chunks(const struct tdmi_conv_gemm *desc, int n, const float
         part.c = job.c + at;
         part.residual = job.residual ? job.residual + at : NULL;
         kernels->rows(&part);
-        if (sums) {
-            tdmi_conv_sums_add(sums->sum, scratch->sum, desc->out_c);
-            tdmi_conv_sums_add(sums->square, scratch->square, desc->out_c);
-        }
     }
 }
 
@@ -258,9 +255,7 @@ void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi
         return;
     }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    tdmi_conv_sums_clear(call->sums.sum, desc->out_c);
-    tdmi_conv_sums_clear(call->sums.square, desc->out_c);
-    forward_chunks(desc, call->n, call->x, &call->read, &scratch, &call->sums,
+    forward_chunks(desc, call->n, call->x, &call->read, &scratch,
                    (struct tdmi_gemm_rows){
                        .packed = call->packed,
                        .c = call->y,
@@ -270,6 +265,8 @@ void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi
                        .centre = call->sums.centre,
                        .sum = scratch.sum,
                        .square = scratch.square});
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
 }
 
 void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
@@ -285,7 +282,7 @@ void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_c
     }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    forward_chunks(desc, call->n, call->x, &plain, &scratch, NULL,
+    forward_chunks(desc, call->n, call->x, &plain, &scratch,
                    (struct tdmi_gemm_rows){
                        .packed = call->packed,
                        .c = call->y,
@@ -312,8 +309,6 @@ static void gradient_rows(const struct tdmi_conv_gemm *desc,
                                                (int64_t)piece->images * piece->rows * desc->out_w,
                                                desc->out_c, desc->out_c, scratch->dy, row},
                       &call->gradient, call->dbias ? scratch->dbias : NULL);
-    if (call->dbias)
-        tdmi_conv_bias_add(call->dbias, scratch->dbias, desc->out_c);
 }
 
 static void backward_weights(const struct tdmi_conv_gemm *desc,
@@ -452,9 +447,9 @@ static void backward_input(const struct tdmi_conv_gemm *desc,
                                               column, first_row, first_column, scratch->segments);
                 backward_phase(desc, kernels, call, &piece, row, column, &job);
             }
-        tdmi_conv_sums_add(call->sums.sum, scratch->sum, desc->in_c);
-        tdmi_conv_sums_add(call->sums.product, scratch->square, desc->in_c);
     }
+    tdmi_conv_sums_deliver(call->sums.sum, scratch->sum, desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.product, scratch->square, desc->in_c);
 }
 
 void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
@@ -471,13 +466,9 @@ void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
     }
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    if (call->dbias)
-        memset(call->dbias, 0, sizeof(float) * (size_t)desc->out_c);
     if (call->dweights || call->dbias)
         backward_weights(desc, kernels, call, &scratch);
-    if (!call->dx)
-        return;
-    tdmi_conv_sums_clear(call->sums.sum, desc->in_c);
-    tdmi_conv_sums_clear(call->sums.product, desc->in_c);
-    backward_input(desc, kernels, call, &scratch);
+    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, desc->out_c);
+    if (call->dx)
+        backward_input(desc, kernels, call, &scratch);
 }

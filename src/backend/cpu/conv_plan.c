@@ -100,7 +100,8 @@ struct tdmi_conv_chunk tdmi_conv_chunk_input(const struct tdmi_conv_gemm *desc)
     return chunk;
 }
 
-static int64_t sums_floats(const struct tdmi_conv_gemm *desc)
+/* Values of one of the sums. */
+static int64_t sums_values(const struct tdmi_conv_gemm *desc)
 {
     return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
 }
@@ -127,13 +128,13 @@ static int64_t frames_floats(const struct tdmi_conv_chunk *chunk)
 struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
 {
     struct tdmi_conv_scratch scratch = {.sum = workspace};
-    int64_t n = sums_floats(desc);
+    int64_t n = sums_values(desc);
     scratch.square = scratch.sum + n;
     scratch.dbias = scratch.square + n;
     scratch.segments = (struct tdmi_gemm_segment *)(void *)(scratch.dbias + n);
-    scratch.dy = scratch.dbias + n + segments_floats(desc);
+    scratch.dy = (float *)(scratch.dbias + n) + segments_floats(desc);
     scratch.frame = scratch.dy + dy_floats(desc);
-    memset(scratch.sum, 0, sizeof(float) * (size_t)(3 * n));
+    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * n));
     return scratch;
 }
 
@@ -143,5 +144,6 @@ int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc)
     struct tdmi_conv_chunk input = tdmi_conv_chunk_input(desc);
     int64_t weights = dy_floats(desc) + frames_floats(&forward);
     int64_t frames = dy_floats(desc) + frames_floats(&input);
-    return 3 * sums_floats(desc) + segments_floats(desc) + (weights > frames ? weights : frames);
+    int64_t sums = 3 * sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
+    return sums + segments_floats(desc) + (weights > frames ? weights : frames);
 }

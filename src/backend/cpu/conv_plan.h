@@ -43,7 +43,7 @@ int tdmi_conv_last_output(int last, int pad, int stride);
 int tdmi_conv_wide(int pixels);
 
 struct tdmi_conv_scratch {
-    float *sum, *square, *dbias; /* of a chunk */
+    double *sum, *square, *dbias;
     float *frame, *dy;
     struct tdmi_gemm_segment *segments;
 };

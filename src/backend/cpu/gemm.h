@@ -11,8 +11,8 @@
  * to do with C, statistics, bias, activation, mask, is done while its block is still in registers.
  *
  * Every value of C is one chain of additions, in the order of the segments and inside a segment of
- * the depth, whatever block it falls into. The f32 sums of the columns depend on the block, so one
- * call must cut its rows at the same places always.
+ * the depth, whatever block it falls into. The sums of the columns are f32 in a block and double
+ * across blocks, so one call must cut its rows at the same places always.
  */
 #ifndef TANDEM_BACKEND_CPU_GEMM_H
 #define TANDEM_BACKEND_CPU_GEMM_H
@@ -63,7 +63,7 @@ struct tdmi_gemm_rows {
     bool is_streamed; /* past the caches; columns, c and its distances are multiples of a line */
     enum tdmi_gemm_end end;
     const float *centre;          /* (columns), or NULL: 0 */
-    float *sum, *square;          /* (columns rounded up), added to; never NULL with RAW */
+    double *sum, *square;         /* (columns rounded up), added to; never NULL with RAW */
     const float *bias, *residual; /* NULL: 0 */
     const float *add, *x;         /* NULL: 0; no mask and no sums */
     struct tdmi_read_form read;   /* of x; act alone for ACTIVATED */
@@ -103,7 +103,7 @@ struct tdmi_gemm_kernels {
     void (*read)(const struct tdmi_gemm_copy *job, const struct tdmi_read_form *form);
     /* to = of_g · from + of_y · y + one; sums (channels rounded up), or NULL, are added to */
     void (*gradient)(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form,
-                     float *sums);
+                     double *sums);
 };
 
 const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of(enum tdmi_isa isa);

@@ -465,7 +465,7 @@ static void read_form(const struct tdmi_gemm_copy *job, const struct tdmi_read_f
 }
 
 static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form,
-                          float *sums)
+                          double *sums)
 {
     enum { TOGETHER = 4 };
     for (int64_t n = 0; n < job->n; n += TOGETHER) {
@@ -485,7 +485,7 @@ static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gr
                 put_copy(job, to, c, part, dy);
             }
             if (sums)
-                lanes_store(sums + c, lanes_add(lanes_load(sums + c), sum));
+                lanes_add_to_doubles(sums + c, sum);
         }
     }
 }

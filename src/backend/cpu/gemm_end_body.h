@@ -161,8 +161,8 @@ LANES_INLINE void add_sums(const struct tdmi_gemm_rows *job, const int end,
 {
     if (end == TDMI_GEMM_ACTIVATED || (end == TDMI_GEMM_GRADIENT && !job->x))
         return;
-    lanes_store(job->sum + at, lanes_add(lanes_load(job->sum + at), column->sum));
-    lanes_store(job->square + at, lanes_add(lanes_load(job->square + at), column->square));
+    lanes_add_to_doubles(job->sum + at, column->sum);
+    lanes_add_to_doubles(job->square + at, column->square);
 }
 
 #endif

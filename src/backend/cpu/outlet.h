@@ -14,8 +14,8 @@
 #include <string.h>
 
 enum {
-    SLAB = 1024,   /* channels that are worked on at a time */
-    STRETCH = 128, /* pixels whose sums are f32 */
+    SLAB = 1024,  /* channels that are worked on at a time */
+    STRETCH = 16, /* pixels whose sums are f32 */
     STREAM_BYTES = 1 << 20
 };
 

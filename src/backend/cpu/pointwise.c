@@ -6,9 +6,11 @@
 #include "backend/cpu/conv_sums.h"
 #include "backend/cpu/gemm.h"
 
+#include <string.h>
+
 enum {
     STEP = 14,               /* pixels of a block; chunks are whole blocks */
-    MAX_FORWARD = 72 * STEP, /* pixels of a chunk: f32 sums stay good */
+    MAX_FORWARD = 72 * STEP, /* pixels of a chunk */
     MIN_FORWARD = 4 * STEP,  /* the weights are read again for each chunk */
     MAX_BACKWARD = 36 * STEP,
     MIN_BACKWARD = 8 * STEP,   /* their gradient is read and written again */
@@ -38,11 +40,12 @@ static int64_t backward_chunk(const struct tdmi_pointwise *desc)
 
 /* Where things lie in the workspace. */
 struct scratch {
-    float *sum, *square, *dbias; /* of a chunk */
+    double *sum, *square, *dbias;
     float *x, *dy;
 };
 
-static int64_t sums_floats(const struct tdmi_pointwise *desc)
+/* Values of one of the sums. */
+static int64_t sums_values(const struct tdmi_pointwise *desc)
 {
     return tdmi_gemm_round(desc->in > desc->out ? desc->in : desc->out);
 }
@@ -50,12 +53,12 @@ static int64_t sums_floats(const struct tdmi_pointwise *desc)
 static struct scratch scratch_of(const struct tdmi_pointwise *desc, void *workspace)
 {
     struct scratch scratch = {.sum = workspace};
-    int64_t n = sums_floats(desc);
+    int64_t n = sums_values(desc);
     scratch.square = scratch.sum + n;
     scratch.dbias = scratch.square + n;
-    scratch.dy = scratch.dbias + n;
+    scratch.dy = (float *)(scratch.dbias + n);
     scratch.x = scratch.dy + backward_chunk(desc) * tdmi_gemm_scratch_row(desc->out);
-    memset(scratch.sum, 0, sizeof(float) * (size_t)(3 * n));
+    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * n));
     return scratch;
 }
 
@@ -64,7 +67,8 @@ size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc)
     int64_t in = tdmi_gemm_scratch_row(desc->in), out = tdmi_gemm_scratch_row(desc->out);
     int64_t most =
         forward_chunk(desc) > backward_chunk(desc) ? forward_chunk(desc) : backward_chunk(desc);
-    return sizeof(float) * (size_t)(3 * sums_floats(desc) + backward_chunk(desc) * out + most * in);
+    return sizeof(double) * (size_t)(3 * sums_values(desc)) +
+           sizeof(float) * (size_t)(backward_chunk(desc) * out + most * in);
 }
 
 size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc, enum tdmi_conv_way way)
@@ -147,8 +151,6 @@ void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi
                                  .centre = call->sums.centre,
                                  .sum = scratch.sum,
                                  .square = scratch.square};
-    tdmi_conv_sums_clear(call->sums.sum, desc->out);
-    tdmi_conv_sums_clear(call->sums.square, desc->out);
     for (int64_t at = 0; at < pixels; at += chunk) {
         int64_t n = pixels - at < chunk ? pixels - at : chunk, a_row;
         const float *a = read_pixels(kernels, call->x + at * desc->in, n, desc->in, &call->read,
@@ -156,9 +158,9 @@ void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi
         job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in);
         job.c = call->y + at * desc->out;
         multiply_chunk(kernels, &job, a, a_row, n);
-        tdmi_conv_sums_add(call->sums.sum, scratch.sum, desc->out);
-        tdmi_conv_sums_add(call->sums.square, scratch.square, desc->out);
     }
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out);
 }
 
 void tdmi_pointwise_infer(const struct tdmi_pointwise *desc, const struct tdmi_conv_infer *call)
@@ -255,15 +257,9 @@ void tdmi_pointwise_backward(const struct tdmi_pointwise *desc,
     const int64_t chunk = backward_chunk(desc), pixels = call->n * desc->pixels;
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
     struct tdmi_gemm_rows job = input_job(desc, call, &scratch);
-    tdmi_conv_sums_clear(call->sums.sum, desc->in);
-    tdmi_conv_sums_clear(call->sums.product, desc->in);
-    if (call->dbias)
-        memset(call->dbias, 0, sizeof(float) * (size_t)desc->out);
     for (int64_t at = 0; at < pixels; at += chunk) {
         int64_t n = pixels - at < chunk ? pixels - at : chunk, dy_row;
         const float *dy = read_gradient(kernels, desc, call, at, n, &scratch, &dy_row);
-        if (call->dbias)
-            tdmi_conv_bias_add(call->dbias, scratch.dbias, desc->out);
         if (call->dweights)
             backward_weights(
                 kernels, desc, call, at, n, &scratch, dy, dy_row,
@@ -278,7 +274,8 @@ void tdmi_pointwise_backward(const struct tdmi_pointwise *desc,
         job.add = call->add ? call->add + at * desc->in : NULL;
         job.x = reads_x ? call->x + at * desc->in : NULL;
         multiply_chunk(kernels, &job, dy, dy_row, n);
-        tdmi_conv_sums_add(call->sums.sum, scratch.sum, desc->in);
-        tdmi_conv_sums_add(call->sums.product, scratch.square, desc->in);
     }
+    tdmi_conv_bias_deliver(call->dbias, scratch.dbias, desc->out);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->in);
+    tdmi_conv_sums_deliver(call->sums.product, scratch.square, desc->in);
 }

@@ -7,6 +7,8 @@
 #include "backend/cpu/conv_sums.h"
 #include "backend/cpu/winograd_tiles.h"
 
+#include <string.h>
+
 enum {
     POSITIONS = TDMI_WINOGRAD_POSITIONS,
     STEP = 14, /* tiles of a block of the product */
@@ -89,12 +91,13 @@ static struct tdmi_winograd_places places_at(float *at, int64_t tiles, int chann
 }
 
 struct scratch {
-    float *sum, *square; /* of a chunk */
-    float *positions;    /* of the weights' gradient */
+    double *sum, *square;
+    float *positions; /* of the weights' gradient */
     struct tdmi_winograd_places in, out;
 };
 
-static int64_t sums_floats(const struct tdmi_conv_gemm *desc)
+/* Values of one of the sums. */
+static int64_t sums_values(const struct tdmi_conv_gemm *desc)
 {
     return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
 }
@@ -107,13 +110,13 @@ static int64_t gradient_floats(const struct tdmi_conv_gemm *desc)
 static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace, int64_t tiles)
 {
     struct scratch scratch = {.sum = workspace};
-    const int64_t n = sums_floats(desc);
+    const int64_t n = sums_values(desc);
     scratch.square = scratch.sum + n;
-    scratch.in = places_at(scratch.square + n, tiles, desc->in_c);
+    scratch.in = places_at((float *)(scratch.square + n), tiles, desc->in_c);
     scratch.out =
         places_at(scratch.in.at + POSITIONS * scratch.in.position_step, tiles, desc->out_c);
     scratch.positions = scratch.out.at + POSITIONS * scratch.out.position_step;
-    memset(scratch.sum, 0, 2 * sizeof(float) * (size_t)n);
+    memset(scratch.sum, 0, 2 * sizeof(double) * (size_t)n);
     return scratch;
 }
 
@@ -128,7 +131,8 @@ size_t tdmi_winograd_workspace_bytes(const struct tdmi_conv_gemm *desc)
     int64_t input = chunk_floats(desc, input_tiles(desc));
     int64_t weights = chunk_floats(desc, weights_tiles(desc)) + gradient_floats(desc);
     int64_t most = forward > input ? forward : input;
-    return sizeof(float) * (size_t)(2 * sums_floats(desc) + (most > weights ? most : weights));
+    return sizeof(double) * (size_t)(2 * sums_values(desc)) +
+           sizeof(float) * (size_t)(most > weights ? most : weights);
 }
 
 size_t tdmi_winograd_packed_bytes(const struct tdmi_conv_gemm *desc)
@@ -187,8 +191,7 @@ static bool is_streamed(const struct tdmi_conv_gemm *desc, int64_t values, const
 
 static void run_forward(const struct tdmi_conv_gemm *desc, int n, const float *x,
                         const struct tdmi_read_form *read, const float *packed,
-                        const struct tdmi_forward_sums *sums, const struct scratch *scratch,
-                        struct tdmi_gemm_rows *end)
+                        const struct scratch *scratch, struct tdmi_gemm_rows *end)
 {
     const struct tdmi_winograd_kernels *kernels = tdmi_winograd_kernels_of(desc->isa);
     const int64_t chunk = forward_tiles(desc);
@@ -206,10 +209,6 @@ static void run_forward(const struct tdmi_conv_gemm *desc, int n, const float *x
         multiply(desc, tiles.n, desc->in_c, desc->out_c, packed, &scratch->in, &scratch->out);
         kernels->finish(
             &(struct tdmi_winograd_write){tiles, scratch->out, desc->out_h, desc->out_w, end});
-        if (sums) {
-            tdmi_conv_sums_add(sums->sum, scratch->sum, desc->out_c);
-            tdmi_conv_sums_add(sums->square, scratch->square, desc->out_c);
-        }
     }
 }
 
@@ -218,9 +217,9 @@ void tdmi_winograd_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_
     const struct scratch scratch = scratch_of(desc, call->workspace, forward_tiles(desc));
     struct tdmi_gemm_rows end = {
         .c = call->y, .end = TDMI_GEMM_RAW, .bias = call->bias, .centre = call->sums.centre};
-    tdmi_conv_sums_clear(call->sums.sum, desc->out_c);
-    tdmi_conv_sums_clear(call->sums.square, desc->out_c);
-    run_forward(desc, call->n, call->x, &call->read, call->packed, &call->sums, &scratch, &end);
+    run_forward(desc, call->n, call->x, &call->read, call->packed, &scratch, &end);
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->out_c);
+    tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
 }
 
 void tdmi_winograd_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
@@ -232,19 +231,19 @@ void tdmi_winograd_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_co
                                  .bias = call->bias,
                                  .residual = call->residual,
                                  .read.act = call->act};
-    run_forward(desc, call->n, call->x, &plain, call->packed, NULL, &scratch, &end);
+    run_forward(desc, call->n, call->x, &plain, call->packed, &scratch, &end);
 }
 
 /* ---- backward ----------------------------------------------------------------------------------
  */
 
 /* Position 5 of a tile is the sum of its four pixels. */
-static void add_bias(const struct tdmi_winograd_places *dy, int64_t n, int channels, float *dbias)
+static void add_bias(const struct tdmi_winograd_places *dy, int64_t n, int channels, double *sums)
 {
     const float *from = dy->at + 5 * dy->position_step;
     for (int64_t i = 0; i < n; i++, from += dy->tile_step)
         for (int c = 0; c < channels; c++)
-            dbias[c] += from[c];
+            sums[c] += (double)from[c];
 }
 
 static void multiply_weights(const struct tdmi_conv_gemm *desc, const struct scratch *scratch,
@@ -276,15 +275,13 @@ static void backward_weights(const struct tdmi_conv_gemm *desc,
     const struct scratch scratch = scratch_of(desc, call->workspace, chunk);
     struct tdmi_winograd_tiles tiles = tiles_of(desc->out_h, desc->out_w);
     const int64_t all = all_tiles(&tiles, call->n);
-    if (call->dbias)
-        memset(call->dbias, 0, sizeof(float) * (size_t)desc->out_c);
     for (; tiles.first < all; tiles.first += chunk) {
         tiles.n = all - tiles.first < chunk ? all - tiles.first : chunk;
         kernels->spread(&(struct tdmi_winograd_read){tiles, call->g, call->y, desc->out_h,
                                                      desc->out_w, desc->out_c, 0, 0, NULL,
                                                      &call->gradient, scratch.out});
         if (call->dbias)
-            add_bias(&scratch.out, tiles.n, desc->out_c, call->dbias);
+            add_bias(&scratch.out, tiles.n, desc->out_c, scratch.sum);
         if (!call->dweights)
             continue;
         kernels->patches(&(struct tdmi_winograd_read){tiles, call->x, NULL, desc->in_h, desc->in_w,
@@ -292,6 +289,7 @@ static void backward_weights(const struct tdmi_conv_gemm *desc,
                                                       &call->read, NULL, scratch.in});
         multiply_weights(desc, &scratch, tiles.n, tiles.first > 0);
     }
+    tdmi_conv_bias_deliver(call->dbias, scratch.sum, desc->out_c);
     if (call->dweights)
         kernels->gather(scratch.positions, desc->in_c, desc->out_c, call->dweights);
 }
@@ -315,8 +313,6 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
         .add = call->add,
         .x = reads_x ? call->x : NULL,
         .read = call->read};
-    tdmi_conv_sums_clear(call->sums.sum, desc->in_c);
-    tdmi_conv_sums_clear(call->sums.product, desc->in_c);
     for (; tiles.first < all; tiles.first += chunk) {
         tiles.n = all - tiles.first < chunk ? all - tiles.first : chunk;
         kernels->patches(&(struct tdmi_winograd_read){
@@ -325,9 +321,9 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
         multiply(desc, tiles.n, desc->out_c, desc->in_c, call->packed, &scratch.out, &scratch.in);
         kernels->finish(
             &(struct tdmi_winograd_write){tiles, scratch.in, desc->in_h, desc->in_w, &end});
-        tdmi_conv_sums_add(call->sums.sum, scratch.sum, desc->in_c);
-        tdmi_conv_sums_add(call->sums.product, scratch.square, desc->in_c);
     }
+    tdmi_conv_sums_deliver(call->sums.sum, scratch.sum, desc->in_c);
+    tdmi_conv_sums_deliver(call->sums.product, scratch.square, desc->in_c);
 }
 
 void tdmi_winograd_backward(const struct tdmi_conv_gemm *desc,
