@@ -89,6 +89,8 @@ struct tdm_bench_compute_options {
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
     bool has_profile; /* measure node by node too, in further time */
     bool is_unfused;  /* every node alone, to see what fusion saves */
+    /* Training: all but the head runs as without training, and only the head learns. */
+    bool has_frozen_base;
 };
 
 /* One node of the network, for one batch: seconds that threads spend in it, the best of some runs,

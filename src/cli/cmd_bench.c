@@ -12,7 +12,7 @@
 struct values {
     struct tdm_bench_loader_options loader;
     struct tdm_bench_compute_options compute;
-    const char *mode;
+    const char *mode, *freeze;
     /* of both; 0: its own default */
     int batch, threads;
     double seconds;
@@ -24,6 +24,7 @@ static void defaults(void *values)
     made->loader = tdm_bench_loader_options_default();
     made->compute = tdm_bench_compute_options_default();
     made->mode = "train";
+    made->freeze = "none";
 }
 
 /* ---- loader -------------------------------------------------------------------------------- */
@@ -162,6 +163,7 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
     tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
     tdm_json_string(json, "model", result->model);
     tdm_json_string(json, "mode", values->mode);
+    tdm_json_string(json, "freeze", values->freeze);
     tdm_json_string(json, "backend", result->backend);
     tdm_json_bool(json, "unfused", values->compute.is_unfused);
     tdm_json_integer(json, "parameters", result->parameters);
@@ -195,9 +197,10 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                           const struct tdm_bench_compute *result)
 {
     char amount[32], planned[32];
-    tdmi_print(out, "%s, %s, %d pixels, on %s with %d thread%s, %d images a shard\n", result->model,
-               values->mode, result->image, result->backend, result->threads,
-               result->threads == 1 ? "" : "s", result->shard);
+    tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
+               result->model, values->mode,
+               strcmp(values->freeze, "base") == 0 ? " of the head" : "", result->image,
+               result->backend, result->threads, result->threads == 1 ? "" : "s", result->shard);
     tdmi_print(out, "  %-9s %10.1f images/s (%.1f to %.1f in %d steps), %.1f ms a batch, %s\n",
                "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,
                result->milliseconds,
@@ -221,6 +224,7 @@ static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
     struct tdm_bench_compute_options options = values->compute;
     struct tdm_bench_compute result = {0};
     options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
+    options.has_frozen_base = strcmp(values->freeze, "base") == 0;
     options.threads = values->threads;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
@@ -342,6 +346,13 @@ static const struct tdmi_option options[] = {
      .group = "Compute",
      .help = "train: the step of tandem train, all layers; features: without training, up to the "
              "pooled features"},
+    {.name = "freeze",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(freeze),
+     .choices = "none|base",
+     .group = "Compute",
+     .help = "base: training takes only the head's gradient, what comes before it runs as in "
+             "features"},
     {.name = "image",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(compute.image),

@@ -78,7 +78,7 @@ static bool describe_node(struct tdm_network *network, int index)
     struct tdm_network_node *it = &network->nodes[index];
     tdmi_text detail = {0};
     add_detail(&detail, node);
-    double flops = tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out);
+    double flops = tdmi_node_flops(node);
     *it = (struct tdm_network_node){
         .name = node->name,
         .op = tdmi_op_name(node->kind),

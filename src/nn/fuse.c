@@ -10,7 +10,8 @@
  *
  * Training starts from the wish that every batch norm and activation were virtual and takes back
  * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
- * it ends.
+ * it ends. A network that is trained from some node on has both: groups before that border, wishes
+ * behind it, and nothing that reaches across.
  */
 #include "nn/plan.h"
 
@@ -64,7 +65,7 @@ static int list_groups(const tdmi_plan *plan, int node, struct group groups[most
     int n = 0;
     while (n < most_steps) {
         int next = sole_reader(graph, group.last);
-        if (next < 0)
+        if (next < 0 || next >= plan->first_trained)
             return n;
         const struct tdmi_node *reader = &graph->nodes[next];
         enum tdmi_act act = tdmi_op_of(reader->kind)->act;
@@ -126,8 +127,8 @@ static void look_through(tdmi_plan *plan, int node)
             if (graph->nodes[j].inputs[k] != node)
                 continue;
             desc.fusion.in[k].act = act;
-            if (plan->nodes[j].is_virtual || !plan->nodes[j].kernel->can_fuse ||
-                !plan->nodes[j].kernel->can_fuse(&desc))
+            if (j >= plan->first_trained || plan->nodes[j].is_virtual ||
+                !plan->nodes[j].kernel->can_fuse || !plan->nodes[j].kernel->can_fuse(&desc))
                 return;
         }
     plan->nodes[node].is_virtual = true;
@@ -144,12 +145,17 @@ static bool is_activation(const tdmi_plan *plan, int node)
     return tdmi_op_of(plan->graph->nodes[node].kind)->act != TDMI_ACT_NONE;
 }
 
+static int at_least(int value, int least)
+{
+    return value < least ? least : value;
+}
+
 /* What can be virtual at best: a batch norm alone behind a computed tensor; an activation with
  * none before it. */
 static void wish(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
-    for (int i = 1; i + 1 < graph->n_nodes; i++) {
+    for (int i = at_least(plan->first_trained, 1); i + 1 < graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
         if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && it->kernel->can_fuse &&
             it->has_backward) {
@@ -243,17 +249,16 @@ void tdmi_fuse(tdmi_plan *plan)
         it->is_virtual = false;
         it->computed_by = it->norm = it->residual = -1;
     }
-    if (plan->is_training && !plan->is_apart)
-        wish(plan);
-    for (int i = 0; i < graph->n_nodes && !plan->is_training && !plan->is_apart; i++)
+    for (int i = 0; i < plan->first_trained && !plan->is_apart; i++)
         if (!plan->nodes[i].is_virtual)
             group_nodes(plan, i);
-    for (int i = 0; i < graph->n_nodes && !plan->is_training && !plan->is_apart; i++)
+    for (int i = 0; i < plan->first_trained && !plan->is_apart; i++)
         look_through(plan, i);
-    bool is_settled = false;
-    while (plan->is_training && !is_settled) {
+    if (!plan->is_apart)
+        wish(plan);
+    for (bool is_settled = false; !is_settled;) {
         is_settled = true;
-        for (int i = 0; i < graph->n_nodes; i++)
+        for (int i = plan->first_trained; i < graph->n_nodes; i++)
             is_settled = settle(plan, i) && is_settled;
     }
     for (int i = 0; i < graph->n_nodes; i++)

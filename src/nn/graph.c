@@ -215,13 +215,16 @@ int64_t tdmi_graph_sums_values(const tdmi_graph *graph)
     return tdmi_graph_tail_at(graph) + align_values;
 }
 
+double tdmi_node_flops(const struct tdmi_node *node)
+{
+    return tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out);
+}
+
 double tdmi_graph_flops(const tdmi_graph *graph)
 {
     double total = 0.0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tdmi_node *node = &graph->nodes[i];
-        total += tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out);
-    }
+    for (int i = 0; i < graph->n_nodes; i++)
+        total += tdmi_node_flops(&graph->nodes[i]);
     return total;
 }
 

@@ -41,6 +41,7 @@ typedef struct tdmi_graph {
     tdmi_arena arena; /* holds all below */
     struct tdmi_node *nodes;
     int n_nodes, node_capacity;
+    int head; /* its first node: what comes before it can be frozen; 0: nobody said */
     struct tdmi_tensor *params, *states;
     int n_params, n_states, param_capacity, state_capacity;
     int64_t param_values, state_values; /* lengths of the flat arrays, padding included */
@@ -65,6 +66,7 @@ int64_t tdmi_graph_sums_values(const tdmi_graph *graph);
 int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph); /* offsets into sums */
 int64_t tdmi_graph_tail_at(const tdmi_graph *graph);
 /* Of one image, forward. */
+double tdmi_node_flops(const struct tdmi_node *node);
 double tdmi_graph_flops(const tdmi_graph *graph);
 const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph);
 int tdmi_graph_classes(const tdmi_graph *graph);

@@ -103,9 +103,9 @@ static void take_inputs(const tdmi_lane *lane, struct tdmi_values values, int in
     }
     if (it->residual >= 0)
         call->residual = at(lane, plan->nodes[it->residual].y);
-    if (plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM && plan->is_training)
+    if (plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training)
         call->norm = norm_of(lane, values, index);
-    else if (it->norm >= 0 && plan->is_training)
+    else if (it->norm >= 0 && it->desc.is_training)
         call->norm = norm_of(lane, values, it->norm);
     if (it->packed_bytes)
         call->packed = (const char *)lane->packed + it->packed_offset;
@@ -169,7 +169,8 @@ static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call
 
 static bool is_trained_norm(const tdmi_plan *plan, int node)
 {
-    return plan->is_training && plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
+    return plan->nodes[node].desc.is_training &&
+           plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
 }
 
 /* What the conv before a virtual norm has not summed as it wrote. */

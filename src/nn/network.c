@@ -229,6 +229,7 @@ int tdmi_add_sum(tdmi_graph *graph, const char *name, int first, int second)
 int tdmi_add_head(tdmi_graph *graph, const struct tdmi_head *head, const char *name, int input)
 {
     int x = input;
+    graph->head = graph->n_nodes;
     if (head->hidden > 0) {
         x = tdmi_add_dense(graph, "hidden", x, head->hidden);
         x = tdmi_add_relu(graph, "hidden_relu", x);

@@ -8,6 +8,7 @@ struct tdmi_packed {
     tdmi_stream *stream;
     char *memory;              /* plan->packed_bytes, on the device */
     struct tdmi_values values; /* of the fill at hand */
+    int first_node;
 };
 
 tdm_status tdmi_packed_open(const tdmi_plan *plan, tdmi_device *device, tdmi_packed **packed,
@@ -50,9 +51,10 @@ const void *tdmi_packed_memory(const tdmi_packed *packed)
     return packed->memory;
 }
 
-static tdm_status pack_task(void *self, int index, int worker, tdm_error *err)
+static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
 {
     const tdmi_packed *packed = self;
+    const int index = packed->first_node + task;
     const tdmi_graph *graph = packed->plan->graph;
     const struct tdmi_node *node = &graph->nodes[index];
     const struct tdmi_node_plan *it = &packed->plan->nodes[index];
@@ -77,13 +79,14 @@ static tdm_status pack_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, tdmi_pool *pool,
-                            tdm_error *err)
+tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int first_node,
+                            tdmi_pool *pool, tdm_error *err)
 {
     if (!packed->memory)
         return TDM_OK;
     packed->values = values;
-    TDM_TRY(tdmi_pool_run(pool, packed->plan->graph->n_nodes, pack_task, packed, err), err,
-            "packing weights");
+    packed->first_node = first_node;
+    TDM_TRY(tdmi_pool_run(pool, packed->plan->graph->n_nodes - first_node, pack_task, packed, err),
+            err, "packing weights");
     return packed->plan->backend->stream.wait(packed->stream, err);
 }

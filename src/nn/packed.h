@@ -17,9 +17,10 @@ void tdmi_packed_close(tdmi_packed *packed);
 /* To give to lanes; NULL when the plan asks for none. */
 const void *tdmi_packed_memory(const tdmi_packed *packed);
 
-/* From these values, node by node on the pool's threads. Needed whenever parameters (without
- * training: or states) have changed. Nothing is done when the plan asks for none. */
-tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, tdmi_pool *pool,
-                            tdm_error *err) TDM_MUST_USE;
+/* From these values, node by node on the pool's threads, of this node and those behind it. Needed
+ * whenever parameters (without training: or states) have changed; of nodes that are frozen, once.
+ * Nothing is done when the plan asks for none. */
+tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int first_node,
+                            tdmi_pool *pool, tdm_error *err) TDM_MUST_USE;
 
 #endif

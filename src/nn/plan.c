@@ -26,13 +26,14 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
 {
     const struct tdmi_node *node = &plan->graph->nodes[index];
     struct tdmi_node_plan *it = &plan->nodes[index];
-    it->has_backward = plan->is_training && feeds_parameters(plan, index);
+    const bool is_training = index >= plan->first_trained;
+    it->has_backward = is_training && feeds_parameters(plan, index);
     it->desc = (struct tdmi_op_desc){
         .kind = node->kind,
         .attrs = node->attrs,
         .out = node->out,
         .max_images = plan->max_images,
-        .is_training = plan->is_training,
+        .is_training = is_training,
     };
     for (int k = 0; k < node->n_inputs; k++) {
         it->desc.in[k] = node->in[k];
@@ -96,7 +97,7 @@ static void live(tdmi_plan *plan, int index)
     const int backward = backward_time(graph, index);
     if (tdmi_plan_is_silent(plan, index))
         return;
-    bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && plan->is_training;
+    bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training;
     it->first_writer = it->last_writer = -1;
     it->y = (struct tdmi_buffer){.first = index, .last = index};
     if (!it->is_virtual)
@@ -124,7 +125,7 @@ static void live_for(tdmi_plan *plan, int index)
         return;
     if (it->residual >= 0)
         extend(&plan->nodes[it->residual].y, index);
-    if (plan->is_training && it->norm >= 0) { /* it fills the norm's sums, and reads its form */
+    if (it->desc.is_training && it->norm >= 0) { /* it fills the norm's sums, and reads its form */
         struct tdmi_node_plan *norm = &plan->nodes[it->norm];
         norm->saved.first = index;
         extend(&norm->saved, backward);
@@ -198,7 +199,8 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
     return TDM_OK;
 }
 
-/* From the last node down; each segment's gradients lie right before those of the one before. */
+/* From the last node down; each segment's gradients lie right before those of the one before. The
+ * lowest node that has any is the first with parameters, if some node is. */
 static void cut_segments(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
@@ -209,9 +211,10 @@ static void cut_segments(tdmi_plan *plan)
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         const struct tdmi_node *node = &graph->nodes[i];
         bool is_lowest = i == lowest;
-        int64_t begin = node->n_params ? graph->params[node->first_param].offset : end;
+        int64_t begin = node->n_params ? graph->params[node->first_param].offset
+                        : is_lowest    ? 0
+                                       : end;
         if (is_lowest || end - begin >= segment_values) {
-            begin = is_lowest ? 0 : begin;
             plan->segments[plan->n_segments++] =
                 (struct tdmi_segment){first_node, i, begin, end - begin};
             end = begin;
@@ -222,10 +225,25 @@ static void cut_segments(tdmi_plan *plan)
     }
 }
 
-static tdm_status new_plan(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                           int max_images, bool is_training, bool is_apart, tdmi_plan **plan,
-                           tdm_error *err)
+/* One past the last node with parameters: training must begin before it. */
+static int end_of_parameters(const tdmi_graph *graph)
 {
+    int end = graph->n_nodes;
+    while (end > 0 && graph->nodes[end - 1].n_params == 0)
+        end--;
+    return end;
+}
+
+tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                          const struct tdmi_plan_wish *wish, tdmi_plan **plan, tdm_error *err)
+{
+    if (wish->is_training && wish->first_trained > 0 &&
+        wish->first_trained >= end_of_parameters(graph))
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "planning training with %d of %d nodes frozen: nothing with weights is left "
+            "to train; at most %d are accepted",
+            wish->first_trained, graph->n_nodes, end_of_parameters(graph) - 1);
     tdmi_plan *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
@@ -233,9 +251,10 @@ static tdm_status new_plan(const tdmi_graph *graph, const struct tdmi_backend *b
     tdmi_arena_init(&made->arena, 0);
     made->graph = graph;
     made->backend = backend;
-    made->max_images = max_images;
-    made->is_training = is_training;
-    made->is_apart = is_apart;
+    made->max_images = wish->max_images;
+    made->is_training = wish->is_training;
+    made->is_apart = wish->is_apart;
+    made->first_trained = wish->is_training ? wish->first_trained : graph->n_nodes;
     size_t n = (size_t)graph->n_nodes;
     made->nodes = tdmi_arena_alloc(&made->arena, n, sizeof *made->nodes);
     made->segments = tdmi_arena_alloc(&made->arena, n, sizeof *made->segments);
@@ -251,7 +270,7 @@ static tdm_status new_plan(const tdmi_graph *graph, const struct tdmi_backend *b
     }
     if (status == TDM_OK)
         status = place(made, err);
-    if (status == TDM_OK && is_training)
+    if (status == TDM_OK && wish->is_training)
         cut_segments(made);
     if (status != TDM_OK) {
         tdmi_plan_free(made);
@@ -264,13 +283,8 @@ static tdm_status new_plan(const tdmi_graph *graph, const struct tdmi_backend *b
 tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
                          int max_images, bool is_training, tdmi_plan **plan, tdm_error *err)
 {
-    return new_plan(graph, backend, max_images, is_training, false, plan, err);
-}
-
-tdm_status tdmi_plan_new_apart(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                               int max_images, bool is_training, tdmi_plan **plan, tdm_error *err)
-{
-    return new_plan(graph, backend, max_images, is_training, true, plan, err);
+    const struct tdmi_plan_wish wish = {.max_images = max_images, .is_training = is_training};
+    return tdmi_plan_make(graph, backend, &wish, plan, err);
 }
 
 void tdmi_plan_free(tdmi_plan *plan)

@@ -60,7 +60,8 @@ struct tdmi_node_plan {
 
 /* Backward runs nodes first_node down to last_node; then the sums in
  * [first_value, first_value + n_values) are final for this shard. The first segment's run reaches
- * to the end of the sums (states and tail are final after forward). */
+ * to the end of the sums (states and tail are final after forward). What belongs to frozen nodes
+ * is in no segment's run, or, of states, means nothing. */
 struct tdmi_segment {
     int first_node, last_node;
     int64_t first_value, n_values;
@@ -72,6 +73,7 @@ typedef struct tdmi_plan {
     int max_images;
     bool is_training;
     bool is_apart;                /* no node does another's work */
+    int first_trained;            /* nodes before it are planned as without training */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
     int n_segments; /* 0 when not training */
@@ -80,14 +82,23 @@ typedef struct tdmi_plan {
     tdmi_arena arena;    /* holds the arrays */
 } tdmi_plan;
 
+struct tdmi_plan_wish {
+    int max_images;
+    bool is_training;
+    bool is_apart; /* without fusion: what tells how much fusion saves */
+    /* Training: nodes before this one are frozen. They run as without training, batch norms folded,
+     * no gradient goes there, and nothing of theirs lives for backward. 0: none. */
+    int first_trained;
+};
+
 /* TDM_E_ABSENT names the op that this backend lacks. */
+tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                          const struct tdmi_plan_wish *wish, tdmi_plan **plan,
+                          tdm_error *err) TDM_MUST_USE;
+/* The usual one: everything fused, nothing frozen. */
 tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *backend,
                          int max_images, bool is_training, tdmi_plan **plan,
                          tdm_error *err) TDM_MUST_USE;
-/* The same without fusion: what tells how much fusion saves. */
-tdm_status tdmi_plan_new_apart(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                               int max_images, bool is_training, tdmi_plan **plan,
-                               tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
 
 /* Nothing runs for these at all: readers look through an activation, a group's leader computes the

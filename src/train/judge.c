@@ -113,7 +113,7 @@ static tdm_status lane_task(void *self, int index, int worker, tdm_error *err)
 tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values, tdm_error *err)
 {
     judge->values = values;
-    return tdmi_packed_fill(judge->packed, values, judge->pool, err);
+    return tdmi_packed_fill(judge->packed, values, 0, judge->pool, err);
 }
 
 tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,

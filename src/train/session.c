@@ -315,7 +315,7 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
     host->val_hashes = session->val_hashes;
     host->n_val_hashes = session->split.n_val;
     return TDM_WRAP(err,
-                    tdmi_update_open(session->graph, session->backend, session->device,
+                    tdmi_update_open(session->graph, 0, session->backend, session->device,
                                      session->optimizer, session->pool, session->params,
                                      session->states, session->slots, &session->update, err),
                     "preparing the optimizer");

@@ -39,6 +39,7 @@ struct tdmi_step {
     struct tdmi_judgement *judgements;
     tdmi_device *device;
     tdmi_packed *packed;
+    bool has_packed;      /* weights of frozen nodes, which stay */
     double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
     struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
@@ -393,8 +394,10 @@ static tdm_status run_shards(tdmi_step *step, tdm_error *err)
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 {
     if (first == 0) {
-        TDM_TRY(tdmi_packed_fill(step->packed, step->values, step->pool, err), err,
-                "beginning a step");
+        TDM_TRY(tdmi_packed_fill(step->packed, step->values,
+                                 step->has_packed ? step->plan->first_trained : 0, step->pool, err),
+                err, "beginning a step");
+        step->has_packed = true;
         TDM_TRY(tdmi_pool_run(step->pool, step->n_early, early_task, step, err), err,
                 "running shards");
     }

@@ -34,7 +34,8 @@ struct tdmi_step_options {
     bool shares_statistics;
 };
 
-/* plan is for training, its max_images the shard size. Everything is reserved here. */
+/* plan is for training, its max_images the shard size. Everything is reserved here. Values of nodes
+ * that it has frozen are taken over by the first step, and must not change after it. */
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                           const struct tdmi_step_options *options, tdmi_step **step,
                           tdm_error *err) TDM_MUST_USE;

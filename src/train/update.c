@@ -44,13 +44,17 @@ static void cut(tdmi_update *update, const struct tdmi_tensor *tensor, struct pi
     }
 }
 
-static void cut_all(tdmi_update *update)
+static void cut_all(tdmi_update *update, int first_node)
 {
     const tdmi_graph *graph = update->graph;
-    for (int i = 0; i < graph->n_params; i++)
-        cut(update, &graph->params[i],
-            (struct piece){.has_decay = graph->params[i].spec.has_decay});
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = first_node; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        for (int j = 0; j < node->n_params; j++) {
+            const struct tdmi_tensor *param = &graph->params[node->first_param + j];
+            cut(update, param, (struct piece){.has_decay = param->spec.has_decay});
+        }
+    }
+    for (int i = first_node; i < graph->n_nodes; i++) {
         const struct tdmi_node *node = &graph->nodes[i];
         for (int j = 0; j < node->n_states; j++)
             cut(update, &graph->states[node->first_state + j],
@@ -58,10 +62,11 @@ static void cut_all(tdmi_update *update)
     }
 }
 
-tdm_status tdmi_update_open(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                            tdmi_device *device, const struct tdmi_optimizer *optimizer,
-                            tdmi_pool *pool, float *params, float *states, float *const *slots,
-                            tdmi_update **update, tdm_error *err)
+tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
+                            const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_optimizer *optimizer, tdmi_pool *pool, float *params,
+                            float *states, float *const *slots, tdmi_update **update,
+                            tdm_error *err)
 {
     int64_t n_pieces = 0;
     for (int i = 0; i < graph->n_params; i++)
@@ -83,7 +88,7 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, const struct tdmi_backend *
     made->states = states;
     for (int i = 0; i < optimizer->n_slots; i++)
         made->slots[i] = slots[i];
-    cut_all(made);
+    cut_all(made, first_node);
     tdm_status status = backend->stream.open(device, &made->stream, err);
     if (status != TDM_OK) {
         tdmi_update_close(made);

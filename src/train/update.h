@@ -15,11 +15,13 @@ struct tdmi_update_rates {
 
 typedef struct tdmi_update tdmi_update;
 
-/* The arrays live on the backend's memory and are lent for the update's life. */
-tdm_status tdmi_update_open(const tdmi_graph *graph, const struct tdmi_backend *backend,
-                            tdmi_device *device, const struct tdmi_optimizer *optimizer,
-                            tdmi_pool *pool, float *params, float *states, float *const *slots,
-                            tdmi_update **update, tdm_error *err) TDM_MUST_USE;
+/* The arrays live on the backend's memory and are lent for the update's life. What belongs to nodes
+ * before first_node is left alone: they are frozen. */
+tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
+                            const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_optimizer *optimizer, tdmi_pool *pool, float *params,
+                            float *states, float *const *slots, tdmi_update **update,
+                            tdm_error *err) TDM_MUST_USE;
 void tdmi_update_close(tdmi_update *update);
 
 /* sums are over n samples, n at least 1; the division happens here. */

@@ -50,7 +50,8 @@ static bool is_same(const struct tdmi_node_plan *a, const struct tdmi_node_plan 
            tdmi_shape_equal(a->desc.out, b->desc.out) && x->kernel == y->kernel &&
            x->stride == y->stride && x->dilation == y->dilation && x->groups == y->groups &&
            x->pad_top == y->pad_top && x->pad_left == y->pad_left && x->has_bias == y->has_bias &&
-           a->has_backward == b->has_backward && a->desc.wants_dx == b->desc.wants_dx;
+           a->desc.is_training == b->desc.is_training && a->has_backward == b->has_backward &&
+           a->desc.wants_dx == b->desc.wants_dx;
 }
 
 /* ---- memory of one shape ------------------------------------------------------------------- */

@@ -69,6 +69,10 @@ static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *er
                         "pixels, 2 to 100000 classes and for 0.5 to 3600 seconds; found %d, %d, %d "
                         "and %g",
                         o->batch, o->image, o->classes, o->seconds);
+    if (o->has_frozen_base && o->mode != TDM_BENCH_TRAIN)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "measuring features with a frozen base: features are without training, so "
+                        "all of the network is frozen; --mode train is accepted");
     if (strcmp(o->precision, "f32") != 0 && strcmp(o->precision, "auto") != 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "measuring in the precision '%s': this build computes in f32, so f32 or "
@@ -114,9 +118,13 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_network_build(&it->network, &preprocess,
                                it->is_training ? it->options->classes : 2, &it->graph, err),
             err, "preparing the model");
-    tdm_status status = (it->options->is_unfused ? tdmi_plan_new_apart : tdmi_plan_new)(
-        it->graph, it->backend, it->shard, it->is_training, &it->plan, err);
-    return TDM_WRAP(err, status, "planning");
+    const struct tdmi_plan_wish wish = {
+        .max_images = it->shard,
+        .is_training = it->is_training,
+        .is_apart = it->options->is_unfused,
+        .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
+    };
+    return TDM_WRAP(err, tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), "planning");
 }
 
 static float *device_values(struct bench *it, int64_t n)
@@ -167,8 +175,9 @@ static tdm_status open_runs(struct bench *it, tdm_error *err)
     const struct tdmi_step_options step = {.max_batch = batch};
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, &step, &it->step, err), err,
             "preparing");
-    return tdmi_update_open(it->graph, it->backend, it->device, it->optimizer, it->pool, it->params,
-                            it->states, it->slots, &it->update, err);
+    return tdmi_update_open(it->graph, it->plan->first_trained, it->backend, it->device,
+                            it->optimizer, it->pool, it->params, it->states, it->slots, &it->update,
+                            err);
 }
 
 static tdm_status make_batch(struct bench *it, tdm_error *err)
@@ -287,8 +296,11 @@ static int64_t planned_bytes(const struct bench *it)
 
 static void describe(const struct bench *it, struct tdm_bench_compute *result)
 {
-    double passes = it->is_training ? 3.0 : 1.0;
-    result->operations_per_s = passes * tdmi_graph_flops(it->graph) * result->rate.median;
+    double operations = 0.0;
+    for (int i = 0; i < it->graph->n_nodes; i++) /* a gradient is as much work as what it is of */
+        operations +=
+            (it->plan->nodes[i].has_backward ? 3.0 : 1.0) * tdmi_node_flops(&it->graph->nodes[i]);
+    result->operations_per_s = operations * result->rate.median;
     result->shard = it->shard;
     result->image = it->graph->nodes[0].out.w;
     result->threads = tdmi_pool_threads(it->pool);

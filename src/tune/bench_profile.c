@@ -74,7 +74,7 @@ static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
         profiler->pixels[i] = it->batch->pixels + i * image;
     TDM_TRY(tdmi_packed_open(it->plan, it->device, &profiler->packed, err), err,
             "measuring node by node");
-    TDM_TRY(tdmi_packed_fill(profiler->packed, it->values, it->pool, err), err,
+    TDM_TRY(tdmi_packed_fill(profiler->packed, it->values, 0, it->pool, err), err,
             "measuring node by node");
     for (size_t i = 0; i < lanes; i++) {
         TDM_TRY(tdmi_lane_open(it->plan, it->device, &profiler->lanes[i], err), err,
@@ -110,9 +110,7 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];
     const struct tdmi_node_plan *plan = &it->plan->nodes[index];
-    double flops = tdmi_op_of(node->kind)->flops
-                       ? tdmi_op_of(node->kind)->flops(&node->attrs, node->in[0], node->out)
-                       : 0.0;
+    double flops = tdmi_node_flops(node);
     double values = (double)tdmi_shape_values(node->out), seconds;
     for (int i = 0; i < node->n_inputs; i++)
         values += (double)tdmi_shape_values(node->in[i]);

@@ -67,6 +67,14 @@ import json, sys
 v = json.load(open(sys.argv[1]))
 names = [node["name"] for node in v["profile"]]
 assert "conv1" in names and "softmax" in names, names' "$out"
+expect_exit 0 "$TANDEM" bench compute --model convnet7 --image 16 --batch 3 --seconds 0.5 --freeze base --profile --json
+expect_true "only the head has a backward pass" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+learns = [node["name"] for node in v["profile"] if node["backward_milliseconds"] > 0]
+assert v["freeze"] == "base" and "dense" in learns and "conv1" not in learns, v' "$out"
+expect_exit 2 "$TANDEM" bench compute --mode features --freeze base
+expect_stderr_matches "features are without training"
 expect_exit 0 "$TANDEM" bench compute --model convnet7 --image 16 --batch 3 --seconds 0.5 --profile --unfused --json
 expect_true "alone, every node has a line" python3 -c '
 import json, sys

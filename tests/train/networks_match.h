@@ -250,7 +250,7 @@ static void run_once(struct network_run *it, float *logits)
         pictures[i] = it->pixels + i * image;
     assert_int_equal(tdmi_plan_new(it->graph, it->backend, it->images, true, &plan, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, it->device, &packed, NULL), TDM_OK);
-    assert_int_equal(tdmi_packed_fill(packed, values, it->pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_packed_fill(packed, values, 0, it->pool, NULL), TDM_OK);
     assert_int_equal(tdmi_lane_open(plan, it->device, &lane, NULL), TDM_OK);
     tdmi_lane_use(lane, tdmi_packed_memory(packed));
     float *sums = device_memory(it, tdmi_graph_sums_values(it->graph));
@@ -312,8 +312,8 @@ static void train(struct network_run *it, int steps, double *losses)
     assert_int_equal(tdmi_plan_new(it->graph, it->backend, it->images, true, &plan, NULL), TDM_OK);
     const struct tdmi_step_options options = {.max_batch = it->images};
     assert_int_equal(tdmi_step_open(plan, it->device, it->pool, &options, &step, NULL), TDM_OK);
-    assert_int_equal(tdmi_update_open(it->graph, it->backend, it->device, sgd, it->pool, it->params,
-                                      it->states, &it->slot, &update, NULL),
+    assert_int_equal(tdmi_update_open(it->graph, 0, it->backend, it->device, sgd, it->pool,
+                                      it->params, it->states, &it->slot, &update, NULL),
                      TDM_OK);
     for (int s = 0; s < steps; s++) {
         struct tdmi_batch batch = batch_of(it, s % it->n_batches);

@@ -42,8 +42,8 @@ static void release(struct values *it)
     tdmi_free(it->sums);
 }
 
-static void run(const tdmi_graph *graph, struct values *it, int threads, float n,
-                struct tdmi_update_rates rates)
+static void run_from(const tdmi_graph *graph, int first_node, struct values *it, int threads,
+                     float n, struct tdmi_update_rates rates)
 {
     const struct tdmi_optimizer *sgd;
     tdmi_pool *pool;
@@ -51,12 +51,18 @@ static void run(const tdmi_graph *graph, struct values *it, int threads, float n
     float *slots[TDMI_OPTIMIZER_SLOTS] = {it->slot};
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_update_open(graph, &tdmi_backend_ref, NULL, sgd, pool, it->params,
-                                      it->states, slots, &update, NULL),
+    assert_int_equal(tdmi_update_open(graph, first_node, &tdmi_backend_ref, NULL, sgd, pool,
+                                      it->params, it->states, slots, &update, NULL),
                      TDM_OK);
     assert_int_equal(tdmi_update_run(update, it->sums, n, rates, NULL), TDM_OK);
     tdmi_update_close(update);
     tdmi_pool_free(pool);
+}
+
+static void run(const tdmi_graph *graph, struct values *it, int threads, float n,
+                struct tdmi_update_rates rates)
+{
+    run_from(graph, 0, it, threads, n, rates);
 }
 
 static void near(const char *name, float got, double wanted)
@@ -95,6 +101,29 @@ static void every_tensor_follows_its_own_rule(void **state)
     tdmi_graph_free(graph);
 }
 
+static void what_is_frozen_keeps_every_bit(void **state)
+{
+    const struct tdmi_update_rates rates = {0.1f, 0.5f, 0.3f};
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    struct values before = make(graph), all = make(graph), some = make(graph);
+    const struct tdmi_node *first = &graph->nodes[graph->head];
+    const size_t frozen = (size_t)graph->params[first->first_param].offset;
+    const size_t n = (size_t)graph->param_values;
+    (void)state;
+    assert_true(frozen > 0 && frozen < n);
+    run(graph, &all, 2, 8.0f, rates);
+    run_from(graph, graph->head, &some, 2, 8.0f, rates);
+    assert_memory_equal(some.params, before.params, sizeof(float) * frozen);
+    assert_memory_equal(some.slot, before.slot, sizeof(float) * frozen);
+    assert_memory_equal(some.states, before.states, sizeof(float) * (size_t)graph->state_values);
+    assert_memory_equal(some.params + frozen, all.params + frozen, sizeof(float) * (n - frozen));
+    assert_memory_equal(some.slot + frozen, all.slot + frozen, sizeof(float) * (n - frozen));
+    release(&before);
+    release(&all);
+    release(&some);
+    tdmi_graph_free(graph);
+}
+
 static void threads_change_no_bit(void **state)
 {
     const struct tdmi_update_rates rates = {0.1f, 0.9f, 1e-3f};
@@ -122,7 +151,7 @@ static void running_out_of_memory_is_an_ordinary_error(void **state)
     for (int n = 1; n <= 2; n++) {
         tdmi_update *update = NULL;
         tdmi_memory_fail_from(n);
-        tdm_status status = tdmi_update_open(graph, &tdmi_backend_ref, NULL, sgd, NULL,
+        tdm_status status = tdmi_update_open(graph, 0, &tdmi_backend_ref, NULL, sgd, NULL,
                                              values.params, values.states, slots, &update, NULL);
         tdmi_memory_fail_from(0);
         assert_int_equal(status, TDM_E_MEMORY);
@@ -136,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_follows_its_own_rule),
+        cmocka_unit_test(what_is_frozen_keeps_every_bit),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(running_out_of_memory_is_an_ordinary_error),
     };

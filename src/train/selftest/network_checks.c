@@ -105,7 +105,7 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
                            &(struct tdmi_step_options){.max_batch = batch}, &it->step, err),
             err, "a small training");
-    TDM_TRY(tdmi_update_open(it->graph, it->backend, it->device, optimizer, it->pool, it->params,
+    TDM_TRY(tdmi_update_open(it->graph, 0, it->backend, it->device, optimizer, it->pool, it->params,
                              it->states, it->slots, &it->update, err),
             err, "a small training");
     tdmi_graph_init_values(it->graph, seed, it->host_params, it->host_states);

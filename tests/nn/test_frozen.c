@@ -1,0 +1,167 @@
+/*
+ * Training from some node on: what lies before the border runs as without training and gets no
+ * gradient, wherever the border lies; what lies behind it gets the one of differences.
+ */
+#include "nn/fusing.h"
+
+static double loss_of(const tdmi_plan *plan, struct values values)
+{
+    struct outcome outcome = run(plan, values);
+    double loss = (double)outcome.sums[tdmi_graph_tail_at(plan->graph) + TDMI_TAIL_LOSS];
+    free(outcome.sums);
+    return loss;
+}
+
+/* The last node with weights: training can begin there. */
+static int last_trainable(const tdmi_graph *graph)
+{
+    int node = graph->n_nodes - 1;
+    while (graph->nodes[node].n_params == 0)
+        node--;
+    return node;
+}
+
+static int first_param_from(const tdmi_graph *graph, int node)
+{
+    while (graph->nodes[node].n_params == 0)
+        node++;
+    return graph->nodes[node].first_param;
+}
+
+static int64_t states_before(const tdmi_graph *graph, int node)
+{
+    while (node < graph->n_nodes && graph->nodes[node].n_states == 0)
+        node++;
+    return node < graph->n_nodes ? graph->states[graph->nodes[node].first_state].offset
+                                 : graph->state_values;
+}
+
+static tdmi_plan *plan_from(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                            int first_node)
+{
+    const struct tdmi_plan_wish wish = {
+        .max_images = most_images, .is_training = true, .first_trained = first_node};
+    tdmi_plan *plan;
+    assert_int_equal(tdmi_plan_make(graph, backend, &wish, &plan, NULL), TDM_OK);
+    return plan;
+}
+
+/* Of the parameters from first_node on; those before it get none. */
+static void gradients_are_those_of_differences(const tdmi_graph *graph, struct values values,
+                                               int first_node)
+{
+    tdmi_plan *plan = plan_from(graph, &tdmi_backend_ref, first_node);
+    struct outcome outcome = run(plan, values);
+    int first = first_param_from(graph, first_node);
+    for (int64_t i = 0; first > 0 && i < graph->params[first - 1].offset; i++)
+        assert_true(outcome.sums[i] == 0.0f); /* as it was before the run */
+    for (int t = first; t < graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &graph->params[t];
+        int64_t at = tensor->offset + tensor->n / 2;
+        const float step = 1.0f / 2048, kept = values.params[at];
+        values.params[at] = kept + step;
+        double above = loss_of(plan, values);
+        values.params[at] = kept - step;
+        double below = loss_of(plan, values);
+        values.params[at] = kept;
+        double wanted = (above - below) / (2.0 * (double)step), got = (double)outcome.sums[at];
+        if (!(fabs(wanted - got) <= 0.02 * fabs(wanted) + 0.005))
+            fail_msg("from node %d on: the gradient of %s is %g, by differences %g", first_node,
+                     tensor->name, got, wanted);
+    }
+    free(outcome.sums);
+    tdmi_plan_free(plan);
+}
+
+static void gradients_through_branches_are_those_of_differences(void **state)
+{
+    tdmi_graph *graph = branches();
+    struct values values = values_of(graph);
+    (void)state;
+    for (int first = 0; first < last_trainable(graph); first += 5)
+        gradients_are_those_of_differences(graph, values, first);
+    gradients_are_those_of_differences(graph, values, last_trainable(graph));
+    free(values.params);
+    free(values.states);
+    tdmi_graph_free(graph);
+}
+
+static void same_behind_the_border(const tdmi_graph *graph, const struct tdmi_backend *backend,
+                                   bool is_apart, int first_node, struct values values,
+                                   const struct outcome *wanted)
+{
+    const struct tdmi_plan_wish wish = {.max_images = most_images,
+                                        .is_training = true,
+                                        .is_apart = is_apart,
+                                        .first_trained = first_node};
+    tdmi_plan *plan;
+    assert_int_equal(tdmi_plan_make(graph, backend, &wish, &plan, NULL), TDM_OK);
+    struct outcome got = run(plan, values);
+    for (int i = 0; i < first_node; i++) {
+        assert_false(plan->nodes[i].has_backward);
+        assert_int_equal(plan->nodes[i].dy.bytes, 0);
+    }
+    memset(got.sums + tdmi_graph_state_sums_at(graph), 0, /* which mean nothing there */
+           sizeof(float) * (size_t)states_before(graph, first_node));
+    same_outcome(graph, &got, wanted);
+    free(got.sums);
+    tdmi_plan_free(plan);
+}
+
+/* Wherever the border lies, on every backend and whatever its kernels refuse. */
+static void what_is_frozen_runs_as_without_training(void **state)
+{
+    tdmi_graph *graph = branches();
+    struct values values = values_of(graph);
+    struct fusing fusing;
+    (void)state;
+    fusing_init(&fusing);
+    for (int first = 1; first <= last_trainable(graph); first++) {
+        tdmi_plan *plan = plan_from(graph, &tdmi_backend_ref, first);
+        struct outcome wanted = run(plan, values);
+        memset(wanted.sums + tdmi_graph_state_sums_at(graph), 0,
+               sizeof(float) * (size_t)states_before(graph, first));
+        tdmi_plan_free(plan);
+        for (size_t r = 0; r < sizeof refusals / sizeof refusals[0]; r++) {
+            refuse(r);
+            same_behind_the_border(graph, &fusing.backend, false, first, values, &wanted);
+        }
+        same_behind_the_border(graph, &fusing.backend, true, first, values, &wanted);
+        for (int i = 0; tdmi_backend_at(i); i++) {
+            struct tdmi_backend backend = *tdmi_backend_at(i);
+            if (!backend.device.is_host)
+                continue;
+            backend.memory.alloc = poisoned;
+            backend.memory.free = released;
+            same_behind_the_border(graph, &backend, false, first, values, &wanted);
+        }
+        free(wanted.sums);
+    }
+    free(values.params);
+    free(values.states);
+    tdmi_graph_free(graph);
+}
+
+static void frozen_as_far_as_that_nothing_is_left(void **state)
+{
+    tdmi_graph *graph = branches();
+    struct tdmi_plan_wish wish = {
+        .max_images = 1, .is_training = true, .first_trained = last_trainable(graph) + 1};
+    tdmi_plan *plan = NULL;
+    tdm_error err;
+    (void)state;
+    assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &wish, &plan, &err), TDM_E_USAGE);
+    assert_non_null(strstr(err.frames[0].text, "nothing with weights is left to train"));
+    assert_null(plan);
+    tdmi_graph_free(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_through_branches_are_those_of_differences),
+        cmocka_unit_test(what_is_frozen_runs_as_without_training),
+        cmocka_unit_test(frozen_as_far_as_that_nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
