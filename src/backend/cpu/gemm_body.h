@@ -206,6 +206,21 @@ LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int
     }
 }
 
+LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, int64_t c,
+                               int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
+                               const bool is_streamed, const int tall, const int wide)
+{
+    UNROLL
+    for (int j = 0; j < wide; j++) {
+        struct column column = column_at(job, end, first + j * LANES);
+        int64_t at = c + j * LANES;
+        UNROLL
+        for (int i = 0; i < tall; i++, at += job->c_row)
+            finish_usual(job, end, &column, at, sums[i][j], add, is_streamed);
+        add_sums(job, end, &column, first + j * LANES);
+    }
+}
+
 /* A block of full height: c is where it begins, first its first column. */
 LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, const int end,
                         int64_t a, const float *b, int64_t c, int first, const int tall,
@@ -219,14 +234,10 @@ LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, c
         finish_tile(job, tile, c, first, tall, wide);
         return;
     }
-    UNROLL
-    for (int j = 0; j < wide; j++) {
-        struct column column = column_at(job, end, first + j * LANES);
-        UNROLL
-        for (int i = 0; i < tall; i++)
-            finish_usual(job, end, &column, c + i * job->c_row + j * LANES, sums[i][j]);
-        add_sums(job, end, &column, first + j * LANES);
-    }
+    if (end != TDMI_GEMM_GRADIENT && !added(job, end) && !job->is_streamed)
+        finish_block(job, end, c, first, sums, NULL, false, tall, wide);
+    else
+        finish_block(job, end, c, first, sums, added(job, end), job->is_streamed, tall, wide);
 }
 
 /* ---- every shape of a block -------------------------------------------------------------------

@@ -66,12 +66,12 @@ LANES_INLINE void store_part(float *to, lanes value, int part)
     lanes_store_part(to, value, part);
 }
 
-LANES_INLINE void put_whole(const struct tdmi_gemm_rows *job, int64_t at, lanes value)
+LANES_INLINE void put_whole(float *to, lanes value, const bool is_streamed)
 {
-    if (job->is_streamed)
-        lanes_stream(job->c + at, value);
+    if (is_streamed)
+        lanes_stream(to, value);
     else
-        lanes_store(job->c + at, value);
+        lanes_store(to, value);
 }
 
 LANES_INLINE lanes raw_value(struct column *column, lanes value)
@@ -105,24 +105,33 @@ LANES_INLINE bool is_usual(const struct tdmi_gemm_rows *job, const int end, int6
                                         : job->x != NULL;
 }
 
+/* What else is added to a value at the end. */
+LANES_INLINE const float *added(const struct tdmi_gemm_rows *job, const int end)
+{
+    return end == TDMI_GEMM_RAW ? NULL : end == TDMI_GEMM_ACTIVATED ? job->residual : job->add;
+}
+
+/* add: NULL, or what is added to the first value of C. A shallow product is over in a few hundred
+ * steps, and branches for each of its values would take a fifth of that: the callers know. */
 LANES_INLINE void finish_usual(const struct tdmi_gemm_rows *job, const int end,
-                               struct column *column, int64_t at, lanes value)
+                               struct column *column, int64_t at, lanes value, const float *add,
+                               const bool is_streamed)
 {
     if (end == TDMI_GEMM_RAW) {
         value = raw_value(column, value);
     } else if (end == TDMI_GEMM_ACTIVATED) {
         value = lanes_add(value, column->bias);
-        if (job->residual)
-            value = lanes_add(value, lanes_load(job->residual + at));
+        if (add)
+            value = lanes_add(value, lanes_load(add + at));
         value = lanes_clamp(value, column->low, column->high);
     } else {
         lanes x = lanes_load(job->x + at);
         value = gradient_value(column, value, x);
-        if (job->add)
-            value = lanes_add(value, lanes_load(job->add + at));
+        if (add)
+            value = lanes_add(value, lanes_load(add + at));
         add_gradient(column, value, x);
     }
-    put_whole(job, at, value);
+    put_whole(job->c + at, value, is_streamed);
 }
 
 /* at: floats from the first value of C */
@@ -151,7 +160,7 @@ LANES_INLINE void finish(const struct tdmi_gemm_rows *job, const int end, struct
             add_gradient(column, value, x);
     }
     if (column->part == LANES)
-        put_whole(job, at, value);
+        put_whole(job->c + at, value, job->is_streamed);
     else
         store_part(job->c + at, value, column->part);
 }
