@@ -55,6 +55,8 @@ struct tdmi_kernel_needs {
 typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              const struct tdmi_op_call *call);
 
+struct tdmi_chain_table;
+
 struct tdmi_kernel {
     /* Optional: NULL means every desc that passed the op's own shape rule. Fusion is not looked
      * at. */
@@ -76,6 +78,22 @@ struct tdmi_kernel {
     /* batch_norm, training: fill call->norm.sums from x, or from x and dy, where no neighbour did.
      */
     tdmi_kernel_run *reduce_forward, *reduce_backward;
+    /* Optional: NULL means one op a call. */
+    const struct tdmi_chain_table *chain;
+};
+
+/* Ops of one kind in a row, each the only reader of the one before, in one call without training:
+ * what lies between them is never written as a whole, and has no memory in the plan. */
+enum { TDMI_CHAIN_LINKS = 3 };
+
+struct tdmi_chain_table {
+    /* May these n descs, as they are fused, run so, and is it faster? */
+    bool (*can_run)(const struct tdmi_op_desc *const *links, int n);
+    size_t (*workspace_bytes)(const struct tdmi_op_desc *const *links, int n);
+    /* Of calls, the first has x, the last y and workspace; each its own weights and residual, which
+     * only the last may have. */
+    void (*forward)(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
+                    const struct tdmi_op_call *calls, int n);
 };
 
 /* One optimiser step over one run of values that share all hyper-parameters. */

@@ -192,6 +192,21 @@ static void run_forward(const tdmi_lane *lane, struct tdmi_values values, int in
     it->kernel->forward(lane->stream, &it->desc, &call);
 }
 
+/* All links of the chain that ends here. */
+static void run_chain(const tdmi_lane *lane, struct tdmi_values values, int last)
+{
+    const struct tdmi_node_plan *nodes = lane->plan->nodes;
+    const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
+    struct tdmi_op_call calls[TDMI_CHAIN_LINKS];
+    int links[TDMI_CHAIN_LINKS], n = tdmi_chain_links(lane->plan, last, links);
+    for (int i = 0; i < n; i++) {
+        descs[i] = &nodes[links[i]].desc;
+        calls[i] = call_of(lane, values, links[i], NULL);
+    }
+    calls[n - 1].workspace = at(lane, nodes[last].forward_workspace);
+    nodes[last].kernel->chain->forward(lane->stream, descs, calls, n);
+}
+
 /* Who wrote a virtual norm's gradient last took its sums, too. */
 static void reduce_backward(const tdmi_lane *lane, struct tdmi_values values, int index,
                             float *sums)
@@ -260,7 +275,9 @@ static void step_forward(tdmi_lane *lane, struct tdmi_values values, int index, 
 {
     const tdmi_plan *plan = lane->plan;
     int64_t begin = start_clock(lane);
-    if (!tdmi_plan_is_silent(plan, index))
+    if (plan->nodes[index].n_links > 1)
+        run_chain(lane, values, index);
+    else if (!tdmi_plan_is_silent(plan, index) && plan->nodes[index].chained_by < 0)
         run_forward(lane, values, index, sums);
     if (index + 1 < plan->graph->n_nodes && is_trained_norm(plan, index + 1))
         reduce_forward(lane, values, index + 1, sums);

@@ -53,6 +53,15 @@ bool tdmi_plan_is_silent(const tdmi_plan *plan, int index)
     return it->is_virtual && !it->desc.fusion.is_virtual;
 }
 
+static size_t chain_workspace(const tdmi_plan *plan, int last)
+{
+    const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
+    int links[TDMI_CHAIN_LINKS], n = tdmi_chain_links(plan, last, links);
+    for (int i = 0; i < n; i++)
+        descs[i] = &plan->nodes[links[i]].desc;
+    return plan->nodes[last].kernel->chain->workspace_bytes(descs, n);
+}
+
 static tdm_status prepare(tdmi_plan *plan, tdm_error *err)
 {
     for (int i = 0; i < plan->graph->n_nodes; i++) {
@@ -64,6 +73,10 @@ static tdm_status prepare(tdmi_plan *plan, tdm_error *err)
             TDM_TRY(it->kernel->prepare(&it->desc, &it->desc.prepared, err), err,
                     "preparing node '%s'", plan->graph->nodes[i].name);
         it->kernel->needs(&it->desc, &needs);
+        if (it->chained_by >= 0)
+            needs.workspace_bytes = 0;
+        else if (it->n_links > 1)
+            needs.workspace_bytes = chain_workspace(plan, i);
         it->saved.bytes = needs.saved_bytes;
         it->forward_workspace.bytes = it->backward_workspace.bytes = needs.workspace_bytes;
         it->packed_bytes = needs.packed_bytes;
@@ -100,7 +113,7 @@ static void live(tdmi_plan *plan, int index)
     bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training;
     it->first_writer = it->last_writer = -1;
     it->y = (struct tdmi_buffer){.first = index, .last = index};
-    if (!it->is_virtual)
+    if (!it->is_virtual && it->chained_by < 0)
         it->y.bytes = activation_bytes(plan, graph->nodes[index].out);
     if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form))
         it->y.last = backward;
@@ -121,10 +134,11 @@ static void live_for(tdmi_plan *plan, int index)
     struct tdmi_node_plan *it = &plan->nodes[index];
     const struct tdmi_op *op = tdmi_op_of(graph->nodes[index].kind);
     const int backward = backward_time(graph, index);
+    const int forward = it->chained_by >= 0 ? it->chained_by : index;
     if (tdmi_plan_is_silent(plan, index))
         return;
     if (it->residual >= 0)
-        extend(&plan->nodes[it->residual].y, index);
+        extend(&plan->nodes[it->residual].y, forward);
     if (it->desc.is_training && it->norm >= 0) { /* it fills the norm's sums, and reads its form */
         struct tdmi_node_plan *norm = &plan->nodes[it->norm];
         norm->saved.first = index;
@@ -135,7 +149,7 @@ static void live_for(tdmi_plan *plan, int index)
         const struct tdmi_source *in = &it->in[k];
         bool has_form = in->norm >= 0 || in->act != TDMI_ACT_NONE;
         bool reads_again = it->has_backward && (op->backward_reads_x || has_form);
-        extend(&plan->nodes[in->node].y, reads_again ? backward : index);
+        extend(&plan->nodes[in->node].y, reads_again ? backward : forward);
         if (in->norm >= 0)
             extend(&plan->nodes[in->norm].saved, reads_again ? backward : index);
         struct tdmi_node_plan *target = &plan->nodes[tdmi_gradient_of(*in)];
@@ -266,6 +280,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
         status = plan_node(made, i, err);
     if (status == TDM_OK) {
         tdmi_fuse(made);
+        tdmi_chain(made);
         status = prepare(made, err);
     }
     if (status == TDM_OK)

@@ -48,6 +48,8 @@ struct tdmi_node_plan {
     int computed_by; /* virtual, in a group: the node that computes it; else -1 */
     int norm;        /* the batch norm folded in, or, training, that behind y; -1: none */
     int residual;    /* node whose y is added in; -1: none */
+    int n_links;     /* of the chain that this node runs, itself the last; 1: it is alone */
+    int chained_by;  /* the last node of the chain that it is a link of, but not the last; or -1 */
     /* Readers of y write its dy: the first to run backward, which is the highest, writes it, the
      * others add. -1: no gradient comes. */
     int first_writer, last_writer;
@@ -108,6 +110,11 @@ bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
 /* Decide which nodes are virtual and which carry what for them: fills is_virtual, in, computed_by,
  * norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set. */
 void tdmi_fuse(tdmi_plan *plan);
+
+/* Decide which nodes run as links of a chain (nn/chain.c): fills n_links and chained_by. */
+void tdmi_chain(tdmi_plan *plan);
+/* The links of the chain that ends at this node, which may be alone; returns n_links. */
+int tdmi_chain_links(const tdmi_plan *plan, int last, int links[TDMI_CHAIN_LINKS]);
 
 /* Let sums pass their gradient on without a copy: sets dy_of where that is safe, and lifetimes. */
 void tdmi_share_gradients(tdmi_plan *plan);

@@ -105,15 +105,18 @@ static void profiler_release(struct profiler *profiler)
 
 /* Of one image: forward counted by the op; backward twice that for the inputs and the weights, once
  * where the input needs none. Bytes: every tensor once forward, inputs, outputs and their gradients
- * once backward. */
+ * once backward; a chain counts as one node. */
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];
     const struct tdmi_node_plan *plan = &it->plan->nodes[index];
+    int links[TDMI_CHAIN_LINKS], n_links = tdmi_chain_links(it->plan, index, links);
     double flops = tdmi_node_flops(node);
     double values = (double)tdmi_shape_values(node->out), seconds;
+    for (int i = 0; i + 1 < n_links; i++)
+        flops += tdmi_node_flops(&it->plan->graph->nodes[links[i]]);
     for (int i = 0; i < node->n_inputs; i++)
-        values += (double)tdmi_shape_values(node->in[i]);
+        values += (double)tdmi_shape_values(it->plan->graph->nodes[links[0]].in[i]);
     double operations = flops, bytes = 4.0 * values;
     if (plan->has_backward) {
         bool is_product = node->kind == TDMI_OP_CONV || node->kind == TDMI_OP_DENSE;
@@ -143,7 +146,7 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
             row->forward_seconds += seconds[i] * scale;
             row->backward_seconds += seconds[n_nodes + i] * scale;
         }
-        if (tdmi_plan_is_silent(it->plan, i))
+        if (tdmi_plan_is_silent(it->plan, i) || it->plan->nodes[i].chained_by >= 0)
             continue;
         snprintf(row->name, sizeof row->name, "%s", it->plan->graph->nodes[i].name);
         snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->plan->graph->nodes[i].kind));

@@ -3,6 +3,7 @@
  * the list (registry.c) that can do all the desc says, so that the same network gives the same bits
  * on every run; docs/backend.md has the measurements behind the order of the list.
  */
+#include "backend/cpu/conv_chain.h"
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
@@ -120,6 +121,33 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         call->dx[0][i] = call->dx_add[0][i] + spill[i];
 }
 
+/* ---- chains --------------------------------------------------------------------------------- */
+
+static bool is_product(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_kernel *way = choose(desc);
+    return way == &tdmi_conv_by_gemm || way == &tdmi_conv_by_gemm_if_best;
+}
+
+static bool can_chain(const struct tdmi_op_desc *const *links, int n)
+{
+    return choose(links[n - 2]) == &tdmi_conv_by_depthwise && is_product(links[n - 1]) &&
+           (n == 2 || is_product(links[0])) && tdmi_conv_chain_is_for(links, n);
+}
+
+static void forward_chain(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
+                          const struct tdmi_op_call *calls, int n)
+{
+    const struct tdmi_op_desc *prepared[TDMI_CHAIN_LINKS];
+    (void)stream;
+    for (int i = 0; i < n; i++)
+        prepared[i] = &((const struct chosen *)links[i]->prepared)->desc;
+    tdmi_conv_chain_forward(prepared, calls, n);
+}
+
+static const struct tdmi_chain_table chains = {can_chain, tdmi_conv_chain_workspace_bytes,
+                                               forward_chain};
+
 const struct tdmi_kernel tdmi_cpu_conv = {
     .can_run = can,
     .can_fuse = can,
@@ -130,4 +158,5 @@ const struct tdmi_kernel tdmi_cpu_conv = {
     .pack = pack,
     .forward = forward,
     .backward = backward,
+    .chain = &chains,
 };

@@ -2,6 +2,7 @@
  * The kernel of our own convolutions: a desc becomes a tdmi_conv_gemm when it is prepared, and
  * calls are translated. All that can be fused with a convolution of one group is.
  */
+#include "backend/cpu/conv_chain.h"
 #include "backend/cpu/conv_gemm.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/winograd.h"
@@ -143,20 +144,27 @@ static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
     return form;
 }
 
+struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
+                                              const struct tdmi_op_call *call)
+{
+    const struct way *way = desc->prepared;
+    return (struct tdmi_conv_infer){
+        .n = call->n,
+        .x = call->x[0],
+        .packed = part_of(call->packed, way->forward_at),
+        .bias = way->has_bias ? part_of(call->packed, way->bias_at) : NULL,
+        .residual = desc->fusion.adds_residual ? call->residual : NULL,
+        .act = desc->fusion.act,
+        .y = call->y,
+        .workspace = call->workspace,
+    };
+}
+
 static void infer(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
     const struct way *way = desc->prepared;
-    tdmi_conv_gemm_infer(&way->conv,
-                         &(struct tdmi_conv_infer){
-                             .n = call->n,
-                             .x = call->x[0],
-                             .packed = part_of(call->packed, way->forward_at),
-                             .bias = way->has_bias ? part_of(call->packed, way->bias_at) : NULL,
-                             .residual = desc->fusion.adds_residual ? call->residual : NULL,
-                             .act = desc->fusion.act,
-                             .y = call->y,
-                             .workspace = call->workspace,
-                         });
+    const struct tdmi_conv_infer it = tdmi_conv_gemm_call_of(desc, call);
+    tdmi_conv_gemm_infer(&way->conv, &it);
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,

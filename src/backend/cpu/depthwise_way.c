@@ -2,6 +2,7 @@
  * Depthwise convolutions of backend cpu by kernels of its own (depthwise.h): one channel out for
  * each channel in. Without training a folded batch norm lies in packed weights and bias.
  */
+#include "backend/cpu/conv_chain.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise.h"
 #include "base/memory.h"
@@ -29,14 +30,10 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
            is_carried(desc->fusion.in[0].act);
 }
 
-static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
-    struct way *way = tdmi_alloc(1, sizeof *way);
-    if (!way)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a depthwise convolution: out of memory");
-    way->kernels = tdmi_depthwise_kernels(tdmi_isa_best());
-    way->shape = (struct tdmi_depthwise){
+    return (struct tdmi_depthwise){
         .h = desc->in[0].h,
         .w = desc->in[0].w,
         .channels = desc->out.c,
@@ -48,6 +45,15 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
         .top = a->pad_top,
         .left = a->pad_left,
     };
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct way *way = tdmi_alloc(1, sizeof *way);
+    if (!way)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a depthwise convolution: out of memory");
+    way->kernels = tdmi_depthwise_kernels(tdmi_isa_best());
+    way->shape = tdmi_depthwise_of(desc);
     *prepared = way;
     return TDM_OK;
 }
@@ -97,10 +103,9 @@ static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
     return form;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
+                                                     const struct tdmi_op_call *call)
 {
-    const struct way *way = desc->prepared;
     struct tdmi_depthwise_forward it = {
         .n = call->n,
         .x = call->x[0],
@@ -111,7 +116,6 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         .y = call->y,
         .workspace = call->workspace,
     };
-    (void)stream;
     if (desc->fusion.folds_norm) {
         it.weights = call->packed;
         it.bias = it.weights + packed_weights(desc);
@@ -119,6 +123,15 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (desc->fusion.gives_sums)
         it.sums = (struct tdmi_forward_sums){call->norm.centre, call->norm.sums,
                                              call->norm.sums + desc->out.c};
+    return it;
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct way *way = desc->prepared;
+    const struct tdmi_depthwise_forward it = tdmi_depthwise_call_of(desc, call);
+    (void)stream;
     way->kernels->forward(&way->shape, &it);
 }
 

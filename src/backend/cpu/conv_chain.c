@@ -1,0 +1,201 @@
+/*
+ * Strips: rows of the depthwise convolution's output, with the rows of the expansion that their
+ * windows see. Those that the next strip sees, too, are moved to the front of the buffer.
+ */
+#include "backend/cpu/conv_chain.h"
+#include "backend/cpu/pointwise.h"
+
+#include <string.h>
+
+enum {
+    STRIP_BYTES = 192 << 10, /* of what lies between the links, in the second cache */
+    MOST_BYTES = 384 << 10,  /* the same of a strip that cannot be lower */
+    /* Weights are read again for each strip, and what a chain saves is small beside large ones: */
+    WEIGHT_BYTES = 160 << 10,
+    EXPANDED_WEIGHT_BYTES = 640 << 10, /* where two tensors are saved, not one */
+    ROW_PAIR = 2                       /* the depthwise kernel works on two rows at a time */
+};
+
+struct chain {
+    bool expands;
+    int in, out;                    /* channels of the first and the last tensor */
+    struct tdmi_depthwise between;  /* all of it */
+    int rows, n_strips;             /* of a strip; of all pictures of a call */
+    int64_t expanded, narrow, room; /* floats: strips of what the depthwise kernel reads and
+                                     * writes, workspace of the kernels */
+};
+
+static int window_rows(const struct tdmi_depthwise *shape, int rows)
+{
+    return (rows - 1) * shape->stride + (shape->kernel - 1) * shape->dilation + 1;
+}
+
+/* A strip of an expansion or of a projection, which are products of pixels; it is of the tensor
+ * that n_strips of them make, which tells whether the result should stay in a cache. */
+static struct tdmi_pointwise product_of(int n_strips, int64_t pixels, int in, int out)
+{
+    return (struct tdmi_pointwise){n_strips, pixels, in, out, tdmi_isa_best()};
+}
+
+static int64_t line(int64_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
+static int64_t expanded_floats(const struct chain *chain, int rows)
+{
+    int seen = window_rows(&chain->between, rows);
+    return chain->expands ? line((int64_t)seen * chain->between.w * chain->between.channels) : 0;
+}
+
+static int64_t narrow_floats(const struct chain *chain, int rows)
+{
+    return line((int64_t)rows * chain->between.out_w * chain->between.channels);
+}
+
+static int64_t strip_bytes(const struct chain *chain, int rows)
+{
+    return (expanded_floats(chain, rows) + narrow_floats(chain, rows)) * (int64_t)sizeof(float);
+}
+
+static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
+{
+    struct chain chain = {.expands = n == 3,
+                          .in = links[0]->in[0].c,
+                          .out = links[n - 1]->out.c,
+                          .between = tdmi_depthwise_of(links[n - 2])};
+    const struct tdmi_depthwise *shape = &chain.between;
+    int most = ROW_PAIR;
+    while (most < shape->out_h && strip_bytes(&chain, most + ROW_PAIR) <= STRIP_BYTES)
+        most += ROW_PAIR;
+    /* Strips of nearly equal height. */
+    int n_strips = (shape->out_h + most - 1) / most,
+        rows = (shape->out_h + n_strips - 1) / n_strips;
+    chain.rows = (rows + ROW_PAIR - 1) / ROW_PAIR * ROW_PAIR;
+    chain.n_strips = n_strips * links[n - 1]->max_images;
+    chain.expanded = expanded_floats(&chain, chain.rows);
+    chain.narrow = narrow_floats(&chain, chain.rows);
+    struct tdmi_pointwise expand = product_of(1, 1, chain.in, shape->channels);
+    struct tdmi_pointwise project = product_of(1, 1, shape->channels, chain.out);
+    size_t needs[] = {tdmi_depthwise_workspace_bytes(shape),
+                      chain.expands ? tdmi_pointwise_workspace_bytes(&expand) : 0,
+                      tdmi_pointwise_workspace_bytes(&project)};
+    for (int i = 0; i < 3; i++) {
+        int64_t floats = (int64_t)(needs[i] / sizeof(float));
+        chain.room = floats > chain.room ? floats : chain.room;
+    }
+    return chain;
+}
+
+static bool is_plain_product(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_attrs *a = &desc->attrs;
+    return a->kernel == 1 && a->stride == 1 && a->pad_top == 0 && a->pad_left == 0 &&
+           desc->out.h == desc->in[0].h && desc->out.w == desc->in[0].w;
+}
+
+bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
+{
+    const struct chain chain = chain_of(links, n);
+    int64_t weights = (int64_t)chain.between.channels * (chain.out + (n == 3 ? chain.in : 0));
+    return is_plain_product(links[n - 1]) && (n == 2 || is_plain_product(links[0])) &&
+           weights * (int64_t)sizeof(float) <= (n == 3 ? EXPANDED_WEIGHT_BYTES : WEIGHT_BYTES) &&
+           strip_bytes(&chain, ROW_PAIR) <= MOST_BYTES;
+}
+
+size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n)
+{
+    const struct chain chain = chain_of(links, n);
+    return sizeof(float) * (size_t)(chain.expanded + chain.narrow + chain.room);
+}
+
+/* One call at work. */
+struct work {
+    struct chain chain;
+    struct tdmi_conv_infer expand, project; /* x, y and residual are the strip's */
+    struct tdmi_depthwise_forward between;
+    const struct tdmi_depthwise_kernels *kernels;
+    float *expanded, *narrow;
+};
+
+/* Rows first to end of what the depthwise kernel reads; rows from kept_first to kept_end are in
+ * the buffer. */
+static void expand_rows(struct work *work, const float *x, int kept_first, int kept_end, int first,
+                        int end)
+{
+    const struct tdmi_depthwise *shape = &work->chain.between;
+    const int64_t row = (int64_t)shape->w * shape->channels;
+    int kept = kept_end > first ? kept_end - first : 0;
+    if (kept > 0 && first > kept_first)
+        memmove(work->expanded, work->expanded + (first - kept_first) * row,
+                sizeof(float) * (size_t)(kept * row));
+    int from = first + kept;
+    const struct tdmi_pointwise product =
+        product_of(1, (int64_t)(end - from) * shape->w, work->chain.in, shape->channels);
+    work->expand.x = x + (int64_t)from * shape->w * work->chain.in;
+    work->expand.y = work->expanded + kept * row;
+    tdmi_pointwise_infer(&product, &work->expand);
+}
+
+static void project_rows(struct work *work, int64_t at, int64_t pixels, const float *residual,
+                         float *y)
+{
+    const struct chain *chain = &work->chain;
+    const struct tdmi_pointwise product =
+        product_of(chain->n_strips, pixels, chain->between.channels, chain->out);
+    work->project.x = work->narrow;
+    work->project.y = y + at * chain->out;
+    work->project.residual = residual ? residual + at * chain->out : NULL;
+    tdmi_pointwise_infer(&product, &work->project);
+}
+
+static void run_picture(struct work *work, const float *x, const float *residual, float *y)
+{
+    const struct tdmi_depthwise *shape = &work->chain.between;
+    int kept_first = 0, kept_end = 0;
+    for (int row = 0; row < shape->out_h; row += work->chain.rows) {
+        int rows = shape->out_h - row < work->chain.rows ? shape->out_h - row : work->chain.rows;
+        int corner = row * shape->stride - shape->top, first = corner > 0 ? corner : 0;
+        int end = corner + window_rows(shape, rows);
+        end = end < shape->h ? end : shape->h;
+        struct tdmi_depthwise strip = *shape;
+        strip.out_h = rows;
+        strip.top = first - corner;
+        if (work->chain.expands) {
+            expand_rows(work, x, kept_first, kept_end, first, end);
+            kept_first = first;
+            kept_end = end;
+            strip.h = end - first;
+            work->between.x = work->expanded;
+        } else { /* rows behind the strip's are there to be looked ahead at */
+            strip.h = shape->h - first;
+            work->between.x = x + (int64_t)first * shape->w * shape->channels;
+        }
+        work->kernels->forward(&strip, &work->between);
+        project_rows(work, (int64_t)row * shape->out_w, (int64_t)rows * shape->out_w, residual, y);
+    }
+}
+
+void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
+                             const struct tdmi_op_call *calls, int n)
+{
+    struct work work = {.chain = chain_of(links, n),
+                        .between = tdmi_depthwise_call_of(links[n - 2], &calls[n - 2]),
+                        .project = tdmi_conv_gemm_call_of(links[n - 1], &calls[n - 1]),
+                        .kernels = tdmi_depthwise_kernels(tdmi_isa_best()),
+                        .expanded = calls[n - 1].workspace};
+    const float *residual = work.project.residual;
+    float *y = work.project.y;
+    if (n == 3)
+        work.expand = tdmi_conv_gemm_call_of(links[0], &calls[0]);
+    work.narrow = work.expanded + work.chain.expanded;
+    float *room = work.narrow + work.chain.narrow;
+    work.expand.n = work.between.n = work.project.n = 1;
+    work.expand.workspace = work.between.workspace = work.project.workspace = room;
+    work.between.y = work.narrow;
+    const int64_t x_image = tdmi_shape_values(links[0]->in[0]);
+    const int64_t y_image = tdmi_shape_values(links[n - 1]->out);
+    for (int i = 0; i < calls[n - 1].n; i++)
+        run_picture(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
+                    y + i * y_image);
+}
