@@ -351,10 +351,11 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     if (session->progress.step == 0)
         tdmi_session_note(session,
                           "%s: %lld parameters, batch %d in shards of %d, learning rate %g, %lld "
-                          "steps an epoch",
+                          "step%s an epoch",
                           session->network.name, (long long)session->graph->parameters,
                           session->options.batch, session->shard, session->learning_rate,
-                          (long long)session->steps_per_epoch);
+                          (long long)session->steps_per_epoch,
+                          session->steps_per_epoch == 1 ? "" : "s");
     else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
