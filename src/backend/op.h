@@ -63,6 +63,10 @@ struct tdmi_op_fusion {
         bool has_norm;
         enum tdmi_act act;
     } in[TDMI_OP_INPUTS];
+    /* conv, training: y is the maximum of act(op(x)) over windows of pool × pool pixels, side
+     * by side
+     * (tdmi_op_result), and dy its gradient. 0: no pool, and no act. */
+    int pool;
     /* batch_norm, training: no y and no dx are wanted, only what its neighbours read. */
     bool is_virtual;
 };
@@ -78,6 +82,9 @@ struct tdmi_op_desc {
     struct tdmi_op_fusion fusion;
     void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
 };
+
+/* The shape of y: out, unless fusion makes less of it. */
+struct tdmi_shape tdmi_op_result(const struct tdmi_op_desc *desc);
 
 /*
  * Per channel, what a batch norm in training and its neighbours tell each other. Forward: whoever

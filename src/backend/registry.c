@@ -20,6 +20,16 @@ static const char *const op_names[TDMI_OP_KINDS] = {
 #undef X
 };
 
+struct tdmi_shape tdmi_op_result(const struct tdmi_op_desc *desc)
+{
+    struct tdmi_shape shape = desc->out;
+    if (desc->fusion.pool) {
+        shape.h /= desc->fusion.pool;
+        shape.w /= desc->fusion.pool;
+    }
+    return shape;
+}
+
 const char *tdmi_op_name(enum tdmi_op_kind kind)
 {
     return kind < TDMI_OP_KINDS ? op_names[kind] : "?";

@@ -7,6 +7,8 @@
  *     training:          conv, batch norm, relu, conv2: the first conv stores raw y and its sums,
  *                        the norm makes scale and shift of them, conv2 reads
  *                        relu(scale * y + shift). Norm and relu are virtual.
+ *                        conv, relu, max pool can be a group, too, if the conv's kernel knows how
+ *                        to do with the gradients of winners alone.
  *
  * Training starts from the wish that every batch norm and activation were virtual and takes back
  * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
@@ -150,6 +152,36 @@ static int at_least(int value, int least)
     return value < least ? least : value;
 }
 
+/* Let a conv give what the max pool behind it, perhaps with an activation between, makes of it. */
+static void group_pool(tdmi_plan *plan, int node)
+{
+    const tdmi_graph *graph = plan->graph;
+    struct tdmi_node_plan *it = &plan->nodes[node];
+    struct tdmi_op_desc desc = it->desc;
+    int act = -1, last = sole_reader(graph, node);
+    if (last >= 0 && is_activation(plan, last)) {
+        act = last;
+        last = sole_reader(graph, act);
+    }
+    if (last < 0 || !it->kernel->can_fuse || graph->nodes[last].kind != TDMI_OP_MAX_POOL)
+        return;
+    const struct tdmi_op_attrs *pool = &graph->nodes[last].attrs;
+    if (pool->kernel != pool->stride || pool->pad_top || pool->pad_bottom || pool->pad_left ||
+        pool->pad_right)
+        return;
+    desc.fusion.pool = pool->kernel;
+    if (act >= 0)
+        desc.fusion.act = tdmi_op_of(graph->nodes[act].kind)->act;
+    if (!it->kernel->can_fuse(&desc))
+        return;
+    it->desc = desc;
+    for (int i = node + 1; i <= last; i++)
+        if (i == act || i == last) {
+            plan->nodes[i].is_virtual = true;
+            plan->nodes[i].computed_by = node;
+        }
+}
+
 /* What can be virtual at best: a batch norm alone behind a computed tensor; an activation with
  * none before it. */
 static void wish(tdmi_plan *plan)
@@ -157,8 +189,12 @@ static void wish(tdmi_plan *plan)
     const tdmi_graph *graph = plan->graph;
     for (int i = at_least(plan->first_trained, 1); i + 1 < graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i];
-        if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && it->kernel->can_fuse &&
-            it->has_backward) {
+        if (graph->nodes[i].kind == TDMI_OP_CONV) {
+            group_pool(plan, i);
+        } else if (it->computed_by >= 0) {
+            continue;
+        } else if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && it->kernel->can_fuse &&
+                   it->has_backward) {
             struct tdmi_op_desc desc = it->desc;
             int input = graph->nodes[i].inputs[0];
             desc.fusion.is_virtual = true;
@@ -198,7 +234,8 @@ static bool settle(tdmi_plan *plan, int node)
 {
     const struct tdmi_node *of = &plan->graph->nodes[node];
     struct tdmi_node_plan *it = &plan->nodes[node];
-    struct tdmi_op_fusion fusion = {.is_virtual = it->is_virtual};
+    struct tdmi_op_fusion fusion = {
+        .is_virtual = it->is_virtual, .pool = it->desc.fusion.pool, .act = it->desc.fusion.act};
     bool has_form = false;
     int viewed = -1;
     for (int k = 0; k < of->n_inputs; k++) {
@@ -212,7 +249,7 @@ static bool settle(tdmi_plan *plan, int node)
     }
     int norm = norm_behind(plan, node);
     if (it->is_virtual && of->kind != TDMI_OP_BATCH_NORM)
-        return true; /* an activation: readers look through it, nothing runs */
+        return true; /* an activation, or a pool in a group: nothing runs */
     if (it->is_virtual)
         has_form = false; /* a batch norm: its source is read as it is */
     if (of->n_inputs == 2 && gradients_meet(plan, of)) {

@@ -79,6 +79,17 @@ static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
     return TDM_OK;
 }
 
+static tdm_status pack_all(void *self, int task, int worker, tdm_error *err)
+{
+    const tdmi_packed *packed = self;
+    for (; packed->first_node + task < packed->plan->graph->n_nodes; task++)
+        TDM_TRY(pack_task(self, task, worker, err), err, "packing weights");
+    return TDM_OK;
+}
+
+/* So few bytes are packed before a second thread wakes up. */
+enum { few_bytes = 64 * 1024 };
+
 tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int first_node,
                             tdmi_pool *pool, tdm_error *err)
 {
@@ -86,7 +97,10 @@ tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int 
         return TDM_OK;
     packed->values = values;
     packed->first_node = first_node;
-    TDM_TRY(tdmi_pool_run(pool, packed->plan->graph->n_nodes - first_node, pack_task, packed, err),
-            err, "packing weights");
+    tdm_status status = packed->plan->packed_bytes <= few_bytes
+                            ? tdmi_pool_run(pool, 1, pack_all, packed, err)
+                            : tdmi_pool_run(pool, packed->plan->graph->n_nodes - first_node,
+                                            pack_task, packed, err);
+    TDM_TRY(status, err, "packing weights");
     return packed->plan->backend->stream.wait(packed->stream, err);
 }

@@ -114,7 +114,7 @@ static void live(tdmi_plan *plan, int index)
     it->first_writer = it->last_writer = -1;
     it->y = (struct tdmi_buffer){.first = index, .last = index};
     if (!it->is_virtual && it->chained_by < 0)
-        it->y.bytes = activation_bytes(plan, graph->nodes[index].out);
+        it->y.bytes = activation_bytes(plan, tdmi_op_result(&it->desc));
     if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form))
         it->y.last = backward;
     if (is_norm)
@@ -172,7 +172,7 @@ static void live_backward(tdmi_plan *plan, int index)
         return;
     if (it->first_writer >= 0) {
         int until = it->dy.last > backward ? it->dy.last : backward;
-        it->dy = (struct tdmi_buffer){activation_bytes(plan, graph->nodes[index].out), 0,
+        it->dy = (struct tdmi_buffer){activation_bytes(plan, tdmi_op_result(&it->desc)), 0,
                                       backward_time(graph, it->first_writer), until};
     }
     for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward && !it->is_virtual; k++) {

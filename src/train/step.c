@@ -199,6 +199,10 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
         step->mixing = *mixing;
     step->n_shards = (batch->n + size - 1) / size;
     step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
+    /* Nothing is final before the only segment ends: no wave is the last. */
+    if (step->plan->n_segments == 1 && step->n_lanes == tdmi_pool_threads(step->pool) &&
+        !step->exchange)
+        step->n_early = step->n_shards;
     step->n_images = 0;
     for (int s = 0; s < step->n_shards; s++) {
         struct gathered *shard = &step->shards[s];

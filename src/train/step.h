@@ -13,6 +13,8 @@
  *       [1 fwd bwd]                       [4 fwd s0 | s1]
  *                                                 ^    ^ tree sum of range 0, of range 1
  *
+ * Small networks have one segment, and no wave is the last.
+ *
  * run(first, last) executes a range of segments and returns; what is then final may travel
  * while the next range is computed. Nothing here calls upward.
  */

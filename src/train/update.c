@@ -5,7 +5,8 @@
 #include "train/update.h"
 #include "base/memory.h"
 
-enum { piece_values = 64 * 1024 };
+/* few_values: a second thread would wake up for nothing. */
+enum { piece_values = 64 * 1024, few_values = 64 * 1024 };
 
 struct piece {
     int64_t offset, n;
@@ -137,11 +138,21 @@ static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
+static tdm_status all_pieces(void *self, int index, int worker, tdm_error *err)
+{
+    const tdmi_update *update = self;
+    for (int i = index; i < update->n_pieces; i++)
+        TDM_TRY(piece_task(self, i, worker, err), err, "updating parameters");
+    return TDM_OK;
+}
+
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err)
 {
     update->sums = sums;
     update->scale = 1.0f / n;
     update->rates = rates;
+    if (update->graph->param_values + update->graph->state_values <= few_values)
+        return tdmi_pool_run(update->pool, 1, all_pieces, update, err);
     return tdmi_pool_run(update->pool, update->n_pieces, piece_task, update, err);
 }

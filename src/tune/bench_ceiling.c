@@ -51,7 +51,7 @@ static bool is_same(const struct tdmi_node_plan *a, const struct tdmi_node_plan 
            x->stride == y->stride && x->dilation == y->dilation && x->groups == y->groups &&
            x->pad_top == y->pad_top && x->pad_left == y->pad_left && x->has_bias == y->has_bias &&
            a->desc.is_training == b->desc.is_training && a->has_backward == b->has_backward &&
-           a->desc.wants_dx == b->desc.wants_dx;
+           a->desc.fusion.pool == b->desc.fusion.pool && a->desc.wants_dx == b->desc.wants_dx;
 }
 
 /* ---- memory of one shape ------------------------------------------------------------------- */
@@ -173,6 +173,10 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     int threads = tdmi_pool_threads(it->pool);
     it->desc = of->desc;
     it->desc.fusion = (struct tdmi_op_fusion){0};
+    if (of->desc.fusion.pool) { /* by far fewer products go backward then */
+        it->desc.fusion.pool = of->desc.fusion.pool;
+        it->desc.fusion.act = of->desc.fusion.act;
+    }
     it->desc.prepared = NULL;
     it->desc.max_images = it->images;
     it->kernel = of->kernel;

@@ -17,7 +17,13 @@ static bool is_alone(const struct tdmi_op_fusion *fusion)
 {
     return !fusion->folds_norm && !fusion->adds_residual && fusion->act == TDMI_ACT_NONE &&
            !fusion->gives_sums && !fusion->reads_gradient_form && !fusion->in[0].has_norm &&
-           fusion->in[0].act == TDMI_ACT_NONE;
+           fusion->in[0].act == TDMI_ACT_NONE && fusion->pool == 0;
+}
+
+static bool carries(const struct tdmi_kernel *way, const struct tdmi_op_desc *desc)
+{
+    bool pools = desc->fusion.pool == 0 || way == &tdmi_conv_by_thin;
+    return is_alone(&desc->fusion) || (pools && way->can_fuse && way->can_fuse(desc));
 }
 
 static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
@@ -25,7 +31,7 @@ static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
     const struct tdmi_kernel *const *ways = tdmi_cpu_convs();
     for (int i = 0; ways[i]; i++) {
         bool runs = !ways[i]->can_run || ways[i]->can_run(desc);
-        if (runs && (is_alone(&desc->fusion) || (ways[i]->can_fuse && ways[i]->can_fuse(desc))))
+        if (runs && carries(ways[i], desc))
             return ways[i];
     }
     return NULL;

@@ -78,7 +78,14 @@ struct tdmi_thin_scratch tdmi_conv_thin_scratch(const struct tdmi_conv_thin *des
     scratch.x = take(workspace, &total, (int64_t)forward.h * forward.frame_w * forward.in, lanes);
     scratch.dy = take(workspace, &total,
                       dy_row * (desc->wants_dx ? desc->out_h : tdmi_conv_thin_rows(desc)), lanes);
-    scratch.row = take(workspace, &total, out_row > in_row ? out_row : in_row, lanes);
+    scratch.row = take(workspace, &total,
+                       desc->pool         ? desc->pool * out_row
+                       : out_row > in_row ? out_row
+                                          : in_row,
+                       lanes);
+    if (desc->pool)
+        scratch.pooled =
+            take(workspace, &total, (int64_t)2 * (desc->out_w / desc->pool) * desc->out, lanes);
     scratch.sums = take(workspace, &total, weights + desc->out, lanes);
     scratch.total = total;
     return scratch;
@@ -114,9 +121,10 @@ void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_way w
                 }
 }
 
-void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call)
+void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
+                            uint8_t *winners)
 {
-    kernels_of(desc->isa)->forward(desc, call);
+    kernels_of(desc->isa)->forward(desc, call, winners);
 }
 
 void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,

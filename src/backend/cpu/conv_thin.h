@@ -20,6 +20,10 @@ struct tdmi_conv_thin {
     int h, w, in, out_h, out_w, out;
     int kernel, top, left; /* padding */
     bool wants_dx;
+    /* What follows as y is written: act, NONE or RELU, then the maximum over windows of so many
+     * pixels side by side; 0: neither. */
+    int pool;
+    enum tdmi_act act;
     enum tdmi_isa isa;
 };
 
@@ -34,9 +38,11 @@ void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_way w
                          const float *weights, float *packed);
 
 /* Without forms and sums: of the calls n, x, packed, bias, y and workspace; n, x, g, packed,
- * dweights, dbias, dx (NULL: not wanted) and workspace. */
-void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc,
-                            const struct tdmi_conv_forward *call);
+ * dweights, dbias, dx (NULL: not wanted) and workspace. With a pool y is what it gives, and winners
+ * as many bytes: the number of the pixel in the window, or pool · pool where act cut it off. What
+ * goes backward then is conv_winners.h. */
+void tdmi_conv_thin_forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
+                            uint8_t *winners);
 void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,
                              const struct tdmi_conv_backward *call);
 
@@ -58,7 +64,8 @@ struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
 struct tdmi_thin_scratch {
     float *x;      /* frame of x */
     float *dy;     /* frame of dy; some rows of it, without padding, where no dx is wanted */
-    float *row;    /* of results */
+    float *row;    /* of results, as many as the pool takes */
+    float *pooled; /* a row of the pool's, and of its winners */
     float *sums;   /* of the weights' gradient, a vector each; then of the bias' */
     int64_t total; /* floats */
 };
@@ -69,7 +76,8 @@ int tdmi_conv_thin_rows(const struct tdmi_conv_thin *desc);
 
 struct tdmi_conv_thin_kernels {
     int lanes;
-    void (*forward)(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call);
+    void (*forward)(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
+                    uint8_t *winners);
     void (*backward)(const struct tdmi_conv_thin *desc, const struct tdmi_conv_backward *call);
 };
 

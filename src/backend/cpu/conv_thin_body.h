@@ -6,6 +6,7 @@
 #define TANDEM_BACKEND_CPU_CONV_THIN_BODY_H
 
 #include "backend/cpu/conv_thin.h"
+#include "backend/cpu/conv_thin_pool_body.h"
 #include "backend/cpu/turn.h"
 
 #include <string.h>
@@ -164,15 +165,40 @@ static void correlate_pictures(const struct tdmi_thin_walk *walk, const float *f
     }
 }
 
-static void forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call)
+/* As many rows as the pool takes, then what it makes of them. */
+static void correlate_and_pool(const struct tdmi_conv_thin *desc,
+                               const struct tdmi_conv_forward *call,
+                               const struct tdmi_thin_scratch *scratch, int first, int n,
+                               uint8_t *winners)
+{
+    const struct tdmi_thin_walk walk = tdmi_conv_thin_walk(desc, TDMI_CONV_FORWARD);
+    const int values = desc->out_w / desc->pool * desc->out, rows = desc->out_h / desc->pool;
+    const int64_t picture = (int64_t)rows * values;
+    float *numbers = scratch->pooled + (int64_t)values * LANES;
+    for (int row = 0; row < rows; row++) {
+        const int64_t at = first * picture + (int64_t)row * values;
+        for (int r = 0; r < desc->pool; r++)
+            correlate(&walk, scratch->x, row * desc->pool + r, call->packed, call->bias,
+                      scratch->row + (int64_t)r * desc->out_w * desc->out * LANES);
+        pool_rows(desc, scratch->row, scratch->pooled, numbers);
+        turn_out(scratch->pooled, values, call->y + at, picture, n);
+        turn_out_bytes(numbers, values, winners + at, picture, n);
+    }
+}
+
+static void forward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_forward *call,
+                    uint8_t *winners)
 {
     const struct tdmi_thin_walk walk = tdmi_conv_thin_walk(desc, TDMI_CONV_FORWARD);
     const struct tdmi_thin_scratch scratch = tdmi_conv_thin_scratch(desc, call->workspace);
     for (int i = 0; i < call->n; i += LANES) {
         int n = call->n - i < LANES ? call->n - i : LANES;
         fill_frame(&walk, call->x + (int64_t)i * walk.h * walk.w * walk.in, n, scratch.x);
-        correlate_pictures(&walk, scratch.x, call->packed, call->bias, scratch.row,
-                           call->y + (int64_t)i * walk.out_h * walk.out_w * walk.out, n);
+        if (desc->pool)
+            correlate_and_pool(desc, call, &scratch, i, n, winners);
+        else
+            correlate_pictures(&walk, scratch.x, call->packed, call->bias, scratch.row,
+                               call->y + (int64_t)i * walk.out_h * walk.out_w * walk.out, n);
     }
 }
 

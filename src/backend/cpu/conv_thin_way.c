@@ -1,8 +1,10 @@
 /*
  * The kernel of thin convolutions (conv_thin.h): few channels, pictures that fit the second cache,
- * shards that fill the lanes of a vector, training, and nothing to carry for neighbours.
+ * shards that fill the lanes of a vector, training. Of its neighbours' work it carries that of a
+ * max pool, with ReLU between or not, whose winners alone then go backward (conv_winners.h).
  */
 #include "backend/cpu/conv_thin.h"
+#include "backend/cpu/conv_winners.h"
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
@@ -29,6 +31,8 @@ static struct tdmi_conv_thin conv_of(const struct tdmi_op_desc *desc)
                                    .top = desc->attrs.pad_top,
                                    .left = desc->attrs.pad_left,
                                    .wants_dx = desc->wants_dx,
+                                   .pool = desc->fusion.pool,
+                                   .act = desc->fusion.act,
                                    .isa = tdmi_isa_best()};
 }
 
@@ -42,6 +46,17 @@ static bool can_run(const struct tdmi_op_desc *desc)
     const struct tdmi_conv_thin conv = conv_of(desc);
     return conv.isa >= TDMI_ISA_AVX2 && desc->max_images >= tdmi_conv_thin_lanes(conv.isa) &&
            tdmi_conv_thin_workspace_bytes(&conv) <= MOST_BYTES;
+}
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    const struct tdmi_conv_thin conv = conv_of(desc);
+    bool has_more = fusion->folds_norm || fusion->adds_residual || fusion->gives_sums ||
+                    fusion->reads_gradient_form || fusion->in[0].has_norm ||
+                    fusion->in[0].act != TDMI_ACT_NONE;
+    return !has_more && tdmi_conv_winners_can(&conv) &&
+           (fusion->act == TDMI_ACT_NONE || fusion->act == TDMI_ACT_RELU);
 }
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
@@ -60,8 +75,17 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     const struct way *way = desc->prepared;
     needs->workspace_bytes = tdmi_conv_thin_workspace_bytes(&way->conv);
     needs->packed_bytes = way->backward_at;
+    if (way->conv.pool) {
+        size_t bytes = tdmi_conv_winners_workspace_bytes(&way->conv);
+        needs->saved_bytes =
+            (size_t)desc->max_images * (size_t)tdmi_shape_values(tdmi_op_result(desc));
+        if (bytes > needs->workspace_bytes)
+            needs->workspace_bytes = bytes;
+    }
     if (desc->wants_dx)
-        needs->packed_bytes += tdmi_conv_thin_packed_bytes(&way->conv, TDMI_CONV_BACKWARD);
+        needs->packed_bytes += way->conv.pool
+                                   ? tdmi_conv_winners_packed_bytes(&way->conv)
+                                   : tdmi_conv_thin_packed_bytes(&way->conv, TDMI_CONV_BACKWARD);
 }
 
 static float *backward_part(const struct way *way, const void *packed)
@@ -75,7 +99,9 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const struct way *way = desc->prepared;
     (void)stream;
     tdmi_conv_thin_pack(&way->conv, TDMI_CONV_FORWARD, call->params[0], call->packed);
-    if (desc->wants_dx)
+    if (desc->wants_dx && way->conv.pool)
+        tdmi_conv_winners_pack(&way->conv, call->params[0], backward_part(way, call->packed));
+    else if (desc->wants_dx)
         tdmi_conv_thin_pack(&way->conv, TDMI_CONV_BACKWARD, call->params[0],
                             backward_part(way, call->packed));
 }
@@ -85,14 +111,16 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     const struct way *way = desc->prepared;
     (void)stream;
-    tdmi_conv_thin_forward(&way->conv, &(struct tdmi_conv_forward){
-                                           .n = call->n,
-                                           .x = call->x[0],
-                                           .packed = call->packed,
-                                           .bias = desc->attrs.has_bias ? call->params[1] : NULL,
-                                           .y = call->y,
-                                           .workspace = call->workspace,
-                                       });
+    tdmi_conv_thin_forward(&way->conv,
+                           &(struct tdmi_conv_forward){
+                               .n = call->n,
+                               .x = call->x[0],
+                               .packed = call->packed,
+                               .bias = desc->attrs.has_bias ? call->params[1] : NULL,
+                               .y = call->y,
+                               .workspace = call->workspace,
+                           },
+                           call->saved);
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -100,21 +128,25 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     const struct way *way = desc->prepared;
     (void)stream;
-    tdmi_conv_thin_backward(&way->conv,
-                            &(struct tdmi_conv_backward){
-                                .n = call->n,
-                                .x = call->x[0],
-                                .g = call->dy,
-                                .packed = desc->wants_dx ? backward_part(way, call->packed) : NULL,
-                                .dweights = call->dparams[0],
-                                .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
-                                .dx = call->dx[0],
-                                .workspace = call->workspace,
-                            });
+    const struct tdmi_conv_backward own = {
+        .n = call->n,
+        .x = call->x[0],
+        .g = call->dy,
+        .packed = desc->wants_dx ? backward_part(way, call->packed) : NULL,
+        .dweights = call->dparams[0],
+        .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
+        .dx = call->dx[0],
+        .workspace = call->workspace,
+    };
+    if (way->conv.pool)
+        tdmi_conv_winners_backward(&way->conv, &own, call->saved);
+    else
+        tdmi_conv_thin_backward(&way->conv, &own);
 }
 
 const struct tdmi_kernel tdmi_conv_by_thin = {
     .can_run = can_run,
+    .can_fuse = can_fuse,
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,

@@ -152,7 +152,8 @@ static void check_forward(struct data *data)
                                                            .packed = data->forward,
                                                            .bias = has_bias ? data->bias : NULL,
                                                            .y = data->y,
-                                                           .workspace = data->workspace});
+                                                           .workspace = data->workspace},
+                               NULL);
         for (size_t i = 0; i < data->outs; i++) {
             double bias = has_bias ? (double)data->bias[i % (size_t)data->shape->out] : 0.0;
             near(data, "y", i, (double)data->y[i], wanted.y[2 * i] + bias, wanted.y[2 * i + 1]);
@@ -234,12 +235,12 @@ static void pictures_do_not_know_each_other(void **state)
                                      .packed = data.forward,
                                      .y = data.y,
                                      .workspace = data.workspace};
-    tdmi_conv_thin_forward(&data.conv, &call);
+    tdmi_conv_thin_forward(&data.conv, &call, NULL);
     float *alone = values(picture, true);
     call.n = 1;
     call.x = data.x + 5 * (data.ins / (size_t)shapes[0].n);
     call.y = alone;
-    tdmi_conv_thin_forward(&data.conv, &call);
+    tdmi_conv_thin_forward(&data.conv, &call, NULL);
     assert_memory_equal(alone, data.y + 5 * picture, picture * sizeof *alone);
     tdmi_free(alone);
     data_release(&data);
