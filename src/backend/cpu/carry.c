@@ -7,11 +7,6 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-bool tdmi_carry_has_form(const struct tdmi_read_form *form)
-{
-    return form->scale || form->act != TDMI_ACT_NONE;
-}
-
 /* ---- reading ------------------------------------------------------------------------------ */
 
 INLINE float activated(float z, const enum tdmi_act act)

@@ -24,6 +24,4 @@ void tdmi_carry_forward_sums(const float *y, int64_t pixels, int channels,
 void tdmi_carry_backward_sums(const float *g, const float *x, int64_t pixels, int channels,
                               const struct tdmi_backward_sums *sums);
 
-bool tdmi_carry_has_form(const struct tdmi_read_form *form);
-
 #endif

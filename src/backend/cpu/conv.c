@@ -1,7 +1,8 @@
 /*
  * Convolution of backend cpu: which way a desc is run. The choice is a fixed rule, the first way of
  * the list (registry.c) that can do all the desc says, so that the same network gives the same bits
- * on every run; docs/backend.md has the measurements behind the order of the list.
+ * on every run; docs/backend.md has the measurements behind the order of the list. oneDNN alone
+ * says no only when it is asked for the very shape, which is when a desc is prepared.
  */
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/cpu.h"
@@ -26,15 +27,21 @@ static bool carries(const struct tdmi_kernel *way, const struct tdmi_op_desc *de
     return is_alone(&desc->fusion) || (pools && way->can_fuse && way->can_fuse(desc));
 }
 
+/* The first of the list that can do all the desc says, or its end. */
+static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *ways,
+                                             const struct tdmi_op_desc *desc)
+{
+    for (; *ways; ways++) {
+        bool runs = !(*ways)->can_run || (*ways)->can_run(desc);
+        if (runs && carries(*ways, desc))
+            break;
+    }
+    return ways;
+}
+
 static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_kernel *const *ways = tdmi_cpu_convs();
-    for (int i = 0; ways[i]; i++) {
-        bool runs = !ways[i]->can_run || ways[i]->can_run(desc);
-        if (runs && carries(ways[i], desc))
-            return ways[i];
-    }
-    return NULL;
+    return *next(tdmi_cpu_convs(), desc);
 }
 
 static bool can(const struct tdmi_op_desc *desc)
@@ -42,16 +49,27 @@ static bool can(const struct tdmi_op_desc *desc)
     return choose(desc) != NULL;
 }
 
+tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct tdmi_op_desc *desc,
+                                  const struct tdmi_kernel **way, tdm_error *err)
+{
+    for (ways = next(ways, desc); *ways; ways = next(ways + 1, desc)) {
+        tdm_status status = TDM_OK;
+        *way = *ways;
+        if ((*ways)->prepare)
+            status = (*ways)->prepare(desc, &desc->prepared, err);
+        if (status != TDM_E_ABSENT || !*next(ways + 1, desc))
+            return status;
+    }
+    return TDM_FAIL(err, TDM_E_ABSENT, "preparing a convolution: there is no way to run it");
+}
+
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
     struct chosen *chosen = tdmi_alloc(1, sizeof *chosen);
     if (!chosen)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    chosen->way = choose(desc);
     chosen->desc = *desc;
-    tdm_status status = TDM_OK;
-    if (chosen->way->prepare)
-        status = chosen->way->prepare(desc, &chosen->desc.prepared, err);
+    tdm_status status = tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->way, err);
     if (status != TDM_OK) {
         tdmi_free(chosen);
         return status;
@@ -129,6 +147,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- chains --------------------------------------------------------------------------------- */
 
+/* Asked before anything is prepared: these ways are our own and never absent. */
 static bool is_product(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_kernel *way = choose(desc);

@@ -5,6 +5,7 @@
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/conv_gemm.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/op_forms.h"
 #include "backend/cpu/winograd.h"
 #include "base/memory.h"
 
@@ -133,17 +134,6 @@ static const float *part_of(const void *packed, size_t at)
     return (const float *)(const void *)((const char *)packed + at);
 }
 
-static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
-                                     const struct tdmi_op_call *call)
-{
-    struct tdmi_read_form form = {NULL, NULL, desc->fusion.in[0].act};
-    if (desc->fusion.in[0].has_norm) {
-        form.scale = call->in_norm[0].scale;
-        form.shift = call->in_norm[0].shift;
-    }
-    return form;
-}
-
 struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
                                               const struct tdmi_op_call *call)
 {
@@ -179,7 +169,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     struct tdmi_conv_forward training = {
         .n = call->n,
         .x = call->x[0],
-        .read = form_of(desc, call),
+        .read = tdmi_cpu_form_of(desc, call, 0),
         .packed = part_of(call->packed, way->forward_at),
         .bias = way->has_bias ? part_of(call->packed, way->bias_at) : NULL,
         .y = call->y,
@@ -198,7 +188,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     struct tdmi_conv_backward training = {
         .n = call->n,
         .x = call->x[0],
-        .read = form_of(desc, call),
+        .read = tdmi_cpu_form_of(desc, call, 0),
         .g = call->dy,
         .dweights = call->dparams[0],
         .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,

@@ -26,6 +26,10 @@ extern const struct tdmi_kernel tdmi_dense_by_onednn;
 /* registry.c: what this build has. Of the convolutions the first that can do what a desc says runs
  * it; NULL ends the list. An op without a kernel of ours has ref's: memory is the same. */
 const struct tdmi_kernel *const *tdmi_cpu_convs(void);
+/* Prepares desc for the first of ways that can do what it says. A way that is then found to be
+ * absent (TDM_E_ABSENT) makes room for the next one; the last one's error is the caller's. */
+tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct tdmi_op_desc *desc,
+                                  const struct tdmi_kernel **way, tdm_error *err) TDM_MUST_USE;
 extern const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS];
 
 #endif

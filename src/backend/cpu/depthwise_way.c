@@ -5,6 +5,7 @@
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise.h"
+#include "backend/cpu/op_forms.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -92,24 +93,13 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
-                                     const struct tdmi_op_call *call)
-{
-    struct tdmi_read_form form = {NULL, NULL, desc->fusion.in[0].act};
-    if (desc->fusion.in[0].has_norm) {
-        form.scale = call->in_norm[0].scale;
-        form.shift = call->in_norm[0].shift;
-    }
-    return form;
-}
-
 struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
                                                      const struct tdmi_op_call *call)
 {
     struct tdmi_depthwise_forward it = {
         .n = call->n,
         .x = call->x[0],
-        .form = form_of(desc, call),
+        .form = tdmi_cpu_form_of(desc, call, 0),
         .weights = call->params[0],
         .bias = desc->attrs.has_bias ? call->params[1] : NULL,
         .act = desc->fusion.act,
@@ -142,7 +132,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     struct tdmi_depthwise_backward it = {
         .n = call->n,
         .x = call->x[0],
-        .form = form_of(desc, call),
+        .form = tdmi_cpu_form_of(desc, call, 0),
         .g = call->dy,
         .weights = call->params[0],
         .dweights = call->dparams[0],

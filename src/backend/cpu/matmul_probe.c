@@ -11,6 +11,7 @@
 enum { SOURCE, WEIGHTS, RESULT, n_matrices };
 
 struct product {
+    dnnl_engine_t engine; /* outlives what was made with it */
     tdmi_onednn_primitive *multiply;
     void *matrices[n_matrices];
 };
@@ -62,10 +63,9 @@ static tdm_status make_product(struct product *product, int n, bool is_bf16, tdm
 {
     dnnl_memory_desc_t layouts[n_matrices] = {NULL};
     dnnl_primitive_desc_t plan = NULL;
-    dnnl_engine_t engine = NULL;
-    dnnl_status_t code = dnnl_engine_create(&engine, dnnl_cpu, 0);
+    dnnl_status_t code = dnnl_engine_create(&product->engine, dnnl_cpu, 0);
     if (code == dnnl_success)
-        code = plan_product(engine, n, is_bf16 ? dnnl_bf16 : dnnl_f32, layouts, &plan);
+        code = plan_product(product->engine, n, is_bf16 ? dnnl_bf16 : dnnl_f32, layouts, &plan);
     tdm_status status =
         tdmi_onednn_explain(code, is_bf16 ? "bf16 matrix product" : "f32 matrix product", err);
     if (status == TDM_OK) {
@@ -82,8 +82,6 @@ static tdm_status make_product(struct product *product, int n, bool is_bf16, tdm
         if (layouts[i])
             dnnl_memory_desc_destroy(layouts[i]);
     }
-    if (engine)
-        dnnl_engine_destroy(engine);
     return status;
 }
 
@@ -93,6 +91,8 @@ static void release(void *self)
     if (!product)
         return;
     tdmi_onednn_primitive_close(product->multiply);
+    if (product->engine)
+        dnnl_engine_destroy(product->engine);
     for (int i = 0; i < n_matrices; i++)
         tdmi_free(product->matrices[i]);
     tdmi_free(product);

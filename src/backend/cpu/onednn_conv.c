@@ -7,7 +7,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The gradient of the weights over a fixed number of images, brought to our layout. */
 struct weights_pass {
@@ -17,17 +16,17 @@ struct weights_pass {
 
 struct tdmi_onednn_conv {
     struct tdmi_onednn_conv_desc desc;
+    dnnl_engine_t engine; /* outlives what was made with it */
     tdmi_onednn_primitive *passes[TDMI_ONEDNN_PASSES], *packs[TDMI_ONEDNN_PASSES];
     size_t packed_bytes[TDMI_ONEDNN_PASSES];
     size_t pack_scratch_bytes[TDMI_ONEDNN_PASSES]; /* behind the packed weights */
     struct weights_pass shard, one;
     size_t scratch_bytes; /* the most of passes */
-    char name[64];
 };
 
 /* What open() needs and nobody after it. */
 struct maker {
-    dnnl_engine_t engine;
+    dnnl_engine_t engine;                    /* the convolution's */
     dnnl_memory_desc_t x, y;                 /* of one image */
     dnnl_memory_desc_t shard_x, shard_y;     /* of max_images */
     dnnl_memory_desc_t weights, any_weights; /* in our layout, and in any */
@@ -162,8 +161,6 @@ static void forget(struct maker *maker)
         dnnl_primitive_attr_destroy(maker->attributes);
     if (maker->plain)
         dnnl_primitive_attr_destroy(maker->plain);
-    if (maker->engine)
-        dnnl_engine_destroy(maker->engine);
 }
 
 /* ---- making the primitives ---------------------------------------------------------------- */
@@ -243,9 +240,6 @@ static tdm_status make_forward(tdmi_onednn_conv *conv, struct maker *maker, tdm_
         {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
          conv->desc.adds_residual ? maker->y : NULL},
     };
-    const char *name = "";
-    if (dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name) == dnnl_success)
-        memcpy(conv->name, name, strnlen(name, sizeof conv->name - 1));
     note_scratch(conv, plan);
     TDM_TRY(tdmi_onednn_primitive_open(plan, arguments, 6, &conv->passes[TDMI_ONEDNN_FORWARD], err),
             err, "preparing a convolution");
@@ -319,7 +313,8 @@ static tdm_status make_weights_pass(tdmi_onednn_conv *conv, struct maker *maker,
 static tdm_status make(tdmi_onednn_conv *conv, struct maker *maker, tdm_error *err)
 {
     const struct tdmi_onednn_conv_desc *desc = &conv->desc;
-    dnnl_status_t code = dnnl_engine_create(&maker->engine, dnnl_cpu, 0);
+    dnnl_status_t code = dnnl_engine_create(&conv->engine, dnnl_cpu, 0);
+    maker->engine = conv->engine;
     if (code == dnnl_success)
         code = layouts(maker, desc);
     if (code == dnnl_success)
@@ -374,6 +369,8 @@ void tdmi_onednn_conv_close(tdmi_onednn_conv *conv)
     tdmi_onednn_primitive_close(conv->shard.unpack);
     tdmi_onednn_primitive_close(conv->one.run);
     tdmi_onednn_primitive_close(conv->one.unpack);
+    if (conv->engine)
+        dnnl_engine_destroy(conv->engine);
     tdmi_free(conv);
 }
 
@@ -412,11 +409,6 @@ size_t tdmi_onednn_conv_workspace_bytes(const tdmi_onednn_conv *conv)
         ragged += image_gradient_bytes(conv);
     most = shard > most ? shard : most;
     return ragged > most ? ragged : most;
-}
-
-const char *tdmi_onednn_conv_name(const tdmi_onednn_conv *conv)
-{
-    return conv->name;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */

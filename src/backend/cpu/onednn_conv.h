@@ -69,7 +69,4 @@ void tdmi_onednn_conv_backward_data(const tdmi_onednn_conv *conv,
 void tdmi_onednn_conv_backward_weights(const tdmi_onednn_conv *conv,
                                        const struct tdmi_onednn_conv_call *call);
 
-/* Which of oneDNN's implementations was chosen: "brgconv:avx512_core". */
-const char *tdmi_onednn_conv_name(const tdmi_onednn_conv *conv);
-
 #endif

@@ -11,6 +11,7 @@
 #include "backend/cpu/carry.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn_conv.h"
+#include "backend/cpu/op_forms.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -29,15 +30,10 @@ struct way {
 
 /* ---- what it can do ----------------------------------------------------------------------- */
 
-static bool can_read(enum tdmi_act act)
-{
-    return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
-}
-
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const enum tdmi_act read = desc->fusion.in[0].act;
-    return desc->is_training ? can_read(read) : read == TDMI_ACT_NONE;
+    return desc->is_training ? tdmi_cpu_is_clamp(read) : read == TDMI_ACT_NONE;
 }
 
 static bool has_read_form(const struct tdmi_op_desc *desc)
@@ -173,17 +169,6 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- forward ------------------------------------------------------------------------------ */
 
-static struct tdmi_read_form form_of(const struct tdmi_op_desc *desc,
-                                     const struct tdmi_op_call *call)
-{
-    struct tdmi_read_form form = {NULL, NULL, desc->fusion.in[0].act};
-    if (desc->fusion.in[0].has_norm) {
-        form.scale = call->in_norm[0].scale;
-        form.shift = call->in_norm[0].shift;
-    }
-    return form;
-}
-
 static void infer(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
     const struct way *way = desc->prepared;
@@ -206,7 +191,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     const int channels = desc->out.c;
-    const struct tdmi_read_form form = form_of(desc, call);
+    const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
     const struct tdmi_forward_sums sums = {call->norm.centre, call->norm.sums,
                                            call->norm.sums + channels};
     (void)stream;
@@ -254,7 +239,7 @@ static struct slice take(const struct tdmi_op_desc *desc, const struct tdmi_op_c
                   y_values = tdmi_shape_values(desc->out);
     struct slice slice = {first, n, call->x[0] + first * x_values, call->dy + first * y_values};
     if (has_read_form(desc)) {
-        const struct tdmi_read_form form = form_of(desc, call);
+        const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
         float *v = (float *)((char *)call->workspace + way->x_at);
         tdmi_carry_read(&form, slice.x, n * tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
         slice.x = v;
@@ -308,7 +293,7 @@ static void backward_data(const struct tdmi_op_desc *desc, const struct tdmi_op_
                   y_values = tdmi_shape_values(desc->out);
     const int64_t pixels = tdmi_shape_pixels(desc->in[0]);
     const int channels = desc->in[0].c;
-    const struct tdmi_read_form form = form_of(desc, call);
+    const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
     const bool is_direct = !has_read_form(desc) && !call->dx_add[0];
     double *sum = call->dx_sums[0];
     const struct tdmi_backward_sums sums = {call->in_norm[0].mean, sum,

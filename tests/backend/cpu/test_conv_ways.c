@@ -1,0 +1,123 @@
+/* Which of several ways a convolution is prepared for, and what happens when one is not there. */
+#include "backend/cpu/cpu.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int n_prepared;
+
+static tdm_status prepare_absent(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    (void)desc;
+    (void)prepared;
+    n_prepared++;
+    return TDM_FAIL(err, TDM_E_ABSENT, "the library has no such convolution");
+}
+
+static tdm_status prepare_without_memory(const struct tdmi_op_desc *desc, void **prepared,
+                                         tdm_error *err)
+{
+    (void)desc;
+    (void)prepared;
+    n_prepared++;
+    return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+}
+
+static tdm_status prepare_well(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    (void)desc;
+    (void)err;
+    n_prepared++;
+    *prepared = &n_prepared;
+    return TDM_OK;
+}
+
+static bool fuses(const struct tdmi_op_desc *desc)
+{
+    (void)desc;
+    return true;
+}
+
+static bool is_not_for(const struct tdmi_op_desc *desc)
+{
+    (void)desc;
+    return false;
+}
+
+static const struct tdmi_kernel absent = {.can_fuse = fuses, .prepare = prepare_absent};
+static const struct tdmi_kernel greedy = {.can_fuse = fuses, .prepare = prepare_without_memory};
+static const struct tdmi_kernel unfit = {.can_run = is_not_for, .prepare = prepare_well};
+static const struct tdmi_kernel good = {.can_fuse = fuses, .prepare = prepare_well};
+static const struct tdmi_kernel plain = {.prepare = prepare_well}; /* fuses nothing */
+static const struct tdmi_kernel immediate = {.can_fuse = fuses};   /* prepares nothing */
+
+static struct tdmi_op_desc desc_with(enum tdmi_act act)
+{
+    return (struct tdmi_op_desc){.kind = TDMI_OP_CONV, .fusion.act = act};
+}
+
+static void a_way_that_is_absent_makes_room_for_the_next(void **state)
+{
+    (void)state;
+    const struct tdmi_kernel *const ways[] = {&absent, &unfit, &absent, &good, &immediate, NULL};
+    const struct tdmi_kernel *way = NULL;
+    struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU);
+    n_prepared = 0;
+    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, NULL), TDM_OK);
+    assert_ptr_equal(way, &good);
+    assert_ptr_equal(desc.prepared, &n_prepared);
+    assert_int_equal(n_prepared, 3);
+}
+
+static void a_way_without_preparation_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    const struct tdmi_kernel *const ways[] = {&absent, &immediate, &good, NULL};
+    const struct tdmi_kernel *way = NULL;
+    struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
+    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, NULL), TDM_OK);
+    assert_ptr_equal(way, &immediate);
+    assert_null(desc.prepared);
+}
+
+static void only_absence_is_passed_over(void **state)
+{
+    (void)state;
+    const struct tdmi_kernel *const ways[] = {&absent, &greedy, &good, NULL};
+    const struct tdmi_kernel *way = NULL;
+    struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
+    tdm_error err = {0};
+    n_prepared = 0;
+    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, &err), TDM_E_MEMORY);
+    assert_int_equal(n_prepared, 2);
+    assert_non_null(strstr(err.frames[0].text, "out of memory"));
+}
+
+static void the_last_way_says_why_there_is_none(void **state)
+{
+    (void)state;
+    const struct tdmi_kernel *const ways[] = {&absent, &plain, NULL};
+    const struct tdmi_kernel *way = NULL;
+    struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU); /* which plain cannot do */
+    tdm_error err = {0};
+    n_prepared = 0;
+    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, &err), TDM_E_ABSENT);
+    assert_int_equal(n_prepared, 1);
+    assert_non_null(strstr(err.frames[0].text, "the library has no such convolution"));
+    assert_int_equal(tdmi_cpu_prepare_first(ways + 1, &desc, &way, &err), TDM_E_ABSENT);
+    assert_non_null(strstr(err.frames[0].text, "there is no way to run it"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_way_that_is_absent_makes_room_for_the_next),
+        cmocka_unit_test(a_way_without_preparation_is_taken_as_it_is),
+        cmocka_unit_test(only_absence_is_passed_over),
+        cmocka_unit_test(the_last_way_says_why_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
