@@ -4,6 +4,7 @@
  */
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/pointwise.h"
+#include "backend/cpu/strassen.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ static int window_rows(const struct tdmi_depthwise *shape, int rows)
  * that n_strips of them make, which tells whether the result should stay in a cache. */
 static struct tdmi_pointwise product_of(int n_strips, int64_t pixels, int in, int out)
 {
-    return (struct tdmi_pointwise){n_strips, pixels, in, out, tdmi_isa_best()};
+    return (struct tdmi_pointwise){n_strips, pixels, in, out, tdmi_isa_best(), false};
 }
 
 static int64_t line(int64_t floats)
@@ -98,6 +99,11 @@ bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
 {
     const struct chain chain = chain_of(links, n);
     int64_t weights = (int64_t)chain.between.channels * (chain.out + (n == 3 ? chain.in : 0));
+    const enum tdmi_isa isa = tdmi_isa_best();
+    for (int i = 0; i < n; i++) /* its weights would be packed for that */
+        if (i != n - 2 && tdmi_strassen_is_for(isa, tdmi_shape_pixels(links[i]->in[0]),
+                                               links[i]->in[0].c, links[i]->out.c))
+            return false;
     return is_plain_product(links[n - 1]) && (n == 2 || is_plain_product(links[0])) &&
            weights * (int64_t)sizeof(float) <= (n == 3 ? EXPANDED_WEIGHT_BYTES : WEIGHT_BYTES) &&
            strip_bytes(&chain, ROW_PAIR) <= MOST_BYTES;

@@ -17,8 +17,9 @@ static bool is_pointwise(const struct tdmi_conv_gemm *desc)
 
 static struct tdmi_pointwise pointwise_of(const struct tdmi_conv_gemm *desc)
 {
-    return (struct tdmi_pointwise){desc->max_images, (int64_t)desc->in_h * desc->in_w, desc->in_c,
-                                   desc->out_c, desc->isa};
+    return (struct tdmi_pointwise){desc->max_images, (int64_t)desc->in_h * desc->in_w,
+                                   desc->in_c,       desc->out_c,
+                                   desc->isa,        desc->is_split};
 }
 
 /* ---- weights -----------------------------------------------------------------------------------
@@ -41,6 +42,9 @@ static int taps(const struct tdmi_conv_gemm *desc)
 
 size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way)
 {
+    const struct tdmi_pointwise point = pointwise_of(desc);
+    if (is_pointwise(desc))
+        return tdmi_pointwise_packed_bytes(&point, way);
     if (tdmi_winograd_is_for(desc))
         return tdmi_winograd_packed_bytes(desc);
     return sizeof(float) * (size_t)taps(desc) *

@@ -22,6 +22,7 @@ struct tdmi_conv_gemm {
     int stride, dilation;
     int pad_top, pad_left; /* what is needed below and to the right follows from out */
     enum tdmi_isa isa;
+    bool is_split; /* as in pointwise.h; its weights are packed for inference alone */
 };
 
 /* Of any call. */

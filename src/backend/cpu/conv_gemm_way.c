@@ -6,6 +6,7 @@
 #include "backend/cpu/conv_gemm.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/op_forms.h"
+#include "backend/cpu/strassen.h"
 #include "backend/cpu/winograd.h"
 #include "base/memory.h"
 
@@ -27,6 +28,7 @@ static bool can_run(const struct tdmi_op_desc *desc)
 static struct tdmi_conv_gemm conv_of(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
+    const enum tdmi_isa isa = tdmi_isa_best();
     return (struct tdmi_conv_gemm){
         .max_images = desc->max_images,
         .in_h = desc->in[0].h,
@@ -41,7 +43,11 @@ static struct tdmi_conv_gemm conv_of(const struct tdmi_op_desc *desc)
         .dilation = a->dilation,
         .pad_top = a->pad_top,
         .pad_left = a->pad_left,
-        .isa = tdmi_isa_best(),
+        .isa = isa,
+        .is_split =
+            !desc->is_training && a->kernel == 1 && a->stride == 1 &&
+            desc->fusion.act != TDMI_ACT_HSWISH &&
+            tdmi_strassen_is_for(isa, tdmi_shape_pixels(desc->in[0]), desc->in[0].c, desc->out.c),
     };
 }
 

@@ -5,6 +5,7 @@
 #include "backend/cpu/pointwise.h"
 #include "backend/cpu/conv_sums.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/strassen.h"
 
 #include <string.h>
 
@@ -65,6 +66,9 @@ static struct scratch scratch_of(const struct tdmi_pointwise *desc, void *worksp
 size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc)
 {
     int64_t in = tdmi_gemm_scratch_row(desc->in), out = tdmi_gemm_scratch_row(desc->out);
+    if (desc->is_split)
+        return sizeof(float) * (size_t)(TDMI_STRASSEN_PIXELS * in +
+                                        tdmi_strassen_scratch_floats(desc->in, desc->out));
     int64_t most =
         forward_chunk(desc) > backward_chunk(desc) ? forward_chunk(desc) : backward_chunk(desc);
     return sizeof(double) * (size_t)(3 * sums_values(desc)) +
@@ -73,6 +77,8 @@ size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc)
 
 size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc, enum tdmi_conv_way way)
 {
+    if (desc->is_split)
+        return sizeof(float) * (size_t)tdmi_strassen_packed_floats(desc->in, desc->out);
     return sizeof(float) * (size_t)(way == TDMI_CONV_FORWARD
                                         ? tdmi_gemm_packed_floats(desc->in, desc->out)
                                         : tdmi_gemm_packed_floats(desc->out, desc->in));
@@ -82,6 +88,10 @@ void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_way w
                          const float *weights, const float *scale, float *packed)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
+    if (desc->is_split) {
+        tdmi_strassen_pack(kernels, desc->in, desc->out, weights, scale, packed);
+        return;
+    }
     struct tdmi_gemm_matrix matrix = {weights, desc->out, 1, desc->in, desc->out, scale};
     if (way == TDMI_CONV_BACKWARD)
         matrix = (struct tdmi_gemm_matrix){weights, 1, desc->out, desc->out, desc->in, NULL};
@@ -163,8 +173,39 @@ void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi
     tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out);
 }
 
+/* The same by strassen.h, picture by picture: rounding reaches from one pixel of a job to another,
+ * and must not from one picture to another. The scratch for x lies before that of the jobs. */
+static void infer_split(const struct tdmi_pointwise *desc, const struct tdmi_conv_infer *call)
+{
+    const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
+    const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
+    const int64_t pixels = call->n * desc->pixels;
+    float *x = call->workspace;
+    struct tdmi_strassen job = {.in = desc->in,
+                                .out = desc->out,
+                                .packed = call->packed,
+                                .bias = call->bias,
+                                .act = call->act,
+                                .scratch =
+                                    x + TDMI_STRASSEN_PIXELS * tdmi_gemm_scratch_row(desc->in)};
+    for (int64_t at = 0; at < pixels; at += job.n) {
+        int64_t left = desc->pixels - at % desc->pixels;
+        job.n = (int)(left < TDMI_STRASSEN_PIXELS ? left : TDMI_STRASSEN_PIXELS);
+        job.a =
+            read_pixels(kernels, call->x + at * desc->in, job.n, desc->in, &plain, x, &job.a_row);
+        job.residual = call->residual ? call->residual + at * desc->out : NULL;
+        job.c = call->y + at * desc->out;
+        job.ahead = ahead_of(call->x, at + job.n, TDMI_STRASSEN_PIXELS, pixels, desc->in);
+        tdmi_strassen(kernels, &job);
+    }
+}
+
 void tdmi_pointwise_infer(const struct tdmi_pointwise *desc, const struct tdmi_conv_infer *call)
 {
+    if (desc->is_split) {
+        infer_split(desc, call);
+        return;
+    }
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
     struct scratch scratch = scratch_of(desc, call->workspace);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * desc->pixels;

@@ -17,6 +17,7 @@ struct tdmi_pointwise {
     int64_t pixels; /* of an image */
     int in, out;    /* channels */
     enum tdmi_isa isa;
+    bool is_split; /* inference by strassen.h, which must be for these channels */
 };
 
 /* Of any call. */
