@@ -199,7 +199,7 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
     char amount[32], planned[32];
     tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
                result->model, values->mode,
-               strcmp(values->freeze, "base") == 0 ? " of the head" : "", result->image,
+               strcmp(values->freeze, "base") == 0 ? ", base frozen" : "", result->image,
                result->backend, result->threads, result->threads == 1 ? "" : "s", result->shard);
     tdmi_print(out, "  %-9s %10.1f images/s (%.1f to %.1f in %d steps), %.1f ms a batch, %s\n",
                "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,

@@ -214,7 +214,8 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
 }
 
 /* From the last node down; each segment's gradients lie right before those of the one before. The
- * lowest node that has any is the first with parameters, if some node is. */
+ * lowest node with a backward is the first trained one with parameters; where nothing has
+ * parameters, one segment covers all. */
 static void cut_segments(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;

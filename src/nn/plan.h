@@ -89,7 +89,8 @@ struct tdmi_plan_wish {
     bool is_training;
     bool is_apart; /* without fusion: what tells how much fusion saves */
     /* Training: nodes before this one are frozen. They run as without training, batch norms folded,
-     * no gradient goes there, and nothing of theirs lives for backward. 0: none. */
+     * no gradient goes there, and of theirs lives for backward only what trained nodes read. 0:
+     * none. */
     int first_trained;
 };
 
