@@ -210,8 +210,8 @@ static tdm_status run(struct auditing *it, tdm_sink sink, tdm_error *err)
     TDM_TRY(tdmi_source_open(it->options->source, &it->options->how, &it->source, err), err,
             "opening the pictures to audit");
     if (it->options->quarantine)
-        TDM_TRY(tdmi_quarantine_check_target(it->options->quarantine, err), err,
-                "keeping the list of bad files");
+        TDM_TRY(tdmi_quarantine_check_target(it->options->quarantine, it->options->source, err),
+                err, "keeping the list of bad files");
     TDM_TRY(reserve(it, err), err, "preparing the audit");
     TDM_TRY(find_all(it, sink, err), err, "looking at the pictures");
     TDM_TRY(report(it, err), err, "summing up");

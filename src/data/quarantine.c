@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/list_file.h"
+#include "data/storage.h"
 #include "tandem/json.h"
 #include <string.h>
 
@@ -14,13 +16,25 @@ struct tdmi_quarantine {
     tdmi_arena arena;
     const char **paths;
     int64_t n, capacity;
+    bool is_of_audit; /* every line is one that audit writes */
 };
 
 /* ---- writing -----------------------------------------------------------------------------------
  */
 
-/* prepare and train read the option of this name, so a list of another kind may well be named. */
-tdm_status tdmi_quarantine_check_target(const char *path, tdm_error *err)
+/* Is it one file, however it is named? */
+static bool is_one_file(const char *a, const char *b)
+{
+    struct tdmi_place first, second;
+    return tdmi_storage_look(a, &first, NULL) == TDM_OK &&
+           tdmi_storage_look(b, &second, NULL) == TDM_OK &&
+           (first.identity[0] != 0 || first.identity[1] != 0) &&
+           memcmp(first.identity, second.identity, sizeof first.identity) == 0;
+}
+
+/* prepare and train read the option of this name, so a list of another kind may well be named: one
+ * that a person made, or a source, whose lines have a "path" too. */
+tdm_status tdmi_quarantine_check_target(const char *path, const char *source, tdm_error *err)
 {
     const enum tdmi_file_kind kind = tdmi_file_kind_of(path);
     tdmi_quarantine *list = NULL;
@@ -30,12 +44,18 @@ tdm_status tdmi_quarantine_check_target(const char *path, tdm_error *err)
                         path);
     if (kind != TDMI_FILE_REGULAR)
         return TDM_OK; /* writing says what is wrong, if anything is */
-    const tdm_status status = tdmi_quarantine_read(path, &list, NULL);
-    tdmi_quarantine_free(list);
-    if (status == TDM_E_INPUT)
+    if (is_one_file(path, source))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "cannot write the quarantine list %s: it is there and is no such list; a "
-                        "new file, or an older list to replace, is wanted",
+                        "cannot write the quarantine list %s: it is the source that is looked at; "
+                        "another file is wanted",
+                        path);
+    const tdm_status status = tdmi_quarantine_read(path, &list, NULL);
+    const bool is_older = status == TDM_OK && list->is_of_audit;
+    tdmi_quarantine_free(list);
+    if (status == TDM_E_INPUT || (status == TDM_OK && !is_older))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot write the quarantine list %s: it is there and audit did not write "
+                        "it; a new file, or an older list of audit's to replace, is wanted",
                         path);
     return TDM_OK;
 }
@@ -92,6 +112,17 @@ static tdm_status add_path(struct tdmi_quarantine *quarantine, const char *path,
     return TDM_OK;
 }
 
+/* It has a verdict, and nothing that makes it a row of a source's list. */
+static bool is_of_audit(const tdm_json_value *object)
+{
+    for (size_t i = 0; i < tdm_json_count(object); i++) {
+        const enum tdmi_list_field field = tdmi_list_field_named(tdm_json_key_at(object, i));
+        if (field == TDMI_LIST_LABEL || field == TDMI_LIST_PART)
+            return false;
+    }
+    return *tdm_json_as_string(tdm_json_member(object, "verdict"), "") != '\0';
+}
+
 static tdm_status read_line(struct tdmi_quarantine *quarantine, const char *line, size_t bytes,
                             tdm_error *err)
 {
@@ -105,6 +136,8 @@ static tdm_status read_line(struct tdmi_quarantine *quarantine, const char *line
                    : TDM_FAIL(err, TDM_E_INPUT,
                               "it has no \"path\"; an object such as "
                               "{\"path\":\"cat/17.jpg\"} is expected");
+    if (status == TDM_OK && !is_of_audit(tdm_json_root(document)))
+        quarantine->is_of_audit = false;
     tdm_json_document_free(document);
     return status;
 }
@@ -137,6 +170,7 @@ tdm_status tdmi_quarantine_read(const char *path, tdmi_quarantine **quarantine, 
         goto out;
     }
     tdmi_arena_init(&made->arena, 0);
+    made->is_of_audit = true;
     const char *at = bytes, *end = at + length_bytes;
     while (at < end && status == TDM_OK) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));

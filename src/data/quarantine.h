@@ -10,8 +10,10 @@
 #include "tandem/audit.h"
 #include <stddef.h>
 
-/* May a list be written there? TDM_E_USAGE where something else than a list stands. */
-tdm_status tdmi_quarantine_check_target(const char *path, tdm_error *err) TDM_MUST_USE;
+/* May a list be written there? TDM_E_USAGE where something else stands than a list that audit wrote
+ * ("path" and "verdict" in every line, neither label nor part), and for the source itself. */
+tdm_status tdmi_quarantine_check_target(const char *path, const char *source,
+                                        tdm_error *err) TDM_MUST_USE;
 /* The bad files of an audit. */
 tdm_status tdmi_quarantine_write(const char *path, const struct tdm_audit *audit,
                                  tdm_error *err) TDM_MUST_USE;

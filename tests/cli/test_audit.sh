@@ -41,8 +41,29 @@ expect_true "no run is left behind" test ! -e run2/run.json
 expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl --quiet
 echo "milk, eggs" >lists/other.txt
 expect_exit 2 "$TANDEM" audit pictures --quarantine lists/other.txt
-expect_stderr_matches 'lists/other.txt: it is there and is no such list; a new file, or an older list'
+expect_stderr_matches 'lists/other.txt: it is there and audit did not write it; a new file, or an older list'
 expect_same "milk, eggs" "$(cat lists/other.txt)" "what is no list is not written over"
+# Lists that are sources, or a person's, have "path" too.
+printf '{"path":"pictures/%s/000000.ppm","label":"a"}\n' "$first" >list.jsonl
+printf '{"path":"a.ppm","verdict":"corrupt","Class":"a"}\n' >class.jsonl
+printf '{"path":"a.ppm","verdict":"corrupt"}\n{"path":"b.ppm"}\n' >hand.jsonl
+printf '{"path":"pictures/%s/000000.ppm","verdict":"corrupt"}\n' "$first" >older.jsonl
+ln -s older.jsonl link.jsonl
+cksum ./*.jsonl >lists_before
+for target in list class hand; do
+    expect_exit 2 "$TANDEM" audit pictures --quarantine $target.jsonl
+    expect_stderr_matches "$target.jsonl: it is there and audit did not write it"
+done
+expect_exit 2 "$TANDEM" audit list.jsonl --quarantine list.jsonl
+expect_stderr_matches 'list.jsonl: it is the source that is looked at; another file is wanted'
+expect_exit 2 "$TANDEM" audit older.jsonl --quarantine link.jsonl
+expect_stderr_matches 'link.jsonl: it is the source that is looked at; another file is wanted'
+cksum ./*.jsonl >lists_after
+expect_true "no list of another kind is written over" cmp lists_before lists_after
+: >empty.jsonl
+expect_exit 0 "$TANDEM" audit pictures --quarantine older.jsonl --quiet
+expect_exit 0 "$TANDEM" audit pictures --quarantine empty.jsonl --quiet
+expect_true "an older list is replaced, also one of no files" cmp older.jsonl empty.jsonl
 expect_exit 2 "$TANDEM" audit pictures --quarantine lists
 expect_stderr_matches 'lists: it is a folder; a file is wanted'
 
