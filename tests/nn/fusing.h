@@ -6,11 +6,11 @@
 #ifndef TANDEM_TESTS_NN_FUSING_H
 #define TANDEM_TESTS_NN_FUSING_H
 
-#include "base/memory.h"
 #include "base/rng.h"
 #include "nn/lane.h"
 #include "nn/network.h"
 #include "nn/packed.h"
+#include "nn/poison.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -42,13 +42,6 @@ static float slope(enum tdmi_act act, float z)
     if (act == TDMI_ACT_NONE)
         return 1.0f;
     return z > 0.0f && (act == TDMI_ACT_RELU || z < 6.0f) ? 1.0f : 0.0f;
-}
-
-static float *room(int64_t n)
-{
-    float *values = calloc((size_t)n, sizeof(float));
-    assert_non_null(values);
-    return values;
 }
 
 static bool can_fuse(const struct tdmi_op_desc *desc)
@@ -239,22 +232,6 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-/* Memory full of NaN: what is read before it is written shows. */
-static void *poisoned(tdmi_device *device, size_t bytes)
-{
-    (void)device;
-    void *memory = tdmi_alloc_aligned(bytes);
-    if (memory)
-        memset(memory, 0xff, bytes);
-    return memory;
-}
-
-static void released(tdmi_device *device, void *memory)
-{
-    (void)device;
-    tdmi_free(memory);
-}
-
 struct fusing {
     struct tdmi_backend backend;
     struct tdmi_kernel kernels[TDMI_OP_KINDS];
@@ -263,9 +240,7 @@ struct fusing {
 
 static void fusing_init(struct fusing *it)
 {
-    it->backend = tdmi_backend_ref;
-    it->backend.memory.alloc = poisoned;
-    it->backend.memory.free = released;
+    it->backend = poisoned_backend(&tdmi_backend_ref);
     it->backend.kernels = it->table;
     for (int kind = 0; kind < TDMI_OP_KINDS; kind++) {
         it->kernels[kind] = *tdmi_backend_ref.kernels[kind];
@@ -397,17 +372,6 @@ static struct outcome run(const tdmi_plan *plan, struct values values)
     tdmi_packed_close(packed);
     tdmi_pool_free(pool);
     return outcome;
-}
-
-static void compare(const float *got, const float *wanted, int64_t n, const char *what)
-{
-    double largest = 1e-3;
-    for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs((double)wanted[i]));
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs((double)got[i] - (double)wanted[i]) <= 2e-5 * largest))
-            fail_msg("%s[%lld] is %g, wanted %g", what, (long long)i, (double)got[i],
-                     (double)wanted[i]);
 }
 
 static void same_outcome(const tdmi_graph *graph, const struct outcome *got,

@@ -3,11 +3,11 @@
  * memory, and that a network gives the same bits with and without.
  */
 #include "backend/cpu/isa.h"
-#include "base/memory.h"
 #include "base/rng.h"
 #include "nn/lane.h"
 #include "nn/network.h"
 #include "nn/packed.h"
+#include "nn/poison.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,19 +77,9 @@ struct backends {
     const struct tdmi_kernel *table[TDMI_OP_KINDS];
 };
 
-static void *poisoned(tdmi_device *device, size_t bytes)
-{
-    (void)device;
-    void *memory = tdmi_alloc_large(bytes);
-    if (memory)
-        memset(memory, 0xff, bytes);
-    return memory;
-}
-
 static void backends_init(struct backends *it)
 {
-    it->with = tdmi_backend_cpu;
-    it->with.memory.alloc = poisoned;
+    it->with = poisoned_backend(&tdmi_backend_cpu);
     it->without = it->with;
     memcpy(it->table, tdmi_backend_cpu.kernels, sizeof it->table);
     it->conv = *it->table[TDMI_OP_CONV];

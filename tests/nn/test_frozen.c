@@ -128,11 +128,9 @@ static void what_is_frozen_runs_as_without_training(void **state)
         }
         same_behind_the_border(graph, &fusing.backend, true, first, values, &wanted);
         for (int i = 0; tdmi_backend_at(i); i++) {
-            struct tdmi_backend backend = *tdmi_backend_at(i);
-            if (!backend.device.is_host)
+            if (!tdmi_backend_at(i)->device.is_host)
                 continue;
-            backend.memory.alloc = poisoned;
-            backend.memory.free = released;
+            const struct tdmi_backend backend = poisoned_backend(tdmi_backend_at(i));
             same_behind_the_border(graph, &backend, false, first, values, &wanted);
         }
         free(wanted.sums);

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "nn/known_network.h"
 #include "nn/lane.h"
+#include "nn/poison.h"
 #include "sanitized.h"
 
 #include <setjmp.h>
@@ -30,22 +31,6 @@ static const struct {
 enum { n_networks = sizeof networks / sizeof networks[0], n_run = is_sanitized ? 3 : n_networks };
 
 /* ---- NaN everywhere ----------------------------------------------------------------------- */
-
-static void *poisoned(tdmi_device *device, size_t bytes)
-{
-    (void)device;
-    void *memory = tdmi_alloc_aligned(bytes);
-    if (memory)
-        memset(memory, 0xff, bytes);
-    return memory;
-}
-
-static struct tdmi_backend poisoned_backend(void)
-{
-    struct tdmi_backend backend = tdmi_backend_ref;
-    backend.memory.alloc = poisoned;
-    return backend;
-}
 
 /* Give every buffer bytes of its own. */
 static void spread_out(tdmi_plan *plan)
@@ -117,7 +102,7 @@ static void run_plan(const tdmi_plan *plan, const float *params, const float *st
 
 static void sharing_memory_changes_no_bit(void **state)
 {
-    struct tdmi_backend backend = poisoned_backend();
+    struct tdmi_backend backend = poisoned_backend(&tdmi_backend_ref);
     (void)state;
     for (int i = 0; i < 2 * n_run; i++) {
         bool is_training = i >= n_run;
@@ -155,9 +140,19 @@ static void sharing_memory_changes_no_bit(void **state)
 
 /* ---- segments ------------------------------------------------------------------------------ */
 
+/* Where the gradients begin that a plan computes: at the first parameter that is not frozen. */
+static int64_t first_trained_value(const tdmi_plan *plan)
+{
+    for (int i = plan->first_trained; i < plan->graph->n_nodes; i++)
+        if (plan->graph->nodes[i].n_params)
+            return plan->graph->params[plan->graph->nodes[i].first_param].offset;
+    return 0;
+}
+
 static void check_segments(const tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
+    const int64_t begin = first_trained_value(plan);
     int64_t end = tdmi_graph_sums_values(graph);
     int node = graph->n_nodes - 1;
     assert_true(plan->n_segments >= 1);
@@ -167,6 +162,8 @@ static void check_segments(const tdmi_plan *plan)
         assert_true(segment->last_node <= segment->first_node);
         assert_true(segment->first_value + segment->n_values == end);
         assert_true(segment->n_values > 0);
+        assert_true(segment->first_value >= begin);
+        assert_true(segment->last_node >= plan->first_trained);
         /* Every gradient of its range is written by its nodes. */
         for (int i = 0; i < segment->last_node; i++)
             for (int p = 0; p < graph->nodes[i].n_params; p++) {
@@ -178,8 +175,8 @@ static void check_segments(const tdmi_plan *plan)
         end = segment->first_value;
         node = segment->last_node - 1;
     }
-    assert_int_equal(end, 0);
-    for (; node >= 0; node--)
+    assert_int_equal(end, begin);
+    for (; node >= plan->first_trained; node--)
         assert_int_equal(graph->nodes[node].n_params, 0);
 }
 
@@ -195,6 +192,26 @@ static void segments_cover_the_sums_once_from_the_end_down(void **state)
         assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 4, false, &plan, NULL), TDM_OK);
         assert_int_equal(plan->n_segments, 0);
         tdmi_plan_free(plan);
+        tdmi_graph_free(graph);
+    }
+}
+
+static void segments_end_where_the_frozen_nodes_do(void **state)
+{
+    (void)state;
+    for (int i = 0; i < n_networks; i++) {
+        tdmi_graph *graph = network_new(networks[i].network, networks[i].size, 5);
+        struct tdmi_plan_wish wish = {.max_images = 4, .is_training = true};
+        const int borders[] = {1, graph->n_nodes / 3, graph->n_nodes / 2, graph->head};
+        assert_true(graph->head > 0);
+        for (int b = 0; b < 4; b++) {
+            tdmi_plan *plan;
+            wish.first_trained = borders[b];
+            assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &wish, &plan, NULL), TDM_OK);
+            assert_true(borders[b] == 1 || first_trained_value(plan) > 0);
+            check_segments(plan);
+            tdmi_plan_free(plan);
+        }
         tdmi_graph_free(graph);
     }
 }
@@ -322,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharing_memory_changes_no_bit),
         cmocka_unit_test(segments_cover_the_sums_once_from_the_end_down),
+        cmocka_unit_test(segments_end_where_the_frozen_nodes_do),
         cmocka_unit_test(large_networks_hand_out_gradients_early),
         cmocka_unit_test(a_network_without_parameters_has_one_segment_with_the_tail),
         cmocka_unit_test(inference_needs_less_than_training),

@@ -2,12 +2,11 @@
  * Steps: the bits of the sums depend on the batch and the shard size and on nothing else, whatever
  * the threads, the segments' grouping and the skipped pictures. Judging: counts by position.
  */
-#include "base/memory.h"
-#include "base/rng.h"
 #include "dist/tree.h"
 #include "nn/known_network.h"
 #include "train/judge.h"
 #include "train/step.h"
+#include "train/steps.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,16 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-enum { most_batch = 17, classes = 3, size = 8 };
-
-struct bench {
-    tdmi_graph *graph;
-    float *params, *states;
-    uint8_t *pixels;
-    int32_t labels[most_batch];
-    int64_t items[most_batch], image;
-};
 
 /* hidden 3300: 264,000 weights, so that there are several segments. */
 static tdmi_graph *small_graph(int hidden)
@@ -49,28 +38,7 @@ static tdmi_graph *small_graph(int hidden)
 
 static void open_bench(struct bench *it, int hidden)
 {
-    it->graph = small_graph(hidden);
-    it->image = tdmi_shape_values(it->graph->nodes[0].out);
-    it->params = tdmi_alloc((size_t)it->graph->param_values, sizeof(float));
-    it->states = tdmi_alloc((size_t)it->graph->state_values, sizeof(float));
-    it->pixels = tdmi_alloc((size_t)(most_batch * it->image), 1);
-    assert_true(it->params && it->states && it->pixels);
-    tdmi_graph_init_values(it->graph, 3, it->params, it->states);
-    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
-    for (int64_t i = 0; i < most_batch * it->image; i++)
-        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
-    for (int i = 0; i < most_batch; i++) {
-        it->labels[i] = (int32_t)tdmi_rng_below(&rng, classes);
-        it->items[i] = i;
-    }
-}
-
-static void close_bench(struct bench *it)
-{
-    tdmi_free(it->params);
-    tdmi_free(it->states);
-    tdmi_free(it->pixels);
-    tdmi_graph_free(it->graph);
+    open_bench_of(it, small_graph(hidden));
 }
 
 static int set_up(void **state)
@@ -87,20 +55,6 @@ static int tear_down(void **state)
     close_bench(*state);
     free(*state);
     return 0;
-}
-
-static struct tdmi_batch first_of(const struct bench *it, int n)
-{
-    return (struct tdmi_batch){
-        .n = n, .pixels = it->pixels, .labels = it->labels, .items = it->items};
-}
-
-static float *copied(const float *values, int64_t n)
-{
-    float *copy = malloc(sizeof *copy * (size_t)n);
-    assert_non_null(copy);
-    memcpy(copy, values, sizeof *copy * (size_t)n);
-    return copy;
 }
 
 enum statistics { of_shards, of_batch };
