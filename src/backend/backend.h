@@ -90,8 +90,8 @@ struct tdmi_chain_table {
     /* May these n descs, as they are fused, run so, and is it faster? */
     bool (*can_run)(const struct tdmi_op_desc *const *links, int n);
     size_t (*workspace_bytes)(const struct tdmi_op_desc *const *links, int n);
-    /* Of calls, the first has x, the last y and workspace; each its own weights and residual, which
-     * only the last may have. */
+    /* Of calls, the first has x, the last y and workspace; each has its own weights; only the last
+     * may have a residual. */
     void (*forward)(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
                     const struct tdmi_op_call *calls, int n);
 };

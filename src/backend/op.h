@@ -63,9 +63,8 @@ struct tdmi_op_fusion {
         bool has_norm;
         enum tdmi_act act;
     } in[TDMI_OP_INPUTS];
-    /* conv, training: y is the maximum of act(op(x)) over windows of pool × pool pixels, side
-     * by side
-     * (tdmi_op_result), and dy its gradient. 0: no pool, and no act. */
+    /* conv, training: y is the maximum of act(op(x)) over windows of pool × pool pixels, side by
+     * side (tdmi_op_result), and dy its gradient. 0: no pool, and no act. */
     int pool;
     /* batch_norm, training: no y and no dx are wanted, only what its neighbours read. */
     bool is_virtual;

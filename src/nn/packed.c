@@ -82,9 +82,10 @@ static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
 static tdm_status pack_all(void *self, int task, int worker, tdm_error *err)
 {
     const tdmi_packed *packed = self;
-    for (; packed->first_node + task < packed->plan->graph->n_nodes; task++)
-        TDM_TRY(pack_task(self, task, worker, err), err, "packing weights");
-    return TDM_OK;
+    tdm_status status = TDM_OK;
+    for (; status == TDM_OK && packed->first_node + task < packed->plan->graph->n_nodes; task++)
+        status = pack_task(self, task, worker, err);
+    return status; /* the caller says of what */
 }
 
 /* So few bytes are packed before a second thread wakes up. */

@@ -1,6 +1,6 @@
 /*
- * Sums over pixels on their way out of the workspace, where products have added them up for as many
- * channels as their vectors have (gemm.h).
+ * Sums over pixels on their way out of the workspace, where products have added them up for the
+ * channels rounded up to whole vectors (gemm.h).
  */
 #ifndef TANDEM_BACKEND_CPU_CONV_SUMS_H
 #define TANDEM_BACKEND_CPU_CONV_SUMS_H

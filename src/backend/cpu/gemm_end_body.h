@@ -111,8 +111,9 @@ LANES_INLINE const float *added(const struct tdmi_gemm_rows *job, const int end)
     return end == TDMI_GEMM_RAW ? NULL : end == TDMI_GEMM_ACTIVATED ? job->residual : job->add;
 }
 
-/* add: NULL, or what is added to the first value of C. A shallow product is over in a few hundred
- * steps, and branches for each of its values would take a fifth of that: the callers know. */
+/* add: NULL, or what is added to the first value of C. It and is_streamed are settled once a block,
+ * as is_usual is: a shallow product is over in a few hundred steps, and asking again for each of
+ * its values would take a fifth of that. */
 LANES_INLINE void finish_usual(const struct tdmi_gemm_rows *job, const int end,
                                struct column *column, int64_t at, lanes value, const float *add,
                                const bool is_streamed)
