@@ -89,9 +89,9 @@ static void print_stage(struct tdmi_output *out, const char *name,
 static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader *result)
 {
     const char *ceiling = result->is_raw ? "reading" : "decoding";
-    tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f in %d rounds), %.2f ms a batch\n",
+    tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f in %d round%s), %.2f ms a batch\n",
                "loader", result->loader.median, result->loader.low, result->loader.high,
-               result->rounds, result->milliseconds);
+               result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
     tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f), %s alone\n", "ceiling",
                result->ceiling.median, result->ceiling.low, result->ceiling.high, ceiling);
     tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of processor time\n", "",
@@ -325,7 +325,7 @@ static const struct tdmi_option options[] = {
      .high = 3600,
      .default_words = "5s for the loader, 10s for compute",
      .group = "Measuring",
-     .help = "of the loader half, of compute a third, are for the ceiling"},
+     .help = "in all; half of it (compute: a third) goes to the ceiling"},
     TDMI_ROW_SIZE(FIELD(loader.size), 1, 4096, "Loader",
                   "side of the pictures in a batch; shrunk to fit, centred on white"),
     TDMI_ROW_AUGMENT(FIELD(loader.augment), "Loader",

@@ -209,9 +209,9 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
     }
     if (!is_right) {
         char range[range_bytes];
-        const char *kind = kinds[option->type];
+        const char *kind = tdmi_option_is_one_of(option) ? "" : kinds[option->type];
         tdmi_option_describe_range(option, range, sizeof range);
-        const char *gap = !*kind || !*range ? "" : isinf(option->high) ? " of " : " ";
+        const char *gap = *kind ? tdmi_option_range_gap(option, range) : "";
         const char *most = option->type == TDMI_OPTION_INTEGER && isinf(option->high)
                                ? " and at most 2147483647"
                                : "";
@@ -332,13 +332,24 @@ static void describe_number(const struct tdmi_option *option, double number, cha
                  option->type == TDMI_OPTION_DURATION ? "s" : "");
 }
 
-/* "1 epoch", "1 class". */
-static int singular_length(const char *plural)
+int tdmi_option_unit_length(const char *plural, bool is_one)
 {
     int length = (int)strlen(plural);
+    if (!is_one)
+        return length;
     if (length > 4 && strcmp(plural + length - 4, "sses") == 0)
         return length - 2;
     return length > 0 && plural[length - 1] == 's' ? length - 1 : length;
+}
+
+bool tdmi_option_is_one_of(const struct tdmi_option *option)
+{
+    return option->type == TDMI_OPTION_CHOICE || option->name_at != NULL;
+}
+
+const char *tdmi_option_range_gap(const struct tdmi_option *option, const char *range)
+{
+    return !*range ? "" : isinf(option->high) ? " of " : " ";
 }
 
 void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes)
@@ -370,7 +381,7 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
     describe_number(option, option->low, low, sizeof low);
     describe_number(option, option->high, high, sizeof high);
     const double last = isinf(option->high) ? option->low : option->high;
-    const int unit_length = last == 1 ? singular_length(unit) : (int)strlen(unit);
+    const int unit_length = tdmi_option_unit_length(unit, last == 1);
     if (isinf(option->high))
         snprintf(text, text_bytes, "at least %s%s%.*s", low, gap, unit_length, unit);
     else

@@ -162,6 +162,12 @@ const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *tabl
 
 /* "N", "SIZE", "jpeg|png", …: what stands after the name in --help; "" for flags. */
 const char *tdmi_option_value_name(const struct tdmi_option *option);
+/* Is its range a list of names, "one of a, b, c"? */
+bool tdmi_option_is_one_of(const struct tdmi_option *option);
+/* How much of a unit's plural is written: "1 epoch", "2 epochs". */
+int tdmi_option_unit_length(const char *plural, bool is_one);
+/* What stands between what is wanted and its range: "a number of at least 0", "… from 1 to 2". */
+const char *tdmi_option_range_gap(const struct tdmi_option *option, const char *range);
 /* "from 1 to 100 epochs", "at least 0", "one of a, b, c", or "". */
 void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes);
 /* The stored value as one would type it; "" for NULL texts and empty fractions. */

@@ -89,10 +89,10 @@ static tdm_status take_value(struct cursor *cursor, const struct tdmi_option *op
         return TDM_OK;
     }
     tdmi_option_describe_range(option, range, sizeof range);
-    const bool is_choice = option->type == TDMI_OPTION_CHOICE; /* its name says its range */
-    const char *gap = is_choice || !*range ? "" : *range == 'a' ? " of " : " ";
+    const bool is_one_of = tdmi_option_is_one_of(option); /* the range says it all */
+    const char *gap = is_one_of ? "" : tdmi_option_range_gap(option, range);
     return TDM_FAIL(err, TDM_E_USAGE, "%s needs %s%s%s%s; found %s", where,
-                    is_choice ? "" : "a value ", is_choice ? "" : tdmi_option_value_name(option),
+                    is_one_of ? "" : "a value ", is_one_of ? "" : tdmi_option_value_name(option),
                     gap, range,
                     cursor->at < cursor->argc ? "another option" : "the end of the command line");
 }

@@ -29,6 +29,10 @@ expect_exit 2 "$TANDEM" train here --epochs
 expect_stderr_matches "^tandem: --epochs needs a value N of at least 0; found the end of the command line$"
 expect_exit 2 "$TANDEM" prepare here --fit
 expect_stderr_matches "^tandem: --fit needs one of pad, crop, stretch; found the end of the command line$"
+expect_exit 2 "$TANDEM" train x --model
+expect_stderr_matches "^tandem: --model needs one of .*; found the end of the command line$"
+expect_exit 2 "$TANDEM" train x --model=
+expect_stderr_matches "^tandem: --model takes one of .*; found ''$"
 expect_exit 2 "$TANDEM" doctor --time --no-measure
 expect_stderr_matches "found another option$"
 expect_exit 2 "$TANDEM" doctor --no-time
