@@ -245,6 +245,18 @@ static void print_pairs(struct tdmi_output *out, const struct tdm_audit *audit, 
         tdmi_print(out, "  (so many pictures look alike that not all pairs were looked for)\n");
 }
 
+static void print_list(struct tdmi_output *out, const struct tdm_audit *audit, const char *list)
+{
+    if (audit->bad == 0)
+        tdmi_print(out, "\nNo file is bad: the list %s is empty\n", list);
+    else
+        tdmi_print(out,
+                   "\nThe %lld bad %s listed in %s; train and prepare leave %s out with "
+                   "--quarantine %s\n",
+                   (long long)audit->bad, audit->bad == 1 ? "file is" : "files are", list,
+                   audit->bad == 1 ? "it" : "them", list);
+}
+
 static void print_people(const struct tdmi_call *call, const struct values *values,
                          const struct tdm_audit *audit)
 {
@@ -266,10 +278,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     print_bad(out, audit, values->show);
     print_pairs(out, audit, values->show);
     if (values->audit.quarantine)
-        tdmi_print(out,
-                   "\nThe %lld bad files are listed in %s; train and prepare leave them out "
-                   "with --quarantine %s\n",
-                   (long long)audit->bad, values->audit.quarantine, values->audit.quarantine);
+        print_list(out, audit, values->audit.quarantine);
 }
 
 /* What --strict does not let pass: pictures that are lost, and copies that make a result untrue. */

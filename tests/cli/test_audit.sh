@@ -67,6 +67,17 @@ expect_true "an older list is replaced, also one of no files" cmp older.jsonl em
 expect_exit 2 "$TANDEM" audit pictures --quarantine lists
 expect_stderr_matches 'lists: it is a folder; a file is wanted'
 
+# How many it says there are.
+expect_exit 0 "$TANDEM" audit pictures --quarantine lists/bad.jsonl
+expect_stdout_matches '^The 2 bad files are listed in lists/bad.jsonl; train and prepare leave them out '
+mkdir -p counted/a counted/b && cp "pictures/$first/000000.ppm" counted/a/ && cp "pictures/$first/cut.ppm" counted/b/
+expect_exit 0 "$TANDEM" audit counted --quarantine counted.jsonl
+expect_stdout_matches '^The 1 bad file is listed in counted.jsonl; train and prepare leave it out '
+rm counted/b/cut.ppm
+expect_exit 0 "$TANDEM" audit counted --quarantine counted.jsonl
+expect_stdout_matches '^No file is bad: the list counted.jsonl is empty$'
+expect_true "and it is" test ! -s counted.jsonl
+
 mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json
 expect_same 0 "$(json_value classes)" "a flat folder is fine"
