@@ -15,7 +15,8 @@ typedef struct tdmi_contents { /* start from a zeroed object */
 } tdmi_contents;
 
 /* Reads every picture once, on the threads of pool, but those whose hash the source knows. What is
- * unreadable is logged as a warning by path. what: of the progress. */
+ * unreadable is logged as a warning by path, the first 20 in the source's order. what: of the
+ * progress. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
 void tdmi_contents_release(tdmi_contents *contents);
