@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "data/prepare_merge.h"
+#include <math.h>
 
 struct preparing {
     struct tdmi_prepare_form form;
@@ -95,7 +96,11 @@ static void tell(const struct preparing *it, const struct tdmi_prepare_job *job,
 
 static void tell_of_split(const struct preparing *it)
 {
-    if (it->sink.event && it->plan.is_split_given)
+    const struct tdm_prepare_options usual = tdm_prepare_options_default();
+    const struct tdm_prepare_options *options = it->form.options;
+    const bool is_asked = fabs(options->train_fraction - usual.train_fraction) > 0.0 ||
+                          fabs(options->val_fraction - usual.val_fraction) > 0.0;
+    if (it->sink.event && it->plan.is_split_given && is_asked)
         it->sink.event(it->sink.self,
                        &(tdm_event){.kind = TDM_EVENT_NOTE,
                                     .text = "the source says which pictures train and which judge: "

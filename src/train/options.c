@@ -29,16 +29,19 @@ static const struct row {
     enum effect effect;
     size_t offset;
     double low, high; /* accepted, both included; of numbers */
+    const char *zero; /* what 0 means, where it is no number that a person chose; else NULL */
 } rows[] = {
-#define ROW(name, type, effect, field, low, high)                                \
-    {                                                                            \
-        name, type, effect, offsetof(struct tdm_train_options, field), low, high \
+#define ROW_ZERO(name, type, effect, field, low, high, zero)                           \
+    {                                                                                  \
+        name, type, effect, offsetof(struct tdm_train_options, field), low, high, zero \
     }
+#define ROW(name, type, effect, field, low, high) \
+    ROW_ZERO(name, type, effect, field, low, high, NULL)
     ROW("model", TEXT, OTHER_BITS, model, 0, 0),
-    ROW("size", INTEGER, OTHER_BITS, size, 0, 4096),
-    ROW("epochs", INTEGER, LIMIT, epochs, 0, 1e9),
-    ROW("steps", LONG, LIMIT, steps, 0, 1e15),
-    ROW("minutes", NUMBER, LIMIT, minutes, 0, 1e9),
+    ROW_ZERO("size", INTEGER, OTHER_BITS, size, 0, 4096, "the network's own"),
+    ROW_ZERO("epochs", INTEGER, LIMIT, epochs, 0, 1e9, "no limit"),
+    ROW_ZERO("steps", LONG, LIMIT, steps, 0, 1e15, "no limit"),
+    ROW_ZERO("minutes", NUMBER, LIMIT, minutes, 0, 1e9, "no limit"),
     ROW("eval-every", INTEGER, OTHER_BITS, eval_every, 1, 1e9),
     ROW("image-column", WORDS, OTHER_BITS, how.image_column, 0, 0),
     ROW("label-column", WORDS, OTHER_BITS, how.label_column, 0, 0),
@@ -47,27 +50,28 @@ static const struct row {
     ROW("split-train", NUMBER, OTHER_BITS, train_fraction, 0, 1),
     ROW("split-val", NUMBER, OTHER_BITS, val_fraction, 0, 1),
     ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
-    ROW("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9),
+    ROW_ZERO("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9, "all"),
     ROW("augment", WORDS, OTHER_BITS, augment, 0, 0),
     ROW("balance", FLAG, OTHER_BITS, balance, 0, 1),
     ROW("strict", FLAG, SAME_BITS, strict, 0, 1),
     ROW("memory", LONG, SAME_BITS, memory, 0, 0x1p62),
     ROW("cache", TEXT, SAME_BITS, cache, 0, 0),
     ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
-    ROW("shard", INTEGER, OTHER_BITS, shard, 0, 65536),
+    ROW_ZERO("shard", INTEGER, OTHER_BITS, shard, 0, 65536, "the network's own"),
     ROW("bn", TEXT, OTHER_BITS, bn, 0, 0),
-    ROW("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000),
+    ROW_ZERO("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000, "the network's own"),
     ROW("optimizer", TEXT, OTHER_BITS, optimizer, 0, 0),
     ROW("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999),
     ROW("weight-decay", NUMBER, OTHER_BITS, weight_decay, 0, 1),
     ROW("schedule", TEXT, OTHER_BITS, schedule, 0, 0),
     ROW("warmup", NUMBER, OTHER_BITS, warmup_epochs, 0, 1e6),
-    ROW("patience", INTEGER, OTHER_BITS, patience, 0, 1e9),
+    ROW_ZERO("patience", INTEGER, OTHER_BITS, patience, 0, 1e9, "no limit"),
     ROW("threads", INTEGER, SAME_BITS, threads, 0, 4096),
     ROW("device", TEXT, OTHER_BITS, device, 0, 0),
     ROW("seed", SEED, OTHER_BITS, seed, 0, 0),
     ROW("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9),
 #undef ROW
+#undef ROW_ZERO
 };
 
 enum { n_rows = sizeof rows / sizeof rows[0] };
@@ -165,6 +169,13 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     return TDM_OK;
 }
 
+bool tdmi_options_ask_for_split(const struct tdm_train_options *options)
+{
+    const struct tdm_train_options usual = tdm_train_options_default();
+    return fabs(options->train_fraction - usual.train_fraction) > 0.0 ||
+           fabs(options->val_fraction - usual.val_fraction) > 0.0;
+}
+
 void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
                           const char *key)
 {
@@ -186,15 +197,10 @@ static bool has_shrunk(double now, double before)
     return now > 0.0 && (before == 0.0 || now < before);
 }
 
-/* What 0 of some options means: no number that a person chose. */
 static const char *say(const struct row *row, double value, char text[32])
 {
-    static const char *const zeros[][2] = {
-        {"size", "the network's own"}, {"shard", "the network's own"}, {"lr", "the network's own"},
-        {"epochs", "no limit"},        {"steps", "no limit"},          {"minutes", "no limit"}};
-    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
-        if (strcmp(row->name, zeros[i][0]) == 0 && !(fabs(value) > 0.0))
-            return zeros[i][1];
+    if (row->zero && !(fabs(value) > 0.0))
+        return row->zero;
     snprintf(text, 32, "%g", value);
     return text;
 }

@@ -10,6 +10,9 @@
 /* Ranges, and limits that contradict each other. TDM_E_USAGE. */
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err) TDM_MUST_USE;
 
+/* Another --split than the usual one: whoever asked for it is told where it decides nothing. */
+bool tdmi_options_ask_for_split(const struct tdm_train_options *options);
+
 void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
                           const char *key);
 

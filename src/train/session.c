@@ -188,6 +188,7 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                             stored, &session->split, err),
             err, "splitting %s", options->source);
     const tdmi_split *split = &session->split;
+    const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
     session->train_hashes =
         sorted_hashes(&session->arena, session->contents.hashes, split->train, split->n_train);
     session->val_hashes =
@@ -199,10 +200,10 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
     session->batch = options->batch < most ? options->batch : (int)most;
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
-        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge%s",
+        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge%s%s",
                           (long long)split->n_train, tdmi_source_classes(session->source),
-                          (long long)split->n_val,
-                          split->is_given ? ", as the source says: --split decides nothing" : "");
+                          (long long)split->n_val, split->is_given ? ", as the source says" : "",
+                          is_idle ? ": --split decides nothing" : "");
     if (session->contents.n_unreadable > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
@@ -325,20 +326,23 @@ static tdm_status open_network(struct tdmi_session *session, tdm_error *err)
 static tdm_status take_test_picture(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_batch *batch;
+    char first[TDMI_PROBLEM_BYTES] = "";
     size_t bytes = (size_t)tdmi_shape_values(session->graph->nodes[0].out);
     TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
     for (;;) {
         TDM_TRY(tdmi_loader_next(session->val_loader, &batch, err), err,
                 "reading validation pictures");
-        if (!batch)
-            return TDM_FAIL(err, TDM_E_INPUT, "none of the %lld validation pictures can be read",
-                            (long long)session->split.n_val);
-        for (int p = 0; p < batch->n; p++) {
+        if (!batch) {
+            (void)tdmi_loader_skip_at(session->val_loader, 0, first, sizeof first);
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "none of the %lld validation pictures can be read; the first: %s",
+                            (long long)session->split.n_val, first);
+        }
+        for (int p = 0; p < batch->n; p++)
             if (batch->labels[p] >= 0) {
                 memcpy(session->snapshot.test_pixels, batch->pixels + (size_t)p * bytes, bytes);
                 return TDM_OK;
             }
-        }
     }
 }
 

@@ -130,8 +130,14 @@ said='the source says which pictures train and which judge: --split decides noth
 expect_exit 0 "$TANDEM" prepare new/out -o given --size 16 --codec raw --split 0.5,0.5
 expect_stdout_matches '81 train, 9 val'
 expect_stderr_matches "^$said$"
+expect_exit 0 "$TANDEM" prepare new/out -o unasked --size 16 --codec raw
+expect_true "it is not said to who gave no --split" sh -c '! grep -q "$1" "$2"' sh "$said" "$err"
 expect_exit 0 "$TANDEM" prepare pictures -o decided --size 16 --codec raw --split 0.5,0.5
 expect_true "nothing of it is said where the option decides" sh -c '! grep -q "$1" "$2"' sh "$said" "$err"
+
+# A table of plain pixels read in another shape: the first reason is named, not only how many there are.
+expect_exit 3 "$TANDEM" train unasked --raw-shape 8x8x3 --model lenet5 --epochs 1 -o shape
+expect_stderr_matches 'none of the 9 validation pictures can be read; the first: .*has 768 bytes; expected 192 of raw pixels'
 
 # What cannot be.
 expect_exit 2 "$TANDEM" prepare pictures

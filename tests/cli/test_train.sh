@@ -133,13 +133,16 @@ expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -
 expect_stderr_matches 'strict.*left/3\.ppm'
 (echo path,label && ls pictures/*/*.ppm | sed 's|pictures/\(.*\)/.*|&,\1|' && echo gone.ppm,left) >list.csv
 expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/gone
-expect_stderr_matches "left out: 'gone\.ppm': "
+expect_stderr_matches "left out: .*gone\.ppm"
+expect_same 1 "$(grep -o 'gone\.ppm' "$err" | wc -l)" "it is named once"
 expect_stderr_matches '^1 picture could not be read and is left out$'
 
 (echo path,label && ls pictures/*/*.ppm | sed 's|pictures/\(.*\)/.*|&,\1|' &&
     seq 25 | sed 's|.*|gone&.ppm,left|') >list.csv
 expect_exit 0 "$TANDEM" train list.csv --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/many
-expect_same 20 "$(grep -c 'left out: .gone' "$err")" "of many pictures 20 are named"
+expect_same 20 "$(grep -c 'left out: .*gone' "$err")" "of many pictures 20 are named"
+expect_same "$(seq 20 | tr '\n' ' ')" "$(sed -n "s/.*left out: .*gone\([0-9]*\)\.ppm.*/\1/p" "$err" | tr '\n' ' ')" \
+    "they are the first of the source, whichever thread met them"
 expect_stderr_matches 'warning: and 5 more are left out$'
 expect_stderr_matches '^25 pictures could not be read and are left out$'
 
@@ -151,6 +154,8 @@ for class in left right; do
 done
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/parts
 expect_stderr_matches '^28 pictures of 2 classes train, 20 judge, as the source says: --split decides nothing$'
+expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 -o runs/unasked
+expect_stderr_matches '^28 pictures of 2 classes train, 20 judge, as the source says$'
 expect_exit 2 "$TANDEM" train parts --split 0.5,0.6 -o runs/x
 expect_stderr_matches '^tandem: --split takes fractions such as 0.9,0.1, each from 0 to 1, that sum to at most 1; found '
 mv parts/val parts/test
