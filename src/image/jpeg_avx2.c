@@ -50,7 +50,7 @@ TDMI_INLINE __m256i shifted(struct sums sums, int shift)
 
 /* The transform of each of the sixteen lanes. n is how many of the eight may be other than zero: 8,
  * or 4, the first ones. */
-TDMI_INLINE void transform_lanes(struct lines *lines, int shift, int n)
+TDMI_INLINE void transform_lanes(struct tdmi_jpeg_lines *lines, int shift, int n)
 {
     __m256i *x = lines->x;
     const __m256i zero = _mm256_setzero_si256();
@@ -78,7 +78,7 @@ TDMI_INLINE void transform_lanes(struct lines *lines, int shift, int n)
 }
 
 /* Columns of words -> rows of bytes, 16 each. */
-TDMI_INLINE void store(const struct lines *lines, uint8_t *samples, size_t stride_bytes)
+TDMI_INLINE void store(const struct tdmi_jpeg_lines *lines, uint8_t *samples, size_t stride_bytes)
 {
     const __m256i *x = lines->x, centre = _mm256_set1_epi8((char)TDMI_JPEG_CENTRE);
     __m256i a[4], b[4], c[4];
@@ -126,7 +126,7 @@ TDMI_INLINE __m256i store_means(const int16_t *pair, int16_t divisor, uint8_t *s
 TDMI_INLINE __m256i transform_pair(const int16_t *pair, const __m256i *divisors, int n,
                                    uint8_t *samples, size_t stride_bytes)
 {
-    struct lines lines;
+    struct tdmi_jpeg_lines lines;
     __m256i sum = _mm256_setzero_si256();
     for (int y = 0; y < n; y++) {
         const __m256i row = _mm256_loadu_si256((const __m256i *)(pair + 16 * y));
@@ -134,7 +134,7 @@ TDMI_INLINE __m256i transform_pair(const int16_t *pair, const __m256i *divisors,
         sum = _mm256_adds_epu16(sum, _mm256_abs_epi16(lines.x[y]));
     }
     transform_lanes(&lines, TDMI_JPEG_DOWN_SHIFT, n);
-    turn(&lines);
+    tdmi_jpeg_turn(&lines);
     transform_lanes(&lines, TDMI_JPEG_ACROSS_SHIFT, n);
     store(&lines, samples, stride_bytes);
     return sum;

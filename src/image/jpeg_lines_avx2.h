@@ -7,13 +7,15 @@
 
 #include <immintrin.h>
 
+#define TDMI_INLINE static inline __attribute__((always_inline))
+
 /* Rows, a block in each half; after turning, columns. */
-struct lines {
+struct tdmi_jpeg_lines {
     __m256i x[8];
 };
 
 /* Rows become columns, in each half. */
-static inline __attribute__((always_inline)) void turn(struct lines *lines)
+TDMI_INLINE void tdmi_jpeg_turn(struct tdmi_jpeg_lines *lines)
 {
     __m256i *x = lines->x, a[8], b[8];
     for (int i = 0; i < 4; i++) { /* pairs of rows 2 i, 2 i + 1 */

@@ -108,7 +108,7 @@ TDMI_INLINE struct sums one_product(struct sums factors, __m256i weights, __m256
                          _mm256_add_epi32(_mm256_madd_epi16(factors.high, weights), rounding)};
 }
 
-TDMI_INLINE void transform_lanes(struct lines *lines, bool is_along)
+TDMI_INLINE void transform_lanes(struct tdmi_jpeg_lines *lines, bool is_along)
 {
     __m256i *x = lines->x, s[4], d[4];
     const int shift = is_along ? TDMI_JPEG_ALONG_SHIFT : TDMI_JPEG_UPRIGHT_SHIFT;
@@ -196,13 +196,13 @@ static void transform(const int16_t *samples, size_t stride, size_t n_groups,
                       const struct tdmi_jpeg_divisors *divisors, struct tdmi_jpeg_values *blocks)
 {
     for (size_t i = 0; i < n_groups * TDMI_JPEG_GROUP; i += 2, samples += 16, blocks += 2) {
-        struct lines lines;
+        struct tdmi_jpeg_lines lines;
         int16_t numbers[2][TDMI_JPEG_BLOCK];
         for (size_t y = 0; y < 8; y++)
             lines.x[y] = _mm256_loadu_si256((const __m256i *)(samples + stride * y));
-        turn(&lines);
+        tdmi_jpeg_turn(&lines);
         transform_lanes(&lines, true);
-        turn(&lines);
+        tdmi_jpeg_turn(&lines);
         transform_lanes(&lines, false);
         for (int y = 0; y < 8; y++) {
             const __m256i row = divided(lines.x[y], divisors, y);
