@@ -32,7 +32,7 @@ struct tdm_prepare_options {
     uint64_t seed;                       /* of split and order: 42 */
 
     const char *codec;       /* "jpeg", "png", "raw" (plain pixels) or "keep" (the file's bytes) */
-    int quality;             /* of jpeg; 0, the only one for others: 95 */
+    int quality;             /* of jpeg; 0 means 95, and is the only value other codecs take */
     const char *compression; /* "zstd", "snappy" or "none"; NULL: zstd for the columns beside the
                                 pictures. Pictures are compressed with raw only, and if asked for */
 
