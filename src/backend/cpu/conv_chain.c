@@ -90,9 +90,8 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
 
 static bool is_plain_product(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_op_attrs *a = &desc->attrs;
-    return a->kernel == 1 && a->stride == 1 && a->pad_top == 0 && a->pad_left == 0 &&
-           desc->out.h == desc->in[0].h && desc->out.w == desc->in[0].w;
+    const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
+    return tdmi_conv_gemm_is_pointwise(&conv);
 }
 
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)

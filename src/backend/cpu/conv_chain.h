@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/conv_call.h"
+#include "backend/cpu/conv_gemm.h"
 #include "backend/cpu/depthwise.h"
 
 /* Of n = 2 or 3 links that our own products and depthwise kernels run: does it save a pass over
@@ -20,6 +21,7 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
                              const struct tdmi_op_call *calls, int n);
 
 /* From op.h to the kernels' own terms; desc->prepared is that of the way. conv_gemm_way.c: */
+struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc);
 struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
                                               const struct tdmi_op_call *call);
 /* depthwise_way.c: */

@@ -9,7 +9,7 @@
 
 enum { STREAM_BYTES = 2 << 20 }; /* as in pointwise.c */
 
-static bool is_pointwise(const struct tdmi_conv_gemm *desc)
+bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc)
 {
     return desc->kernel_h == 1 && desc->kernel_w == 1 && desc->stride == 1 && desc->pad_top == 0 &&
            desc->pad_left == 0 && desc->out_h == desc->in_h && desc->out_w == desc->in_w;
@@ -28,7 +28,7 @@ static struct tdmi_pointwise pointwise_of(const struct tdmi_conv_gemm *desc)
 size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc))
+    if (tdmi_conv_gemm_is_pointwise(desc))
         return tdmi_pointwise_workspace_bytes(&point);
     if (tdmi_winograd_is_for(desc))
         return tdmi_winograd_workspace_bytes(desc);
@@ -43,7 +43,7 @@ static int taps(const struct tdmi_conv_gemm *desc)
 size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc))
+    if (tdmi_conv_gemm_is_pointwise(desc))
         return tdmi_pointwise_packed_bytes(&point, way);
     if (tdmi_winograd_is_for(desc))
         return tdmi_winograd_packed_bytes(desc);
@@ -68,7 +68,7 @@ void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way w
 {
     const int lanes = tdmi_gemm_kernels_of(desc->isa)->lanes, in = desc->in_c, out = desc->out_c;
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc)) {
+    if (tdmi_conv_gemm_is_pointwise(desc)) {
         tdmi_pointwise_pack(&point, way, weights, scale, packed);
         return;
     }
@@ -250,7 +250,7 @@ static void forward_chunks(const struct tdmi_conv_gemm *desc, int n, const float
 void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc)) {
+    if (tdmi_conv_gemm_is_pointwise(desc)) {
         tdmi_pointwise_forward(&point, call);
         return;
     }
@@ -276,7 +276,7 @@ void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi
 void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc)) {
+    if (tdmi_conv_gemm_is_pointwise(desc)) {
         tdmi_pointwise_infer(&point, call);
         return;
     }
@@ -460,7 +460,7 @@ void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
                              const struct tdmi_conv_backward *call)
 {
     const struct tdmi_pointwise point = pointwise_of(desc);
-    if (is_pointwise(desc)) {
+    if (tdmi_conv_gemm_is_pointwise(desc)) {
         tdmi_pointwise_backward(&point, call);
         return;
     }

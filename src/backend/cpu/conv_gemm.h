@@ -12,6 +12,7 @@
 #include "backend/cpu/conv_call.h"
 #include "backend/cpu/isa.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct tdmi_conv_gemm {
@@ -24,6 +25,10 @@ struct tdmi_conv_gemm {
     enum tdmi_isa isa;
     bool is_split; /* as in pointwise.h; its weights are packed for inference alone */
 };
+
+/* 1 × 1 of stride 1 without padding: one product of whole tensors, whose weights are packed as
+ * pointwise.h wants them. */
+bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc);
 
 /* Of any call. */
 size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc);

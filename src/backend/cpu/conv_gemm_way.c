@@ -25,7 +25,7 @@ static bool can_run(const struct tdmi_op_desc *desc)
     return desc->attrs.groups == 1;
 }
 
-static struct tdmi_conv_gemm conv_of(const struct tdmi_op_desc *desc)
+struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
     const enum tdmi_isa isa = tdmi_isa_best();
@@ -56,7 +56,7 @@ static struct tdmi_conv_gemm conv_of(const struct tdmi_op_desc *desc)
  * by tiles, its 1 × 1 are not. */
 static bool is_best(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_conv_gemm conv = conv_of(desc);
+    const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
     return can_run(desc) && conv.isa >= TDMI_ISA_AVX2 &&
            (desc->is_training || desc->attrs.kernel == 1 || tdmi_winograd_is_for(&conv));
 }
@@ -81,7 +81,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     struct way *way = tdmi_alloc(1, sizeof *way);
     if (!way)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    way->conv = conv_of(desc);
+    way->conv = tdmi_conv_gemm_of(desc);
     way->has_bias = desc->attrs.has_bias || desc->fusion.folds_norm;
     way->has_backward = desc->is_training && desc->wants_dx;
     /* Bias, and the factors of a folded norm while they are needed. */

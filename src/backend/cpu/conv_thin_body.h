@@ -11,14 +11,6 @@
 
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define UNROLL _Pragma("GCC unroll 8")
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL
-#endif
-
 /* Pixels of a block of results, taps of a block of weights: with so many channels of each, as many
  * sums as there are registers for. */
 enum { MAX_WIDE = 6, MAX_TALL = 7 };
@@ -69,9 +61,9 @@ LANES_INLINE void correlate_block(const struct tdmi_thin_walk *walk, const float
     const int64_t pixel = (int64_t)walk->in * LANES;
     const int depth = (columns.end - columns.first) * walk->in;
     lanes sums[MAX_TALL][MAX_WIDE];
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(8)
         for (int k = 0; k < wide; k++)
             sums[i][k] = lanes_all(bias ? bias[k] : 0.0f);
     }
@@ -82,21 +74,21 @@ LANES_INLINE void correlate_block(const struct tdmi_thin_walk *walk, const float
         const float *by = packed + (int64_t)(y * walk->kernel + columns.first) * walk->in * wide;
         for (int d = 0; d < depth; d++, at += LANES, by += wide) {
             lanes left[MAX_TALL];
-            UNROLL
+            UNROLL(8)
             for (int i = 0; i < tall; i++)
                 left[i] = lanes_load(at + i * pixel);
-            UNROLL
+            UNROLL(8)
             for (int k = 0; k < wide; k++) {
                 lanes weight = lanes_all(by[k]);
-                UNROLL
+                UNROLL(8)
                 for (int i = 0; i < tall; i++)
                     sums[i][k] = lanes_multiply_add(left[i], weight, sums[i][k]);
             }
         }
     }
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(8)
         for (int k = 0; k < wide; k++)
             lanes_store(to + ((int64_t)i * walk->out + k) * LANES, sums[i][k]);
     }
@@ -221,9 +213,9 @@ LANES_INLINE void outer_block(const struct stretch *it, int y, int d, int k, flo
     const struct tdmi_thin_walk *walk = it->walk;
     const int64_t pixel = (int64_t)walk->in * LANES, row_sums = (int64_t)walk->out * LANES;
     lanes sum[MAX_TALL][MAX_WIDE];
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < wide; j++)
             sum[i][j] = lanes_load(sums + i * row_sums + j * LANES);
     }
@@ -235,21 +227,21 @@ LANES_INLINE void outer_block(const struct stretch *it, int y, int d, int k, flo
         const float *dy = it->dy + (r - it->first) * it->dy_row + (int64_t)k * LANES;
         for (int o = 0; o < walk->out_w; o++, x += pixel, dy += it->dy_pixel) {
             lanes right[MAX_WIDE];
-            UNROLL
+            UNROLL(8)
             for (int j = 0; j < wide; j++)
                 right[j] = lanes_load(dy + j * LANES);
-            UNROLL
+            UNROLL(8)
             for (int i = 0; i < tall; i++) {
                 lanes left = lanes_load(x + i * LANES);
-                UNROLL
+                UNROLL(8)
                 for (int j = 0; j < wide; j++)
                     sum[i][j] = lanes_multiply_add(left, right[j], sum[i][j]);
             }
         }
     }
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < wide; j++)
             lanes_store(sums + i * row_sums + j * LANES, sum[i][j]);
     }

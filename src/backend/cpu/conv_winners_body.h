@@ -11,14 +11,6 @@
 
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define UNROLL _Pragma("GCC unroll 8")
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL
-#endif
-
 enum { EIGHT = TDMI_WINNERS_LANES, MAX_ROWS = 5, MAX_VECTORS = 5 };
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -48,39 +40,35 @@ LANES_INLINE eights eights_multiply_add(eights a, eights b, eights c)
 
 #else
 
+/* Vectors of 32 bytes that the processor has not are passed in ways that differ by compiler. */
 typedef struct {
-    float at[EIGHT];
+    lanes low, high;
 } eights;
 
 LANES_INLINE eights eights_all(float value)
 {
-    eights r;
-    for (int i = 0; i < EIGHT; i++)
-        r.at[i] = value;
-    return r;
+    return (eights){lanes_all(value), lanes_all(value)};
 }
 LANES_INLINE eights eights_load(const float *from)
 {
-    eights r;
-    memcpy(r.at, from, sizeof r.at);
-    return r;
+    return (eights){lanes_load(from), lanes_load(from + LANES)};
 }
 LANES_INLINE void eights_store(float *to, eights a)
 {
-    memcpy(to, a.at, sizeof a.at);
+    lanes_store(to, a.low);
+    lanes_store(to + LANES, a.high);
 }
 LANES_INLINE eights eights_add(eights a, eights b)
 {
-    for (int i = 0; i < EIGHT; i++)
-        a.at[i] += b.at[i];
-    return a;
+    return (eights){lanes_add(a.low, b.low), lanes_add(a.high, b.high)};
 }
 LANES_INLINE eights eights_multiply_add(eights a, eights b, eights c)
 {
-    for (int i = 0; i < EIGHT; i++)
-        c.at[i] += a.at[i] * b.at[i];
-    return c;
+    return (eights){lanes_multiply_add(a.low, b.low, c.low),
+                    lanes_multiply_add(a.high, b.high, c.high)};
 }
+
+_Static_assert(2 * LANES == EIGHT, "two of the plain vectors");
 
 #endif
 
@@ -142,26 +130,26 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
     const float *x = frame->x + first * row;
     float *to = frame->sums + k * frame->channel + (int64_t)first * vectors * EIGHT;
     eights sum[MAX_ROWS][MAX_VECTORS], bias = eights_all(0.0f);
-    UNROLL
+    UNROLL(8)
     for (int r = 0; r < rows; r++) {
-        UNROLL
+        UNROLL(8)
         for (int v = 0; v < vectors; v++)
             sum[r][v] = eights_all(0.0f);
     }
     for (; winner < end; winner++) {
         const float *from = x + winner->at;
         const eights by = eights_all(winner->g);
-        UNROLL
+        UNROLL(8)
         for (int r = 0; r < rows; r++, from += row) {
-            UNROLL
+            UNROLL(8)
             for (int v = 0; v < vectors; v++)
                 sum[r][v] = eights_multiply_add(eights_load(from + v * EIGHT), by, sum[r][v]);
         }
         bias = eights_add(bias, by);
     }
-    UNROLL
+    UNROLL(8)
     for (int r = 0; r < rows; r++) {
-        UNROLL
+        UNROLL(8)
         for (int v = 0; v < vectors; v++, to += EIGHT)
             eights_store(to, eights_add(eights_load(to), sum[r][v]));
     }
@@ -179,18 +167,18 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
     const int64_t row = it->row;
     eights weights[MAX_ROWS][MAX_VECTORS];
     packed += k * frame->channel;
-    UNROLL
+    UNROLL(8)
     for (int r = 0; r < rows; r++) {
-        UNROLL
+        UNROLL(8)
         for (int v = 0; v < vectors; v++, packed += EIGHT)
             weights[r][v] = eights_load(packed);
     }
     for (; winner < end; winner++) {
         float *to = frame->dx + winner->at;
         const eights by = eights_all(winner->g);
-        UNROLL
+        UNROLL(8)
         for (int r = 0; r < rows; r++, to += row) {
-            UNROLL
+            UNROLL(8)
             for (int v = 0; v < vectors; v++)
                 eights_store(to + v * EIGHT,
                              eights_multiply_add(weights[r][v], by, eights_load(to + v * EIGHT)));

@@ -18,24 +18,9 @@ enum { TALL_1 = 6, TALL_2 = 6, TALL_3 = 4, TALL_4 = 3 };
 enum { TALL_1 = 4, TALL_2 = 4, TALL_3 = 2, TALL_4 = 2 };
 #endif
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define UNROLL _Pragma("GCC unroll 16")
-#define UNROLL_DEPTH _Pragma("GCC unroll 2")
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#define UNROLL_DEPTH _Pragma("clang loop unroll_count(2)")
-#else
-#define UNROLL
-#define UNROLL_DEPTH
-#endif
-
 /* Keeps the compiler from taking a distance apart again: x86 addresses reach rows 0 to 6 from one
  * base with three distances in registers, and fourteen bases would not fit. */
-#if defined(__GNUC__)
 #define OPAQUE(value) __asm__("" : "+r"(value))
-#else
-#define OPAQUE(value) (void)(value)
-#endif
 
 /* ---- what the next job reads
  * --------------------------------------------------------------------- */
@@ -103,13 +88,13 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
         OPAQUE(five_times);
     if (!is_outer && tall > 7)
         OPAQUE(high);
-    UNROLL_DEPTH
+    UNROLL_BY(2)
     for (int k = 0; k < depth; k++) {
         lanes right[MAX_WIDE];
-        UNROLL
+        UNROLL(16)
         for (int j = 0; j < wide; j++)
             right[j] = lanes_load(b + j * LANES);
-        UNROLL
+        UNROLL(16)
         for (int i = 0; i < tall; i++) {
             float value;
             if (is_outer)
@@ -117,7 +102,7 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
             else
                 value = left_value(i < 7 ? low : high, once, thrice, five_times, i % 7);
             lanes left = lanes_all(value);
-            UNROLL
+            UNROLL(16)
             for (int j = 0; j < wide; j++)
                 sums[i][j] = lanes_multiply_add(left, right[j], sums[i][j]);
         }
@@ -133,9 +118,9 @@ LANES_INLINE void multiply(lanes sums[MAX_TALL][MAX_WIDE], const float *a, int64
 
 LANES_INLINE void clear(lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
 {
-    UNROLL
+    UNROLL(16)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(16)
         for (int j = 0; j < wide; j++)
             sums[i][j] = lanes_all(0.0f);
     }
@@ -198,9 +183,9 @@ static void finish_tile(const struct tdmi_gemm_rows *job, const float *tile, int
 LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int tall,
                           const int wide)
 {
-    UNROLL
+    UNROLL(16)
     for (int i = 0; i < tall; i++) {
-        UNROLL
+        UNROLL(16)
         for (int j = 0; j < wide; j++)
             lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
     }
@@ -210,11 +195,11 @@ LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, 
                                int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
                                const bool is_streamed, const int tall, const int wide)
 {
-    UNROLL
+    UNROLL(16)
     for (int j = 0; j < wide; j++) {
         struct column column = column_at(job, end, first + j * LANES);
         int64_t at = c + j * LANES;
-        UNROLL
+        UNROLL(16)
         for (int i = 0; i < tall; i++, at += job->c_row)
             finish_usual(job, end, &column, at, sums[i][j], add, is_streamed);
         add_sums(job, end, &column, first + j * LANES);

@@ -2,7 +2,7 @@
  * One vector of floats of whatever width the file is compiled for, for bodies that are written once
  * (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in the vectors that GCC and Clang know on every
  * processor. lanes_multiply_add rounds once where the set has it, so results differ between
- * sets in their last bits; on one machine they never do.
+ * sets in their last bits; on one machine they never do. The compiler is GCC or Clang.
  */
 #ifndef TANDEM_BACKEND_CPU_LANES_H
 #define TANDEM_BACKEND_CPU_LANES_H
@@ -11,10 +11,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__)
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
+
+/* Before a loop: UNROLL where the compiler knows how often it runs, which is at most this, so that
+ * arrays of vectors become registers; UNROLL_BY where so many of its steps shall be one. */
+#define LANES_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define UNROLL(most) LANES_PRAGMA(clang loop unroll(full))
+#define UNROLL_BY(steps) LANES_PRAGMA(clang loop unroll_count(steps))
 #else
-#define LANES_INLINE static inline
+#define UNROLL(most) LANES_PRAGMA(GCC unroll most)
+#define UNROLL_BY(steps) LANES_PRAGMA(GCC unroll steps)
 #endif
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)

@@ -12,12 +12,6 @@
 
 enum { MAX_KERNEL = 15 };
 
-#if defined(__GNUC__) && !defined(__clang__)
-#define UNROLL _Pragma("GCC unroll 9")
-#else
-#define UNROLL
-#endif
-
 /* What is meant when a run of channels ends inside a vector: a whole vector where there is room
  * behind it, and where that is written later on. */
 LANES_INLINE bool may_spill(int64_t at, int64_t values)
@@ -95,7 +89,7 @@ LANES_INLINE void max_block(const struct reader *from, const struct window *wind
 {
     lanes number = lanes_all(window->taps[0].number);
     lanes best = read_value(from, corner + window->taps[0].offset, c, way, n);
-    UNROLL
+    UNROLL_BY(9)
     for (int t = 1; t < n_taps; t++)
         best = lanes_larger(best, read_value(from, corner + window->taps[t].offset, c, way, n),
                             &number, lanes_all(window->taps[t].number));
@@ -110,7 +104,7 @@ LANES_INLINE void average_block(const struct reader *from, const struct window *
 {
     int divisor = from->divisor ? from->divisor : n_taps;
     lanes sum = read_value(from, corner + window->taps[0].offset, c, way, n);
-    UNROLL
+    UNROLL_BY(9)
     for (int t = 1; t < n_taps; t++)
         sum = lanes_add(sum, read_value(from, corner + window->taps[t].offset, c, way, n));
     put(from->y + at + c, lanes_multiply(sum, lanes_all(1.0f / (float)divisor)), way, n);
