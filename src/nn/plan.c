@@ -303,6 +303,16 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
     return tdmi_plan_make(graph, backend, &wish, plan, err);
 }
 
+double tdmi_plan_node_operations(const tdmi_plan *plan, int index)
+{
+    const struct tdmi_node *node = &plan->graph->nodes[index];
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    int passes = 1;
+    if (it->has_backward)
+        passes += (node->n_params > 0) + it->desc.wants_dx;
+    return passes * tdmi_node_flops(node);
+}
+
 void tdmi_plan_free(tdmi_plan *plan)
 {
     if (!plan)

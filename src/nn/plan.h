@@ -108,6 +108,11 @@ void tdmi_plan_free(tdmi_plan *plan);
  * rest of it. */
 bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
 
+/* Arithmetic of one image at this node: its op forward, and as much again for the gradient of its
+ * weights and for that of its input, each where it is computed. Products count by the op's shape:
+ * a kernel that skips some of them, or has a cleverer way, gets them all the same. */
+double tdmi_plan_node_operations(const tdmi_plan *plan, int index);
+
 /* Decide which nodes are virtual and which carry what for them: fills is_virtual, in, computed_by,
  * norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set. */
 void tdmi_fuse(tdmi_plan *plan);

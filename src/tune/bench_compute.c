@@ -297,9 +297,8 @@ static int64_t planned_bytes(const struct bench *it)
 static void describe(const struct bench *it, struct tdm_bench_compute *result)
 {
     double operations = 0.0;
-    for (int i = 0; i < it->graph->n_nodes; i++) /* a gradient is as much work as what it is of */
-        operations +=
-            (it->plan->nodes[i].has_backward ? 3.0 : 1.0) * tdmi_node_flops(&it->graph->nodes[i]);
+    for (int i = 0; i < it->graph->n_nodes; i++)
+        operations += tdmi_plan_node_operations(it->plan, i);
     result->operations_per_s = operations * result->rate.median;
     result->shard = it->shard;
     result->image = it->graph->nodes[0].out.w;

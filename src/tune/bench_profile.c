@@ -103,27 +103,19 @@ static void profiler_release(struct profiler *profiler)
     tdmi_free(profiler->pixels);
 }
 
-/* Of one image: forward counted by the op; backward twice that for the inputs and the weights, once
- * where the input needs none. Bytes: every tensor once forward, inputs, outputs and their gradients
- * once backward; a chain counts as one node. */
+/* Of one image, bytes: every tensor once forward, inputs, outputs and their gradients once
+ * backward; a chain counts as one node. */
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];
-    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
     int links[TDMI_CHAIN_LINKS], n_links = tdmi_chain_links(it->plan, index, links);
-    double flops = tdmi_node_flops(node);
-    double values = (double)tdmi_shape_values(node->out), seconds;
-    for (int i = 0; i + 1 < n_links; i++)
-        flops += tdmi_node_flops(&it->plan->graph->nodes[links[i]]);
+    double operations = 0.0, values = (double)tdmi_shape_values(node->out);
+    for (int i = 0; i < n_links; i++)
+        operations += tdmi_plan_node_operations(it->plan, links[i]);
     for (int i = 0; i < node->n_inputs; i++)
         values += (double)tdmi_shape_values(it->plan->graph->nodes[links[0]].in[i]);
-    double operations = flops, bytes = 4.0 * values;
-    if (plan->has_backward) {
-        bool is_product = node->kind == TDMI_OP_CONV || node->kind == TDMI_OP_DENSE;
-        operations += flops * (is_product && plan->desc.wants_dx ? 2.0 : 1.0);
-        bytes += 8.0 * values;
-    }
-    seconds = row->forward_seconds + row->backward_seconds;
+    double bytes = (it->plan->nodes[index].has_backward ? 12.0 : 4.0) * values;
+    double seconds = row->forward_seconds + row->backward_seconds;
     row->operations_per_s = operations * it->batch->n / seconds;
     row->bytes_per_s = bytes * it->batch->n / seconds;
 }

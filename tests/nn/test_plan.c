@@ -289,6 +289,43 @@ static void inference_needs_less_than_training(void **state)
     }
 }
 
+static double passes_of(const tdmi_plan *plan, const char *name)
+{
+    int i = 0;
+    while (strcmp(plan->graph->nodes[i].name, name) != 0)
+        i++;
+    return tdmi_plan_node_operations(plan, i) / tdmi_node_flops(&plan->graph->nodes[i]);
+}
+
+/* Forward; the gradient of weights, where there are some that learn; that of the input, where
+ * somebody below learns. */
+static void operations_count_what_is_computed(void **state)
+{
+    static const struct {
+        const char *frozen_before, *name;
+        double passes;
+    } cases[] = {{NULL, "conv1", 2.0},     {NULL, "relu1", 2.0},     {NULL, "conv2", 3.0},
+                 {NULL, "dense3", 3.0},    {"conv2", "conv1", 1.0},  {"conv2", "relu1", 1.0},
+                 {"conv2", "conv2", 2.0},  {"conv2", "dense1", 3.0}, {"dense3", "dense2", 1.0},
+                 {"dense3", "dense3", 2.0}};
+    tdmi_graph *graph = network_new("lenet5", 28, 5);
+    tdmi_plan *plan;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_plan_wish wish = {.max_images = 2, .is_training = true};
+        while (cases[i].frozen_before &&
+               strcmp(graph->nodes[wish.first_trained].name, cases[i].frozen_before) != 0)
+            wish.first_trained++;
+        assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_ref, &wish, &plan, NULL), TDM_OK);
+        assert_true(passes_of(plan, cases[i].name) == cases[i].passes);
+        tdmi_plan_free(plan);
+    }
+    assert_int_equal(tdmi_plan_new(graph, &tdmi_backend_ref, 2, false, &plan, NULL), TDM_OK);
+    assert_true(passes_of(plan, "conv2") == 1.0);
+    tdmi_plan_free(plan);
+    tdmi_graph_free(graph);
+}
+
 static bool never(const struct tdmi_op_desc *desc)
 {
     (void)desc;
@@ -343,6 +380,7 @@ int main(void)
         cmocka_unit_test(large_networks_hand_out_gradients_early),
         cmocka_unit_test(a_network_without_parameters_has_one_segment_with_the_tail),
         cmocka_unit_test(inference_needs_less_than_training),
+        cmocka_unit_test(operations_count_what_is_computed),
         cmocka_unit_test(a_backend_that_lacks_an_op_is_named),
         cmocka_unit_test(a_printed_plan_names_every_node),
     };
