@@ -86,7 +86,7 @@ static struct frozen train_rest(const struct bench *of, const tdmi_plan *plan, i
                      TDM_OK);
     tdmi_step *step = step_of(plan, pool);
     for (int s = 0; s < frozen_steps; s++) {
-        struct tdmi_batch batch = first_of(of, most_batch - s);
+        struct tdmi_batch batch = first_of(of, most_batch / 2 - s);
         const float *sums = run_step(step, &it, &batch);
         tdmi_step *fresh = step_of(plan, pool);
         same_trained_sums(plan, sums, run_step(fresh, &it, &batch));
