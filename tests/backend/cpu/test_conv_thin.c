@@ -2,15 +2,7 @@
  * Thin convolutions of backend cpu against their definition in double, in every instruction set
  * that is here, with fewer, as many and more pictures than there are lanes.
  */
-#include "backend/cpu/conv_thin.h"
-#include "base/memory.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "backend/cpu/thin_taps.h"
 
 static const struct shape {
     int n, h, w, in, out, kernel, pad, more_pad;
@@ -29,18 +21,6 @@ struct data {
     float *x, *w, *bias, *g, *y, *dx, *dw, *dbias, *forward, *backward;
     void *workspace;
 };
-
-static float *values(size_t n, bool is_nothing)
-{
-    static uint32_t state = 7;
-    float *made = tdmi_alloc_aligned(n * sizeof *made);
-    assert_non_null(made);
-    for (size_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        made[i] = is_nothing ? NAN : (float)(state >> 8) / 8388608.0f - 1.0f;
-    }
-    return made;
-}
 
 static void data_init(struct data *data, const struct shape *shape, enum tdmi_isa isa,
                       bool wants_dx)
@@ -86,65 +66,24 @@ static void data_release(struct data *data)
         tdmi_free(all[i]);
 }
 
-static void near(const struct data *data, const char *what, size_t at, double got, double wanted,
-                 double size)
-{
-    const struct shape *s = data->shape;
-    if (!(fabs(got - wanted) <= 2e-6 * (1 + size)))
-        fail_msg("%s[%zu] of %d pictures of %d×%d×%d, %d out, kernel %d is %.9g, wanted %.9g", what,
-                 at, s->n, s->h, s->w, s->in, s->out, s->kernel, got, wanted);
-}
-
-/* What one output sees: visit every tap inside of the picture. */
-typedef void visitor(void *self, size_t x, size_t w, size_t y);
-
-static void visit(const struct data *data, visitor *tap, void *self)
-{
-    const struct shape *s = data->shape;
-    const struct tdmi_conv_thin *conv = &data->conv;
-    size_t y = 0;
-    for (int i = 0; i < s->n; i++)
-        for (int row = 0; row < conv->out_h; row++)
-            for (int column = 0; column < conv->out_w; column++)
-                for (int o = 0; o < s->out; o++, y++)
-                    for (int t = 0; t < s->kernel * s->kernel * s->in; t++) {
-                        int at_y = row - s->pad + t / s->in / s->kernel;
-                        int at_x = column - s->pad + t / s->in % s->kernel;
-                        if (at_y >= 0 && at_y < s->h && at_x >= 0 && at_x < s->w)
-                            tap(self,
-                                (size_t)(((i * s->h + at_y) * s->w + at_x) * s->in + t % s->in),
-                                (size_t)(t * s->out + o), y);
-                    }
-}
-
 /* Sums of products and of their sizes. */
-struct wanted {
+struct outputs {
     const struct data *data;
-    double *y, *dx, *dw;
+    double *y;
 };
 
 static void add_forward(void *self, size_t x, size_t w, size_t y)
 {
-    struct wanted *it = self;
+    struct outputs *it = self;
     it->y[2 * y] += (double)it->data->x[x] * (double)it->data->w[w];
     it->y[2 * y + 1] += fabs((double)it->data->x[x] * (double)it->data->w[w]);
 }
 
-static void add_backward(void *self, size_t x, size_t w, size_t y)
-{
-    struct wanted *it = self;
-    double g = (double)it->data->g[y];
-    it->dx[2 * x] += g * (double)it->data->w[w];
-    it->dx[2 * x + 1] += fabs(g * (double)it->data->w[w]);
-    it->dw[2 * w] += g * (double)it->data->x[x];
-    it->dw[2 * w + 1] += fabs(g * (double)it->data->x[x]);
-}
-
 static void check_forward(struct data *data)
 {
-    struct wanted wanted = {data, tdmi_alloc(2 * data->outs, sizeof(double)), NULL, NULL};
+    struct outputs wanted = {data, tdmi_alloc(2 * data->outs, sizeof(double))};
     assert_non_null(wanted.y);
-    visit(data, add_forward, &wanted);
+    visit(&data->conv, data->shape->n, add_forward, &wanted);
     for (int has_bias = 0; has_bias < 2; has_bias++) {
         tdmi_conv_thin_forward(&data->conv,
                                &(struct tdmi_conv_forward){.n = data->shape->n,
@@ -156,7 +95,8 @@ static void check_forward(struct data *data)
                                NULL);
         for (size_t i = 0; i < data->outs; i++) {
             double bias = has_bias ? (double)data->bias[i % (size_t)data->shape->out] : 0.0;
-            near(data, "y", i, (double)data->y[i], wanted.y[2 * i] + bias, wanted.y[2 * i + 1]);
+            near(&data->conv, data->shape->n, "y", i, (double)data->y[i], wanted.y[2 * i] + bias,
+                 wanted.y[2 * i + 1]);
         }
     }
     tdmi_free(wanted.y);
@@ -164,34 +104,23 @@ static void check_forward(struct data *data)
 
 static void check_backward(struct data *data)
 {
-    struct wanted wanted = {data, NULL, tdmi_alloc(2 * data->ins, sizeof(double)),
-                            tdmi_alloc(2 * data->weights, sizeof(double))};
-    assert_true(wanted.dx && wanted.dw);
-    visit(data, add_backward, &wanted);
-    tdmi_conv_thin_backward(
-        &data->conv, &(struct tdmi_conv_backward){.n = data->shape->n,
-                                                  .x = data->x,
-                                                  .g = data->g,
-                                                  .packed = data->backward,
-                                                  .dweights = data->dw,
-                                                  .dbias = data->dbias,
-                                                  .dx = data->conv.wants_dx ? data->dx : NULL,
-                                                  .workspace = data->workspace});
-    for (size_t i = 0; data->conv.wants_dx && i < data->ins; i++)
-        near(data, "dx", i, (double)data->dx[i], wanted.dx[2 * i], wanted.dx[2 * i + 1]);
-    for (size_t i = 0; i < data->weights; i++)
-        near(data, "dweights", i, (double)data->dw[i], wanted.dw[2 * i], wanted.dw[2 * i + 1]);
-    const size_t out = (size_t)data->shape->out;
-    for (size_t o = 0; o < out; o++) {
-        double sum = 0, size = 0;
-        for (size_t i = o; i < data->outs; i += out) {
-            sum += (double)data->g[i];
-            size += fabs((double)data->g[i]);
-        }
-        near(data, "dbias", o, (double)data->dbias[o], sum, size);
-    }
-    tdmi_free(wanted.dx);
-    tdmi_free(wanted.dw);
+    double *g = tdmi_alloc(data->outs, sizeof *g);
+    float *dx = data->conv.wants_dx ? data->dx : NULL;
+    assert_non_null(g);
+    for (size_t i = 0; i < data->outs; i++)
+        g[i] = (double)data->g[i];
+    tdmi_conv_thin_backward(&data->conv,
+                            &(struct tdmi_conv_backward){.n = data->shape->n,
+                                                         .x = data->x,
+                                                         .g = data->g,
+                                                         .packed = data->backward,
+                                                         .dweights = data->dw,
+                                                         .dbias = data->dbias,
+                                                         .dx = dx,
+                                                         .workspace = data->workspace});
+    check_gradients(&data->conv, data->shape->n,
+                    &(struct gradients){data->x, data->w, g, dx, data->dw, data->dbias});
+    tdmi_free(g);
 }
 
 static void each(void (*check)(struct data *data), bool wants_dx)

@@ -4,14 +4,7 @@
  * chose, each of which is shown to be one first.
  */
 #include "backend/cpu/conv_winners.h"
-#include "base/memory.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-#include <cmocka.h>
+#include "backend/cpu/thin_taps.h"
 
 static const struct shape {
     int n, h, w, in, out, kernel, pad, more_pad, pool;
@@ -37,18 +30,6 @@ struct data {
     double *dy;    /* the gradient of that */
     void *workspace;
 };
-
-static float *values(size_t n, bool is_nothing)
-{
-    static uint32_t state = 11;
-    float *made = tdmi_alloc_aligned((n + 1) * sizeof *made);
-    assert_non_null(made);
-    for (size_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u;
-        made[i] = is_nothing ? NAN : (float)(state >> 8) / 8388608.0f - 1.0f;
-    }
-    return made;
-}
 
 static void data_init(struct data *data, const struct shape *shape, enum tdmi_isa isa,
                       bool wants_dx)
@@ -103,38 +84,6 @@ static void data_release(struct data *data)
         tdmi_free(all[i]);
 }
 
-static void near(const struct data *data, const char *what, size_t at, double got, double wanted,
-                 double size)
-{
-    const struct shape *s = data->shape;
-    if (!(fabs(got - wanted) <= 2e-6 * (1 + size)))
-        fail_msg("%s[%zu] of %d pictures of %d×%d×%d, %d out, kernel %d, pool %d is %.9g, wanted "
-                 "%.9g",
-                 what, at, s->n, s->h, s->w, s->in, s->out, s->kernel, s->pool, got, wanted);
-}
-
-/* What one output sees: visit every tap inside of the picture. */
-typedef void visitor(void *self, size_t x, size_t w, size_t y);
-
-static void visit(const struct data *data, visitor *tap, void *self)
-{
-    const struct shape *s = data->shape;
-    const struct tdmi_conv_thin *conv = &data->conv;
-    size_t y = 0;
-    for (int i = 0; i < s->n; i++)
-        for (int row = 0; row < conv->out_h; row++)
-            for (int column = 0; column < conv->out_w; column++)
-                for (int o = 0; o < s->out; o++, y++)
-                    for (int t = 0; t < s->kernel * s->kernel * s->in; t++) {
-                        int at_y = row - s->pad + t / s->in / s->kernel;
-                        int at_x = column - s->pad + t / s->in % s->kernel;
-                        if (at_y >= 0 && at_y < s->h && at_x >= 0 && at_x < s->w)
-                            tap(self,
-                                (size_t)(((i * s->h + at_y) * s->w + at_x) * s->in + t % s->in),
-                                (size_t)(t * s->out + o), y);
-                    }
-}
-
 static void add_forward(void *self, size_t x, size_t w, size_t y)
 {
     struct data *it = self;
@@ -165,14 +114,16 @@ static void check_value(struct data *data, size_t at, const size_t *window, doub
     for (int tap = 0; tap < pool * pool; tap++)
         best = fmax(best, data->whole[window[tap]] + bias);
     const bool has_relu = data->shape->act == TDMI_ACT_RELU;
-    near(data, "y", at, (double)data->y[at], has_relu ? fmax(best, 0.0) : best, 50);
+    near(&data->conv, data->shape->n, "y", at, (double)data->y[at],
+         has_relu ? fmax(best, 0.0) : best, 50);
     assert_true(winner < pool * pool || (has_relu && winner == pool * pool));
     if (winner == pool * pool) {
-        near(data, "what is cut off", at, fmax(best, 0.0), 0.0, 50);
+        near(&data->conv, data->shape->n, "what is cut off", at, fmax(best, 0.0), 0.0, 50);
         assert_true(data->y[at] == 0.0f);
         return;
     }
-    near(data, "the winner", at, data->whole[window[winner]] + bias, best, 50);
+    near(&data->conv, data->shape->n, "the winner", at, data->whole[window[winner]] + bias, best,
+         50);
     assert_true(!has_relu || data->y[at] > 0.0f);
     data->dy[window[winner]] = (double)data->g[at];
 }
@@ -183,7 +134,7 @@ static void check_forward(struct data *data)
     const int h = data->conv.out_h, w = data->conv.out_w;
     size_t at = 0;
     run_forward(data);
-    visit(data, add_forward, data);
+    visit(&data->conv, data->shape->n, add_forward, data);
     for (int i = 0; i < data->shape->n; i++)
         for (int row = 0; row < data->pooled_h; row++)
             for (int column = 0; column < data->pooled_w; column++)
@@ -199,61 +150,23 @@ static void check_forward(struct data *data)
     assert_int_equal(at, data->pooled);
 }
 
-/* Sums of products and of their sizes. */
-struct wanted {
-    const struct data *data;
-    double *dx, *dw;
-};
-
-static void add_backward(void *self, size_t x, size_t w, size_t y)
-{
-    struct wanted *it = self;
-    double g = it->data->dy[y];
-    it->dx[2 * x] += g * (double)it->data->w[w];
-    it->dx[2 * x + 1] += fabs(g * (double)it->data->w[w]);
-    it->dw[2 * w] += g * (double)it->data->x[x];
-    it->dw[2 * w + 1] += fabs(g * (double)it->data->x[x]);
-}
-
-static void check_bias(const struct data *data)
-{
-    const size_t out = (size_t)data->shape->out;
-    for (size_t o = 0; o < out; o++) {
-        double sum = 0, size = 0;
-        for (size_t i = o; i < data->outs; i += out) {
-            sum += data->dy[i];
-            size += fabs(data->dy[i]);
-        }
-        near(data, "dbias", o, (double)data->dbias[o], sum, size);
-    }
-}
-
 static void check_backward(struct data *data)
 {
-    struct wanted wanted = {data, tdmi_alloc(2 * data->ins, sizeof(double)),
-                            tdmi_alloc(2 * data->weights, sizeof(double))};
-    assert_true(wanted.dx && wanted.dw);
+    float *dx = data->conv.wants_dx ? data->dx : NULL;
     check_forward(data);
-    visit(data, add_backward, &wanted);
     data->workspace = values(tdmi_conv_winners_workspace_bytes(&data->conv) / sizeof(float), true);
-    tdmi_conv_winners_backward(
-        &data->conv,
-        &(struct tdmi_conv_backward){.n = data->shape->n,
-                                     .x = data->x,
-                                     .g = data->g,
-                                     .packed = data->backward,
-                                     .dweights = data->dw,
-                                     .dbias = data->dbias,
-                                     .dx = data->conv.wants_dx ? data->dx : NULL,
-                                     .workspace = data->workspace},
-        data->winners);
-    for (size_t i = 0; data->conv.wants_dx && i < data->ins; i++)
-        near(data, "dx", i, (double)data->dx[i], wanted.dx[2 * i], wanted.dx[2 * i + 1]);
-    for (size_t i = 0; i < data->weights; i++)
-        near(data, "dweights", i, (double)data->dw[i], wanted.dw[2 * i], wanted.dw[2 * i + 1]);
-    check_bias(data);
-    tdmi_free(wanted.dx);
-    tdmi_free(wanted.dw);
+    tdmi_conv_winners_backward(&data->conv,
+                               &(struct tdmi_conv_backward){.n = data->shape->n,
+                                                            .x = data->x,
+                                                            .g = data->g,
+                                                            .packed = data->backward,
+                                                            .dweights = data->dw,
+                                                            .dbias = data->dbias,
+                                                            .dx = dx,
+                                                            .workspace = data->workspace},
+                               data->winners);
+    check_gradients(&data->conv, data->shape->n,
+                    &(struct gradients){data->x, data->w, data->dy, dx, data->dw, data->dbias});
 }
 
 static void each(void (*check)(struct data *data), bool wants_dx)
