@@ -1,0 +1,125 @@
+/*
+ * The list of a weights file's tensors, whichever form it has: found by name, in order, with the
+ * facts beside them; values as floats.
+ */
+#include "nn/weights/weights.h"
+#include "base/memory.h"
+#include "nn/weights/safetensors.h"
+#include "tensor/half.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const float floats[4] = {1, -2, 0.5F, 3};
+static const double doubles[2] = {0.1, -1e300};
+static const uint16_t halves[4] = {0x3c00, 0xc000, 0x0001, 0x7c00};
+static const uint16_t wide_halves[2] = {0x3f80, 0xc000};
+static const int64_t counts[1] = {7};
+static const int64_t four[] = {4}, two[] = {2}, square[] = {2, 2};
+
+static tdmi_weights *sample(void **bytes)
+{
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    tdmi_weights *weights = NULL;
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_note(writer, "license", "Apache-2.0");
+    tdmi_safetensors_add(writer, "f64", TDMI_DTYPE_F64, 1, two, doubles);
+    tdmi_safetensors_add(writer, "steps", TDMI_DTYPE_I64, 0, NULL, counts);
+    tdmi_safetensors_add(writer, "f32", TDMI_DTYPE_F32, 2, square, floats);
+    tdmi_safetensors_add(writer, "f16", TDMI_DTYPE_F16, 1, four, halves);
+    tdmi_safetensors_add(writer, "bf16", TDMI_DTYPE_BF16, 1, two, wide_halves);
+    assert_int_equal(tdmi_safetensors_finish_bytes(writer, bytes, &n_bytes, &err), TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    assert_int_equal(tdmi_weights_open_bytes(*bytes, n_bytes, "sample", &weights, &err), TDM_OK);
+    return weights;
+}
+
+static void tensors_are_found_by_name_and_facts_by_key(void **state)
+{
+    (void)state;
+    void *bytes = NULL;
+    tdmi_weights *weights = sample(&bytes);
+    assert_string_equal(tdmi_weights_form_name(weights), "safetensors");
+    assert_int_equal(tdmi_weights_count(weights), 5);
+    const struct tdmi_weights_tensor *tensor = tdmi_weights_find(weights, "f32");
+    assert_non_null(tensor);
+    assert_int_equal(tensor->rank, 2);
+    assert_int_equal(tensor->shape[1], 2);
+    assert_int_equal(tensor->shape[2], 0);
+    assert_int_equal(tensor->n_values, 4);
+    assert_memory_equal(tensor->data, floats, sizeof floats);
+    assert_null(tdmi_weights_find(weights, "f33"));
+    assert_string_equal(tdmi_weights_at(weights, 0)->name, "f64");
+    assert_string_equal(tdmi_weights_fact(weights, "license"), "Apache-2.0");
+    assert_null(tdmi_weights_fact(weights, "licence"));
+    tdmi_weights_close(weights);
+    tdmi_free(bytes);
+}
+
+static void floats_of_any_width_are_read_and_whole_numbers_refused(void **state)
+{
+    (void)state;
+    void *bytes = NULL;
+    float out[4];
+    tdm_error err = {0};
+    tdmi_weights *weights = sample(&bytes);
+    assert_int_equal(tdmi_weights_floats(weights, tdmi_weights_find(weights, "f64"), out, &err),
+                     TDM_OK);
+    assert_true(out[0] == 0.1F && isinf(out[1]));
+    assert_int_equal(tdmi_weights_floats(weights, tdmi_weights_find(weights, "f16"), out, &err),
+                     TDM_OK);
+    assert_true(out[0] == 1 && out[1] == -2 && out[2] == 0x1p-24F && isinf(out[3]));
+    assert_int_equal(tdmi_weights_floats(weights, tdmi_weights_find(weights, "bf16"), out, &err),
+                     TDM_OK);
+    assert_true(out[0] == 1 && out[1] == -2);
+    assert_int_equal(tdmi_weights_floats(weights, tdmi_weights_find(weights, "steps"), out, &err),
+                     TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "'steps' is of type I64"));
+    tdmi_weights_close(weights);
+    tdmi_free(bytes);
+}
+
+static void every_half_is_the_float_that_its_bits_say(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 65536; bits++) {
+        float value = tdmi_float_of_f16((uint16_t)bits);
+        int exponent = (int)(bits >> 10 & 31u), mantissa = (int)(bits & 1023u);
+        double size = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+        double wanted = bits & 0x8000u ? -size : size;
+        if (exponent < 31)
+            assert_true((double)value == wanted && !signbit(value) == !(bits & 0x8000u));
+        else
+            assert_true(mantissa ? isnan(value) : isinf(value));
+    }
+}
+
+static void content_of_no_known_form_is_refused_with_the_known_ones(void **state)
+{
+    (void)state;
+    tdm_error err = {0};
+    tdmi_weights *weights = NULL;
+    assert_int_equal(tdmi_weights_open_bytes("GIF89a", 6, "cat.gif", &weights, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "cat.gif: "));
+    assert_non_null(strstr(err.frames[0].text, "safetensors"));
+    assert_int_equal(tdmi_weights_open("/dev/null/no.pth", &weights, &err), TDM_E_INPUT);
+    assert_int_equal(tdmi_weights_open("/dev/null", &weights, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "device"));
+    assert_null(weights);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_are_found_by_name_and_facts_by_key),
+        cmocka_unit_test(floats_of_any_width_are_read_and_whole_numbers_refused),
+        cmocka_unit_test(every_half_is_the_float_that_its_bits_say),
+        cmocka_unit_test(content_of_no_known_form_is_refused_with_the_known_ones),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}
