@@ -28,6 +28,31 @@ static inline void fuzz_packed_source(const char *path)
     tdmi_source_close(source);
 }
 
+/* Lent bytes: the same entries as of a file; what is read in place lies inside. */
+static inline void fuzz_lent(const uint8_t *bytes, size_t length_bytes)
+{
+    tdmi_archive *archive = NULL;
+    tdm_error err = {0};
+    tdmi_text text = {0};
+    if (tdmi_archive_open_bytes(bytes, length_bytes, "x.zip", &archive, &err) != TDM_OK &&
+        err.n_frames == 0)
+        abort();
+    for (int64_t i = 0; archive != NULL && i < tdmi_archive_entries(archive) && i < 100; i++) {
+        const void *at = NULL;
+        tdm_error_clear(&err);
+        tdm_status status = tdmi_archive_view(archive, i, 1 << 24, &text, &at, &err);
+        if (status != TDM_OK
+                ? err.n_frames == 0
+                : at != (const void *)tdmi_text_string(&text) &&
+                      ((const uint8_t *)at < bytes ||
+                       (const uint8_t *)at + tdmi_archive_entry(archive, i)->size_bytes >
+                           bytes + length_bytes))
+            abort();
+    }
+    tdmi_text_release(&text);
+    tdmi_archive_close(archive);
+}
+
 static inline void fuzz_archive(const char *name, const uint8_t *bytes, size_t length_bytes)
 {
     char folder[64], path[256];
@@ -52,6 +77,7 @@ static inline void fuzz_archive(const char *name, const uint8_t *bytes, size_t l
     }
     tdmi_text_release(&text);
     tdmi_archive_close(archive);
+    fuzz_lent(bytes, length_bytes);
     fuzz_packed_source(path);
     fuzz_remove(folder, name);
     fuzz_remove_folder(folder);

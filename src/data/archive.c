@@ -136,7 +136,7 @@ static enum tdmi_archive_form form_of(const struct tdmi_records *records)
         return TDMI_ARCHIVE_NONE;
     if (length >= 4 && block[0] == 'P' && block[1] == 'K' &&
         ((block[2] == 3 && block[3] == 4) || (block[2] == 5 && block[3] == 6)) &&
-        !records->is_in_memory)
+        (records->lent || !records->is_in_memory))
         return TDMI_ARCHIVE_ZIP;
     if (length == BLOCK_BYTES && tdmi_tar_is_head(block))
         return TDMI_ARCHIVE_TAR;
@@ -175,8 +175,9 @@ static tdm_status list_entries(struct tdmi_archive *archive, int64_t n_most, tdm
     return status == TDM_OK ? resolve_links(archive, err) : status;
 }
 
-static tdm_status open_archive(const char *path, int64_t n_most, tdmi_archive **archive,
-                               tdm_error *err)
+/* bytes: NULL, or what is read instead of the file. */
+static tdm_status open_archive(const char *path, const void *bytes, size_t length_bytes,
+                               int64_t n_most, tdmi_archive **archive, tdm_error *err)
 {
     *archive = NULL;
     tdmi_archive *opened = tdmi_alloc(1, sizeof *opened);
@@ -187,6 +188,8 @@ static tdm_status open_archive(const char *path, int64_t n_most, tdmi_archive **
     tdm_status status = TDM_OK;
     if (opened->path == NULL)
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the archive '%s'", path);
+    else if (bytes != NULL)
+        tdmi_records_lend(&opened->records, bytes, length_bytes, opened->path);
     else if (n_most == INT64_MAX)
         status = tdmi_records_open(&opened->records, opened->path, err);
     else
@@ -202,13 +205,19 @@ static tdm_status open_archive(const char *path, int64_t n_most, tdmi_archive **
 
 tdm_status tdmi_archive_open(const char *path, tdmi_archive **archive, tdm_error *err)
 {
-    return open_archive(path, INT64_MAX, archive, err);
+    return open_archive(path, NULL, 0, INT64_MAX, archive, err);
+}
+
+tdm_status tdmi_archive_open_bytes(const void *bytes, size_t length_bytes, const char *name,
+                                   tdmi_archive **archive, tdm_error *err)
+{
+    return open_archive(name, bytes ? bytes : "", length_bytes, INT64_MAX, archive, err);
 }
 
 tdm_status tdmi_archive_open_beginning(const char *path, int64_t n_most, tdmi_archive **archive,
                                        tdm_error *err)
 {
-    return open_archive(path, n_most, archive, err);
+    return open_archive(path, NULL, 0, n_most, archive, err);
 }
 
 void tdmi_archive_close(tdmi_archive *archive)
@@ -250,11 +259,10 @@ int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name)
     return find_before(archive, name, INT64_MAX);
 }
 
-tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
-                             tdmi_text *bytes, tdm_error *err)
+/* Is it a file that is not too large? */
+static tdm_status check_wanted(const tdmi_archive *archive, const struct tdmi_archive_entry *entry,
+                               int64_t limit_bytes, tdm_error *err)
 {
-    const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
-    tdmi_text_clear(bytes);
     if (entry->is_folder)
         return TDM_FAIL(err, TDM_E_INPUT, "'%s' in '%s' is a folder; a file is wanted", entry->name,
                         archive->path);
@@ -262,15 +270,47 @@ tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' in '%s' has %lld bytes; at most %lld are accepted here", entry->name,
                         archive->path, (long long)entry->size_bytes, (long long)limit_bytes);
+    return TDM_OK;
+}
+
+tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
+                             tdmi_text *bytes, tdm_error *err)
+{
+    const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
+    tdmi_text_clear(bytes);
+    tdm_status status = check_wanted(archive, entry, limit_bytes, err);
+    if (status != TDM_OK)
+        return status;
     if (archive->form == TDMI_ARCHIVE_ZIP)
         return tdmi_zip_read(archive, entry, bytes, err);
     char *room = tdmi_text_room(bytes, (size_t)entry->size_bytes);
     if (room == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %lld bytes of '%s' in '%s'",
                         (long long)entry->size_bytes, entry->name, archive->path);
-    tdm_status status =
+    status =
         tdmi_records_read(&archive->records, entry->offset, room, (size_t)entry->size_bytes, err);
     if (status != TDM_OK)
         tdmi_text_clear(bytes);
     return TDM_WRAP(err, status, "cannot read '%s' in '%s'", entry->name, archive->path);
+}
+
+tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
+                             tdmi_text *text, const void **at, tdm_error *err)
+{
+    const struct tdmi_archive_entry *entry = tdmi_archive_entry(archive, index);
+    tdm_status status = TDM_OK;
+    tdmi_text_clear(text);
+    bool is_there = archive->records.lent != NULL && !entry->is_folder &&
+                    (archive->form == TDMI_ARCHIVE_TAR || entry->method == TDMI_ZIP_STORED);
+    if (!is_there) {
+        status = tdmi_archive_read(archive, index, limit_bytes, text, err);
+        *at = tdmi_text_string(text);
+        return status;
+    }
+    status = check_wanted(archive, entry, limit_bytes, err);
+    if (status == TDM_OK && archive->form == TDMI_ARCHIVE_ZIP)
+        status = tdmi_zip_view(archive, entry, at, err);
+    else if (status == TDM_OK)
+        *at = archive->records.lent + entry->offset;
+    return status;
 }

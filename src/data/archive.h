@@ -39,6 +39,10 @@ tdm_status tdmi_archive_open(const char *path, tdmi_archive **archive, tdm_error
  * compressed one is no error. */
 tdm_status tdmi_archive_open_beginning(const char *path, int64_t n_most, tdmi_archive **archive,
                                        tdm_error *err) TDM_MUST_USE;
+/* The same over bytes of the caller's, which are lent until close; name is what messages call them.
+ * gzip around a tar is for files. */
+tdm_status tdmi_archive_open_bytes(const void *bytes, size_t length_bytes, const char *name,
+                                   tdmi_archive **archive, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_archive_close(tdmi_archive *archive);
 
@@ -53,6 +57,10 @@ int64_t tdmi_archive_find(const tdmi_archive *archive, const char *name);
  * promise much); checksums are compared. Any thread. */
 tdm_status tdmi_archive_read(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
                              tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
+/* The same without a copy where the entry stands in lent bytes as it is (not compressed): *at then
+ * points into them, else into text, and text->length_bytes tells which. */
+tdm_status tdmi_archive_view(const tdmi_archive *archive, int64_t index, int64_t limit_bytes,
+                             tdmi_text *text, const void **at, tdm_error *err) TDM_MUST_USE;
 /* What no picture reaches. */
 #define TDMI_ARCHIVE_PICTURE_BYTES ((int64_t)1 << 30)
 

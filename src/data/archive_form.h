@@ -28,6 +28,11 @@ tdm_status tdmi_archive_add(struct tdmi_archive *archive, const char *name,
 tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_zip_read(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
                          tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
+/* Of lent bytes: where the stored entry lies in them, its checksum compared. */
+tdm_status tdmi_zip_view(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
+                         const void **at, tdm_error *err) TDM_MUST_USE;
+/* How an entry lies there. */
+enum { TDMI_ZIP_STORED = 0, TDMI_ZIP_DEFLATED = 8 };
 /* Stops after n_most entries. */
 tdm_status tdmi_tar_list(struct tdmi_archive *archive, int64_t n_most, tdm_error *err) TDM_MUST_USE;
 /* Is this block the head of an entry? */

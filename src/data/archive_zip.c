@@ -26,9 +26,7 @@ enum {
     EXTRA_SLACK = 64, /* local extras are seldom longer, and then one request reads all */
     FLAG_ENCRYPTED = 1,
     MADE_BY_DOS = 0,
-    MADE_BY_UNIX = 3,
-    STORED = 0,
-    DEFLATED = 8
+    MADE_BY_UNIX = 3
 };
 
 struct end {
@@ -152,7 +150,7 @@ static tdm_status check_entry(const struct tdmi_archive *archive, const char *na
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' in '%s' is encrypted, which is not read: unpack it with its password",
                         name, archive->path);
-    if (entry->method != STORED && entry->method != DEFLATED)
+    if (entry->method != TDMI_ZIP_STORED && entry->method != TDMI_ZIP_DEFLATED)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' in '%s' is compressed by method %d; stored (0) and deflated (8) are "
                         "read: pack it again with zip",
@@ -164,7 +162,7 @@ static tdm_status check_entry(const struct tdmi_archive *archive, const char *na
                         "the file: it is cut short or damaged",
                         name, archive->path, (long long)entry->offset,
                         (long long)entry->stored_bytes, (long long)archive->records.size_bytes);
-    bool is_possible = entry->method == STORED
+    bool is_possible = entry->method == TDMI_ZIP_STORED
                            ? entry->size_bytes == entry->stored_bytes
                            : entry->size_bytes / TDMI_DEFLATE_MOST_RATIO <= entry->stored_bytes;
     if (!is_possible || entry->size_bytes > TDMI_ARCHIVE_LARGEST_ENTRY)
@@ -262,6 +260,22 @@ tdm_status tdmi_zip_list(struct tdmi_archive *archive, tdm_error *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* How long the head before an entry is, whose beginning is here; left: from there to the end of the
+ * file. */
+static tdm_status measure_head(const struct tdmi_archive_entry *entry, const uint8_t *head,
+                               int64_t left, int64_t *before, tdm_error *err)
+{
+    if (four(head) != 0x04034b50)
+        return TDM_FAIL(err, TDM_E_INPUT, "no entry begins at byte %lld: it is damaged",
+                        (long long)entry->offset);
+    *before = LOCAL_BYTES + two(head + 26) + two(head + 28);
+    if (*before + entry->stored_bytes > left)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the %lld bytes of the entry at byte %lld go past the end of the file",
+                        (long long)entry->stored_bytes, (long long)entry->offset);
+    return TDM_OK;
+}
+
 /* The local head and the bytes after it, in one request where the head's extras are short, behind
  * what text holds; *at says where in text the entry's own begin. */
 static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
@@ -276,16 +290,11 @@ static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_ar
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", length);
     TDM_TRY(tdmi_records_read(&archive->records, entry->offset, room, length, err), err,
             "at byte %lld", (long long)entry->offset);
-    const uint8_t *head = (const uint8_t *)room;
-    if (four(head) != 0x04034b50)
-        return TDM_FAIL(err, TDM_E_INPUT, "no entry begins at byte %lld: it is damaged",
-                        (long long)entry->offset);
-    int64_t before = LOCAL_BYTES + two(head + 26) + two(head + 28);
+    int64_t before = 0;
+    tdm_status status = measure_head(entry, (const uint8_t *)room, left, &before, err);
+    if (status != TDM_OK)
+        return status;
     int64_t wanted = before + entry->stored_bytes;
-    if (wanted > left)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the %lld bytes of the entry at byte %lld go past the end of the file",
-                        (long long)entry->stored_bytes, (long long)entry->offset);
     if (wanted > (int64_t)length) {
         room = tdmi_text_room(text, (size_t)wanted - length);
         if (room == NULL)
@@ -295,6 +304,18 @@ static tdm_status fetch(const struct tdmi_archive *archive, const struct tdmi_ar
                 err, "at byte %lld", (long long)entry->offset);
     }
     *at = first + (size_t)before;
+    return TDM_OK;
+}
+
+static tdm_status compare_checksum(const struct tdmi_archive_entry *entry, const void *bytes,
+                                   tdm_error *err)
+{
+    uint32_t crc = tdmi_crc32(0, bytes, (size_t)entry->size_bytes);
+    if (crc != entry->crc32)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the checksum of the entry at byte %lld is %08x and should be %08x: it is "
+                        "damaged",
+                        (long long)entry->offset, crc, entry->crc32);
     return TDM_OK;
 }
 
@@ -308,21 +329,15 @@ static tdm_status unpack(const struct tdmi_archive *archive, const struct tdmi_a
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bytes", length);
     TDM_TRY(fetch(archive, entry, text, &at, err), err, "cannot read its bytes");
     const char *stored = text->bytes + at;
-    if (entry->method == STORED)
+    if (entry->method == TDMI_ZIP_STORED)
         memmove(text->bytes, stored, length);
     else
         TDM_TRY(tdmi_inflate_raw(stored, (size_t)entry->stored_bytes, text->bytes, length,
                                  entry->name, err),
                 err, "at byte %lld", (long long)entry->offset);
-    uint32_t crc = tdmi_crc32(0, text->bytes, length);
-    if (crc != entry->crc32)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the checksum of the entry at byte %lld is %08x and should be %08x: it is "
-                        "damaged",
-                        (long long)entry->offset, crc, entry->crc32);
     text->length_bytes = length;
     text->bytes[length] = '\0';
-    return TDM_OK;
+    return compare_checksum(entry, text->bytes, err);
 }
 
 tdm_status tdmi_zip_read(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
@@ -331,5 +346,19 @@ tdm_status tdmi_zip_read(const struct tdmi_archive *archive, const struct tdmi_a
     tdm_status status = unpack(archive, entry, bytes, err);
     if (status != TDM_OK)
         tdmi_text_clear(bytes);
+    return TDM_WRAP(err, status, "cannot read '%s' in '%s'", entry->name, archive->path);
+}
+
+tdm_status tdmi_zip_view(const struct tdmi_archive *archive, const struct tdmi_archive_entry *entry,
+                         const void **at, tdm_error *err)
+{
+    const uint8_t *head = archive->records.lent + entry->offset; /* whole: check_entry */
+    int64_t before = 0;
+    tdm_status status =
+        measure_head(entry, head, archive->records.size_bytes - entry->offset, &before, err);
+    if (status == TDM_OK)
+        status = compare_checksum(entry, head + before, err);
+    if (status == TDM_OK)
+        *at = head + before;
     return TDM_WRAP(err, status, "cannot read '%s' in '%s'", entry->name, archive->path);
 }

@@ -41,6 +41,13 @@ tdm_status tdmi_records_open_beginning(struct tdmi_records *records, const char 
     return open_records(records, path, limit_bytes, true, err);
 }
 
+void tdmi_records_lend(struct tdmi_records *records, const void *bytes, size_t length_bytes,
+                       const char *path)
+{
+    *records = (struct tdmi_records){
+        .lent = bytes, .is_in_memory = true, .path = path, .size_bytes = (int64_t)length_bytes};
+}
+
 void tdmi_records_close(struct tdmi_records *records)
 {
     tdmi_storage_close(records->file);
@@ -55,12 +62,16 @@ tdm_status tdmi_records_read(const struct tdmi_records *records, int64_t offset,
         return tdmi_storage_read(records->file, offset, bytes, length_bytes, err);
     if (offset > records->size_bytes || (int64_t)length_bytes > records->size_bytes - offset)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' ends at byte %lld of what it holds compressed, before the %zu bytes "
-                        "that stand at byte %lld",
-                        records->path, (long long)records->size_bytes, length_bytes,
+                        "'%s' ends at byte %lld%s, before the %zu bytes that should stand at byte "
+                        "%lld",
+                        records->path, (long long)records->size_bytes,
+                        records->lent ? "" : " of what it holds compressed", length_bytes,
                         (long long)offset);
     if (length_bytes > 0)
-        memcpy(bytes, records->memory.bytes + offset, length_bytes);
+        memcpy(bytes,
+               records->lent ? (const void *)(records->lent + offset)
+                             : (const void *)(records->memory.bytes + offset),
+               length_bytes);
     return TDM_OK;
 }
 

@@ -18,7 +18,8 @@
 
 struct tdmi_records { /* start from a zeroed object */
     tdmi_storage_file *file;
-    tdmi_text memory; /* what a compressed file held */
+    tdmi_text memory;    /* what a compressed file held */
+    const uint8_t *lent; /* or bytes of the caller's */
     bool is_in_memory;
     bool is_cut;      /* only the beginning was asked for, and there is more */
     const char *path; /* lent */
@@ -32,6 +33,10 @@ tdm_status tdmi_records_open(struct tdmi_records *records, const char *path,
 /* For probes: a compressed file is decompressed no further than limit_bytes. */
 tdm_status tdmi_records_open_beginning(struct tdmi_records *records, const char *path,
                                        int64_t limit_bytes, tdm_error *err) TDM_MUST_USE;
+/* The same over bytes in memory, which must outlive the object like path; nothing is decompressed.
+ */
+void tdmi_records_lend(struct tdmi_records *records, const void *bytes, size_t length_bytes,
+                       const char *path);
 void tdmi_records_close(struct tdmi_records *records);
 
 /* Exactly length_bytes from offset, or TDM_E_INPUT. Any thread. */

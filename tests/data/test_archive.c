@@ -99,6 +99,45 @@ static void zips_of_all_forms_are_read(void **state)
     tree_free(&tree);
 }
 
+static void lent_bytes_are_read_in_place_where_they_are_not_compressed(void **state)
+{
+    (void)state;
+    struct pack_zip zip = {0};
+    tdmi_archive *archive = NULL;
+    tdmi_text text = {0};
+    tdm_error err = {0};
+    const void *at = NULL;
+    pack_zip_add(&zip, "stored", "as it is", 8);
+    zip.method = 8;
+    pack_zip_add(&zip, "packed", "unpacked", 8);
+    zip.method = 0;
+    pack_zip_add(&zip, "folder/", "", 0);
+    pack_zip_end(&zip, "");
+    const char *first = zip.bytes.bytes, *end = first + zip.bytes.length_bytes;
+    assert_int_equal(tdmi_archive_open_bytes(first, zip.bytes.length_bytes, "lent", &archive, &err),
+                     TDM_OK);
+    assert_int_equal(tdmi_archive_view(archive, 0, 8, &text, &at, &err), TDM_OK);
+    assert_true((const char *)at > first && (const char *)at < end);
+    assert_memory_equal(at, "as it is", 8);
+    assert_int_equal(text.length_bytes, 0);
+    assert_int_equal(tdmi_archive_view(archive, 0, 7, &text, &at, &err), TDM_E_INPUT);
+    assert_int_equal(tdmi_archive_view(archive, 2, 8, &text, &at, &err), TDM_E_INPUT);
+    if (tdmi_inflate_best() != NULL) {
+        assert_int_equal(tdmi_archive_view(archive, 1, 8, &text, &at, &err), TDM_OK);
+        assert_ptr_equal(at, text.bytes);
+        assert_memory_equal(at, "unpacked", 8);
+    }
+    zip.bytes.bytes[30 + strlen("stored")] ^= 1;
+    assert_int_equal(tdmi_archive_view(archive, 0, 8, &text, &at, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "checksum"));
+    assert_non_null(strstr(err.frames[1].text, "'stored' in 'lent'"));
+    tdmi_archive_close(archive);
+    assert_int_equal(tdmi_archive_open_bytes(NULL, 0, "nothing", &archive, &err), TDM_E_INPUT);
+    assert_int_equal(tdmi_archive_open_bytes(first, 40, "cut", &archive, &err), TDM_E_INPUT);
+    tdmi_text_release(&text);
+    tdmi_text_release(&zip.bytes);
+}
+
 static void an_entry_above_the_limit_is_not_read(void **state)
 {
     (void)state;
@@ -490,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zips_of_all_forms_are_read),
+        cmocka_unit_test(lent_bytes_are_read_in_place_where_they_are_not_compressed),
         cmocka_unit_test(an_entry_above_the_limit_is_not_read),
         cmocka_unit_test(links_of_zips_are_left_out_and_backslashes_turned),
         cmocka_unit_test(a_zip_behind_other_bytes_is_read),
