@@ -309,6 +309,11 @@ const char *tdmi_weights_path(const tdmi_weights *weights)
     return weights->path;
 }
 
+bool tdmi_weights_is_folder(const tdmi_weights *weights)
+{
+    return weights->input.is_folder;
+}
+
 const char *tdmi_weights_form_name(const tdmi_weights *weights)
 {
     return weights->form->name;

@@ -39,6 +39,7 @@ tdm_status tdmi_weights_open_bytes(const void *bytes, size_t length_bytes, const
 void tdmi_weights_close(tdmi_weights *weights);
 
 const char *tdmi_weights_path(const tdmi_weights *weights);
+bool tdmi_weights_is_folder(const tdmi_weights *weights);
 /* "safetensors", "pytorch", "keras-h5", … : the name of its form. */
 const char *tdmi_weights_form_name(const tdmi_weights *weights);
 

@@ -1,0 +1,92 @@
+/*
+ * Weights of other programs: those published under a name, and files on disk whatever wrote them.
+ */
+#ifndef TANDEM_WEIGHTS_H
+#define TANDEM_WEIGHTS_H
+
+#include "tandem/error.h"
+#include "tandem/event.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- published ones ----------------------------------------------------------------------- */
+
+/* "…-notop" files end before the last layer: what a new data set starts from. */
+struct tdm_weights_known {
+    const char *name;    /* "xception-notop" */
+    const char *network; /* as train --model takes it */
+    const char *origin, *licence;
+    double megabytes; /* about, 10^6 bytes */
+    const char *hash; /* "sha256:7ebf99e0" (first digits), "md5:…": the publisher's; "": none */
+    const char *folder, *file; /* the URL is folder/file */
+};
+
+/* NULL past the end. */
+TDM_API const struct tdm_weights_known *tdm_weights_known_at(int index);
+/* Where that file lies here, or would; is it there? path is cut to fit. */
+TDM_API tdm_status tdm_weights_place(const struct tdm_weights_known *known, char *path,
+                                     size_t path_bytes, bool *is_here, tdm_error *err) TDM_MUST_USE;
+
+struct tdm_weights_fetched {
+    char path[1024];
+    char sha256[65];
+    int64_t bytes;
+    bool was_here;     /* nothing was transferred */
+    bool is_published; /* the publisher's hash was compared and equal */
+    bool is_new;       /* there was none, and no earlier fetch: sha256 is remembered from now on */
+};
+
+/* Brings a file to TANDEM_HOME/weights, whole or not at all; goes on where an earlier try ended.
+ * mirror NULL, or another place (URL of a folder) that has the file. A file that is there already
+ * is compared with what is known of it. TDM_E_SYSTEM when it cannot be had, with the URL and where
+ * to put the file; TDM_E_INPUT when it is not the published one. */
+TDM_API tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
+                                     struct tdm_weights_fetched *fetched,
+                                     tdm_error *err) TDM_MUST_USE;
+
+/* ---- files on disk ------------------------------------------------------------------------ */
+
+typedef struct tdm_weights_file tdm_weights_file;
+
+enum { TDM_WEIGHTS_RANK = 8 };
+
+struct tdm_weights_tensor {
+    const char *name, *type; /* "F32" */
+    int rank;
+    int64_t shape[TDM_WEIGHTS_RANK], values;
+    /* Of floats: what is in it; 0 of other types. */
+    double low, high, mean;
+    int64_t not_finite;
+};
+
+struct tdm_weights_facts {
+    const char *form; /* "pytorch" */
+    int64_t tensors, values, bytes;
+    char sha256[65];
+};
+
+TDM_API tdm_status tdm_weights_open(const char *path, tdm_weights_file **file,
+                                    tdm_error *err) TDM_MUST_USE;
+TDM_API void tdm_weights_close(tdm_weights_file *file);
+TDM_API const struct tdm_weights_facts *tdm_weights_facts(const tdm_weights_file *file);
+/* NULL past the end; the values are looked through by this call. */
+TDM_API const struct tdm_weights_tensor *tdm_weights_tensor_at(tdm_weights_file *file,
+                                                               int64_t index);
+/* What stands beside the tensors, as text; false past the end. */
+TDM_API bool tdm_weights_note_at(const tdm_weights_file *file, int64_t index, const char **key,
+                                 const char **value);
+
+/* The same tensors under the same names, and the notes, as a .safetensors file. */
+TDM_API tdm_status tdm_weights_convert(const char *from, const char *to,
+                                       struct tdm_weights_facts *facts,
+                                       tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

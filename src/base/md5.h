@@ -1,0 +1,22 @@
+/*
+ * MD5, for files whose publisher says nothing better. It proves that a download is whole, not who
+ * made it.
+ */
+#ifndef TANDEM_BASE_MD5_H
+#define TANDEM_BASE_MD5_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tdmi_md5 {
+    uint32_t words[4];
+    uint64_t total_bytes;
+    uint8_t tail[64];
+} tdmi_md5;
+
+void tdmi_md5_init(tdmi_md5 *state);
+void tdmi_md5_add(tdmi_md5 *state, const void *bytes, size_t length_bytes);
+/* 32 lower-case hex digits and a terminator. */
+void tdmi_md5_result(tdmi_md5 *state, char hex[33]);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * What identifies a file, in the two forms that publishers use.
+ */
+#ifndef TANDEM_NN_WEIGHTS_DIGEST_H
+#define TANDEM_NN_WEIGHTS_DIGEST_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tdmi_digest {
+    char sha256[65], md5[33];
+    int64_t bytes;
+};
+
+tdm_status tdmi_digest_file(const char *path, struct tdmi_digest *digest,
+                            tdm_error *err) TDM_MUST_USE;
+/* hash: "sha256:" and its first digits, or "md5:" and all of them. */
+bool tdmi_digest_is(const struct tdmi_digest *digest, const char *hash);
+
+#endif
