@@ -69,6 +69,12 @@ void tdmi_session_release(struct tdmi_session *session);
 double tdmi_session_seconds(const struct tdmi_session *session);
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
 
+/* Graph, plans and memory, once source and split are there: session_network.c */
+tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* What its values begin with, and the self-test's picture, once the loaders are there. stored: the
+ * checkpoint that is gone on with, or NULL. */
+tdm_status tdmi_session_fill(struct tdmi_session *session, const struct tdmi_model_file *stored,
+                             tdm_error *err) TDM_MUST_USE;
 /* The order and the loaders, once source, split, graph and pool are there: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
