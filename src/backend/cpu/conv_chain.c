@@ -121,6 +121,7 @@ struct work {
     struct tdmi_depthwise_forward between;
     const struct tdmi_depthwise_kernels *kernels;
     float *expanded, *narrow;
+    const float *x_end; /* of all pictures of the call */
 };
 
 /* Rows first to end of what the depthwise kernel reads; rows from kept_first to kept_end are in
@@ -139,6 +140,11 @@ static void expand_rows(struct work *work, const float *x, int kept_first, int k
         product_of(1, (int64_t)(end - from) * shape->w, work->chain.in, shape->channels);
     work->expand.x = x + (int64_t)from * shape->w * work->chain.in;
     work->expand.y = work->expanded + kept * row;
+    /* As many rows again, of the next picture where this one ends: the next strip's. */
+    const float *next = x + (int64_t)end * shape->w * work->chain.in;
+    const int64_t floats = product.pixels * work->chain.in, left = work->x_end - next;
+    work->expand.next = left > 0 ? next : NULL;
+    work->expand.next_floats = floats < left ? floats : left;
     tdmi_pointwise_infer(&product, &work->expand);
 }
 
@@ -200,6 +206,7 @@ void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
     work.between.y = work.narrow;
     const int64_t x_image = tdmi_shape_values(links[0]->in[0]);
     const int64_t y_image = tdmi_shape_values(links[n - 1]->out);
+    work.x_end = calls[0].x[0] + calls[n - 1].n * x_image;
     for (int i = 0; i < calls[n - 1].n; i++)
         run_picture(&work, calls[0].x[0] + i * x_image, residual ? residual + i * y_image : NULL,
                     y + i * y_image);

@@ -5,6 +5,7 @@
  * the lower ones at the end of a line go through a small tile in memory.
  */
 #include "backend/cpu/gemm_end_body.h"
+#include "backend/cpu/gemm_half_body.h"
 
 enum { MAX_TALL = 14, MAX_WIDE = 4 };
 
@@ -225,6 +226,28 @@ LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, c
         finish_block(job, end, c, first, sums, added(job, end), job->is_streamed, tall, wide);
 }
 
+#if defined(__AVX512F__)
+static void half_block(const struct tdmi_gemm_rows *job, struct ahead *ahead, int64_t a,
+                       const float *b, int64_t c, int first)
+{
+    struct half_sums sums = {0};
+    for (int s = 0; s < job->n_segments; s++) {
+        const struct tdmi_gemm_segment *segment = &job->segments[s];
+        const float *from = segment->a + a, *by = b + (int64_t)segment->first * 2 * LANES;
+        for (int left = segment->depth; left > 0; left -= DEPTH_STEP) {
+            look_ahead(ahead);
+            half_multiply(&sums, from, job->a_row, by, left < DEPTH_STEP ? left : DEPTH_STEP);
+            from += DEPTH_STEP;
+            by += DEPTH_STEP * 2 * LANES;
+        }
+    }
+    if (added(job, TDMI_GEMM_ACTIVATED))
+        half_finish(job, &sums, c, first, job->residual);
+    else
+        half_finish(job, &sums, c, first, NULL);
+}
+#endif
+
 /* ---- every shape of a block -------------------------------------------------------------------
  */
 
@@ -313,6 +336,11 @@ LANES_INLINE void line_of_panel(const struct tdmi_gemm_rows *job, struct ahead *
 {
     float tile[MAX_TALL * MAX_WIDE * LANES];
     int row = 0;
+#if defined(__AVX512F__)
+    if (wide == 2 && is_half(job, end, first))
+        for (; row + tall <= job->n_rows; row += tall)
+            half_block(job, ahead, a + row * job->a_row, b, c + row * job->c_row, first);
+#endif
     for (; row + tall <= job->n_rows; row += tall)
         block(job, ahead, end, a + row * job->a_row, b, c + row * job->c_row, first, tall, wide);
     if (row < job->n_rows) {

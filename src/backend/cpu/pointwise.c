@@ -222,6 +222,8 @@ void tdmi_pointwise_infer(const struct tdmi_pointwise *desc, const struct tdmi_c
         const float *a =
             read_pixels(kernels, call->x + at * desc->in, n, desc->in, &plain, scratch.x, &a_row);
         job.ahead[0] = ahead_of(call->x, at + chunk, chunk, pixels, desc->in);
+        if (at + chunk >= pixels)
+            job.ahead[1] = (struct tdmi_gemm_ahead){call->next, call->next_floats};
         job.c = call->y + at * desc->out;
         job.residual = call->residual ? call->residual + at * desc->out : NULL;
         multiply_chunk(kernels, &job, a, a_row, n);
