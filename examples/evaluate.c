@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     struct tdm_evaluation evaluation;
     if (argc != 3)
         return fprintf(stderr, "usage: evaluate MODEL PICTURES\n"), 2;
-    if (tdm_model_open(argv[1], "cpu", 0, &model, &err) != TDM_OK)
+    if (tdm_model_open(argv[1], NULL, &model, &err) != TDM_OK)
         return fail(&err);
     if (tdm_model_evaluate(
             model,

@@ -17,16 +17,15 @@ static void show_epoch(void *self, const tdm_event *event)
                100.0 * event->val.accuracy, (long long)event->val.n);
 }
 
-static tdm_status show_guess(void *self, const char *path, const struct tdm_guess *guesses,
-                             int n_guesses, const char *problem, tdm_error *err)
+static tdm_status show_guess(void *self, const struct tdm_prediction *it, tdm_error *err)
 {
     (void)self;
     (void)err;
-    if (n_guesses > 0)
-        printf("%s: %s (%.1f %%)\n", path, guesses[0].label,
-               100.0 * (double)guesses[0].probability);
+    if (it->problem)
+        printf("%s: no answer, %s\n", it->path, it->problem);
     else
-        printf("%s: no answer, %s\n", path, problem);
+        printf("%s: %s (%.1f %%)\n", it->path, it->guesses[0].label,
+               100.0 * (double)it->guesses[0].probability);
     return TDM_OK;
 }
 
@@ -49,7 +48,7 @@ int main(int argc, char **argv)
     options.source = argv[1];
     options.run = argv[2];
     if (tdm_train(&options, (tdm_sink){NULL, show_epoch}, &result, &err) != TDM_OK ||
-        tdm_model_open(result.run, "cpu", 0, &model, &err) != TDM_OK)
+        tdm_model_open(result.run, NULL, &model, &err) != TDM_OK)
         return fail(&err);
     const char *picture = argv[3];
     tdm_status status =

@@ -1,5 +1,6 @@
 /*
- * A trained model: opened from a run folder or a model file, asked about pictures.
+ * A trained model: opened from a run folder, a model file, or weights that another program wrote;
+ * asked about pictures.
  */
 #ifndef TANDEM_MODEL_H
 #define TANDEM_MODEL_H
@@ -16,10 +17,26 @@ extern "C" {
 
 typedef struct tdm_model tdm_model;
 
-/* path is a run folder (its best weights, else its last) or a .safetensors file written by tandem.
- * threads 0: all usable CPUs. device as in tdm_train_options. The model's own self-test is run:
- * stored input in, stored logits out, or TDM_E_INPUT. */
-TDM_API tdm_status tdm_model_open(const char *path, const char *device, int threads,
+struct tdm_model_options { /* zeroed, or NULL: a model of ours, on the CPU; strings are lent */
+    const char *device;    /* as in tdm_train_options; NULL: "cpu" */
+    int threads;           /* 0: all usable CPUs */
+    /* Of weights that another program wrote, where the file does not say it; NULL and 0: as they
+     * were published. With a model of ours each of them is TDM_E_USAGE: it says so itself. */
+    const char *network;  /* "resnet50"; a full Keras file needs none */
+    const char *fit;      /* "pad", "crop" or "stretch" */
+    const char *resample; /* "lanczos", "bicubic" or "bilinear" */
+    const char *scale;    /* "tf", "torch", "unit", "raw" or "caffe" */
+    const char *padding;  /* "same" or "symmetric" */
+    const char *classes;  /* a file: one name a line, "0 cardboard" or "cardboard" */
+    double crop_fraction; /* 0.01 to 1 */
+    int size;             /* pixels a side */
+};
+
+/* path is a run folder (its best weights, else its last), a .safetensors file written by tandem, or
+ * weights of another program in any form that is read here. A model of ours runs its own self-test:
+ * stored input in, stored logits out, or TDM_E_INPUT; weights of others are checked tensor by
+ * tensor, and what does not fit the network is listed. */
+TDM_API tdm_status tdm_model_open(const char *path, const struct tdm_model_options *options,
                                   tdm_model **model, tdm_error *err) TDM_MUST_USE;
 TDM_API void tdm_model_close(tdm_model *model);
 
@@ -69,14 +86,21 @@ struct tdm_guess {
     float probability;
 };
 
-/* Called once a picture, in order. path is as given; of a picture in a folder, relative to it
- * where one folder was given, and with the folder as given where there were several. problem is
- * NULL, or says why there is no answer (then n_guesses is 0). A return other than TDM_OK ends the
- * prediction with that status. */
+struct tdm_prediction { /* lives for the call */
+    const char *path;   /* as given; of a picture in a folder, relative to it where one folder was
+                           given, and with the folder as given where there were several */
+    const struct tdm_guess *guesses;
+    int n_guesses;
+    const float *logits; /* one a class: what the network computes before probabilities are made */
+    int n_logits;
+    const char *problem; /* NULL, or why there is no answer; then there are no numbers */
+};
+
+/* Called once a picture, in order. A return other than TDM_OK ends the prediction with that
+ * status. */
 typedef struct tdm_prediction_sink {
     void *self;
-    tdm_status (*prediction)(void *self, const char *path, const struct tdm_guess *guesses,
-                             int n_guesses, const char *problem, tdm_error *err);
+    tdm_status (*prediction)(void *self, const struct tdm_prediction *prediction, tdm_error *err);
 } tdm_prediction_sink;
 
 /* paths are files or folders (searched for pictures, any depth). A path that is missing is

@@ -12,15 +12,16 @@
 
 struct values {
     struct tdm_source_options how;
-    const char *part, *device, *cache;
+    struct tdm_model_options model;
+    const char *part, *cache;
     int64_t memory;
-    int batch, threads;
+    int batch;
 };
 
 static void defaults(void *values)
 {
     *(struct values *)values =
-        (struct values){.part = "all", .device = "cpu", .cache = "none", .batch = 64};
+        (struct values){.part = "all", .model.device = "cpu", .cache = "none", .batch = 64};
 }
 
 static enum tdm_part part_of(const char *name)
@@ -107,8 +108,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_evaluation evaluation = {0};
     struct tdmi_watch watch;
     tdm_model *model = NULL;
-    tdm_status status =
-        tdm_model_open(call->arguments[0], values->device, values->threads, &model, err);
+    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
     if (status != TDM_OK)
         return status;
     tdmi_watch_start(&watch, call->globals, "images");
@@ -131,7 +131,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "MODEL", .help = "a run folder, or a .safetensors file that tandem wrote"},
+    TDMI_ARGUMENT_MODEL,
     TDMI_ARGUMENT_SRC,
     {.name = NULL},
 };
@@ -160,8 +160,10 @@ static const struct tdmi_option options[] = {
      .choices = "auto|none|encoded|decoded|disk",
      .group = "Machine",
      .help = "what is kept of pictures once read; disk spares a store the next run"},
-    TDMI_ROW_THREADS(offsetof(struct values, threads), "any number gives the same answers"),
-    TDMI_ROW_DEVICE(offsetof(struct values, device), "cpu, or the name of one backend such as ref"),
+    TDMI_ROWS_FOREIGN(model),
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
+                    "cpu, or the name of one backend such as ref"),
     {.name = NULL},
 };
 
@@ -170,6 +172,8 @@ static const char *const examples[] = {
     "the pictures that training held back",
     "tandem evaluate runs/first new-pictures --json",
     "another folder, for a script",
+    "tandem evaluate resnet50.pth pictures --model resnet50 --classes imagenet.txt",
+    "weights of another program",
     NULL,
 };
 

@@ -6,47 +6,52 @@
 #include "tandem/model.h"
 
 struct values {
-    const char *device;
-    int top, threads;
+    struct tdm_model_options model;
+    int top;
+    bool logits;
 };
 
 static void defaults(void *values)
 {
-    *(struct values *)values = (struct values){.top = 5, .device = "cpu"};
+    *(struct values *)values = (struct values){.top = 5, .model.device = "cpu"};
 }
 
-static void write_json(tdm_json_writer *json, const char *path, const struct tdm_guess *guesses,
-                       int n_guesses, const char *problem)
+static void write_json(tdm_json_writer *json, const struct tdm_prediction *it, bool has_logits)
 {
     tdm_json_object_begin(json, NULL);
-    tdm_json_string(json, "path", path);
+    tdm_json_string(json, "path", it->path);
     tdm_json_array_begin(json, "top");
-    for (int i = 0; i < n_guesses; i++) {
+    for (int i = 0; i < it->n_guesses; i++) {
         tdm_json_object_begin(json, NULL);
-        tdm_json_integer(json, "index", guesses[i].index);
-        tdm_json_string(json, "label", guesses[i].label);
-        tdm_json_number(json, "probability", (double)guesses[i].probability);
+        tdm_json_integer(json, "index", it->guesses[i].index);
+        tdm_json_string(json, "label", it->guesses[i].label);
+        tdm_json_number(json, "probability", (double)it->guesses[i].probability);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
-    if (problem)
-        tdm_json_string(json, "problem", problem);
+    if (has_logits) {
+        tdm_json_array_begin(json, "logits");
+        for (int i = 0; i < it->n_logits; i++)
+            tdm_json_number(json, NULL, (double)it->logits[i]);
+        tdm_json_array_end(json);
+    }
+    if (it->problem)
+        tdm_json_string(json, "problem", it->problem);
     tdm_json_object_end(json);
 }
 
-static void print_people(struct tdmi_output *out, const char *path, const struct tdm_guess *guesses,
-                         int n_guesses, const char *problem)
+static void print_people(struct tdmi_output *out, const struct tdm_prediction *it)
 {
-    tdmi_print_name(out, path, 0);
+    tdmi_print_name(out, it->path, 0);
     tdmi_print(out, "\n");
-    if (problem) {
+    if (it->problem) {
         tdmi_print(out, "    skipped: ");
-        tdmi_print_name(out, problem, 0);
+        tdmi_print_name(out, it->problem, 0);
         tdmi_print(out, "\n");
     }
-    for (int i = 0; i < n_guesses; i++) {
-        tdmi_print(out, "  %6.2f %%  ", 100 * (double)guesses[i].probability);
-        tdmi_print_name(out, guesses[i].label, 0);
+    for (int i = 0; i < it->n_guesses; i++) {
+        tdmi_print(out, "  %6.2f %%  ", 100 * (double)it->guesses[i].probability);
+        tdmi_print_name(out, it->guesses[i].label, 0);
         tdmi_print(out, "\n");
     }
 }
@@ -56,17 +61,17 @@ struct answering {
     int64_t n_answered;
 };
 
-static tdm_status on_prediction(void *self, const char *path, const struct tdm_guess *guesses,
-                                int n_guesses, const char *problem, tdm_error *err)
+static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
 {
     struct answering *answering = self;
     struct tdmi_call *call = answering->call;
-    answering->n_answered += !problem;
+    const struct values *values = call->values;
+    answering->n_answered += !prediction->problem;
     if (call->json) {
-        write_json(call->json, path, guesses, n_guesses, problem);
+        write_json(call->json, prediction, values->logits);
         return TDM_OK;
     }
-    print_people(call->out, path, guesses, n_guesses, problem);
+    print_people(call->out, prediction);
     /* A reader that has gone away (| head) ends the work early. */
     return tdmi_output_check(call->out, err);
 }
@@ -76,8 +81,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     struct answering answering = {.call = call};
     tdm_model *model = NULL;
-    tdm_status status =
-        tdm_model_open(call->arguments[0], values->device, values->threads, &model, err);
+    if (values->logits && !call->json)
+        return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
+    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
     if (status != TDM_OK)
         return status;
     if (call->json)
@@ -98,7 +104,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
 }
 
 static const struct tdmi_argument arguments[] = {
-    {.name = "MODEL", .help = "a run folder, or a .safetensors file that tandem wrote"},
+    TDMI_ARGUMENT_MODEL,
     {.name = "FILE|DIR",
      .help = "pictures, or folders that are searched for pictures at any depth",
      .is_many = true},
@@ -114,8 +120,15 @@ static const struct tdmi_option options[] = {
      .unit = "classes",
      .group = "Answer",
      .help = "the likeliest of each picture"},
-    TDMI_ROW_THREADS(offsetof(struct values, threads), "any number gives the same answers"),
-    TDMI_ROW_DEVICE(offsetof(struct values, device), "cpu, or the name of one backend such as ref"),
+    {.name = "logits",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct values, logits),
+     .group = "Answer",
+     .help = "with --json: what the network computes for every class, before probabilities"},
+    TDMI_ROWS_FOREIGN(model),
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
+                    "cpu, or the name of one backend such as ref"),
     {.name = NULL},
 };
 
@@ -124,6 +137,8 @@ static const char *const examples[] = {
     "one picture, the five likeliest classes",
     "tandem predict runs/first new-pictures --top 1 --json",
     "a folder, for a script",
+    "tandem predict keras_model.h5 photo.jpg --classes labels.txt",
+    "a full Keras model of another program",
     NULL,
 };
 

@@ -27,6 +27,13 @@ struct tdmi_argument {
                                "Delta tables, IDX or CIFAR files"                               \
     }
 
+/* A trained model, as one argument. */
+#define TDMI_ARGUMENT_MODEL                                                                 \
+    {                                                                                       \
+        .name = "MODEL", .help = "a run folder, a .safetensors file that tandem wrote, or " \
+                                 "weights of another program (see below)"                   \
+    }
+
 /* Options that every command has. */
 struct tdmi_globals {
     bool help, version, json, quiet, verbose;

@@ -1,7 +1,8 @@
 /*
  * One preprocessing for training, evaluation, prediction and export: decode, fit into the network's
  * input, reduce to grey when asked, and later turn bytes into floats. Sizes are rounded as Pillow's
- * thumbnail() (pad) and torchvision's Resize (crop) do, since published accuracies come from there.
+ * thumbnail() (pad) does, and to the nearest one (crop), as published logits were made;
+ * torchvision's Resize cuts the rest off.
  */
 #include "image/preprocess.h"
 #include "base/far_copy.h"
@@ -61,6 +62,13 @@ static void size_inside(const struct tdmi_preprocess *preprocess, int width, int
     }
 }
 
+/* a / b to the nearest whole number, halves to the even one, as Python's round(). */
+static int64_t nearest(int64_t a, int64_t b)
+{
+    int64_t whole = a / b, twice = 2 * (a % b);
+    return whole + (twice > b || (twice == b && whole % 2 != 0));
+}
+
 /* The smallest size with the picture's aspect that covers the target / crop_fraction. */
 static tdm_status size_around(const struct tdmi_preprocess *preprocess, int width, int height,
                               struct tdmi_resize *how, tdm_error *err)
@@ -68,9 +76,9 @@ static tdm_status size_around(const struct tdmi_preprocess *preprocess, int widt
     int64_t across = lround(preprocess->width / preprocess->crop_fraction);
     int64_t down = lround(preprocess->height / preprocess->crop_fraction);
     if (width * down >= height * across)
-        across = down * width / height;
+        across = nearest(down * width, height);
     else
-        down = across * height / width;
+        down = nearest(across * height, width);
     if (across > INT_MAX || down > INT_MAX)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "a picture of %d x %d pixels that covers %d x %d would have %lld x %lld; "
@@ -411,7 +419,9 @@ void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const u
 {
     static const float mean_rgb[3] = {0.485f, 0.456f, 0.406f},
                        std_rgb[3] = {0.229f, 0.224f, 0.225f};
-    static const float mean_grey = 0.449f, std_grey = 0.226f; /* their averages */
+    static const float caffe_rgb[3] = {123.68f, 116.779f, 103.939f};
+    static const float mean_grey = 0.449f, std_grey = 0.226f, /* their averages */
+        caffe_grey = 114.799f;
     const int64_t n = n_pixels * preprocess->channels;
     switch (preprocess->scale) {
     case TDMI_SCALE_TF:
@@ -434,6 +444,10 @@ void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const u
     case TDMI_SCALE_RAW:
         for (int64_t i = 0; i < n; i++)
             out[i] = (float)bytes[i];
+        return;
+    case TDMI_SCALE_CAFFE:
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (float)bytes[i] - (preprocess->channels == 1 ? caffe_grey : caffe_rgb[i % 3]);
         return;
     }
 }

@@ -10,8 +10,15 @@
 
 enum tdmi_fit { TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH };
 /* How bytes 0–255 become numbers: tf x/127.5-1, torch (x/255-mean)/std of ImageNet, unit x/255,
- * raw x. */
-enum tdmi_scale { TDMI_SCALE_TF, TDMI_SCALE_TORCH, TDMI_SCALE_UNIT, TDMI_SCALE_RAW };
+ * raw x; caffe x-mean of ImageNet, as Keras' ResNet-50 wants it (of blue, green and red there: the
+ * importer turns its first convolution). */
+enum tdmi_scale {
+    TDMI_SCALE_TF,
+    TDMI_SCALE_TORCH,
+    TDMI_SCALE_UNIT,
+    TDMI_SCALE_RAW,
+    TDMI_SCALE_CAFFE
+};
 
 struct tdmi_preprocess {
     int width, height;
@@ -46,6 +53,12 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
 /* n pixels of bytes -> floats by the scale. */
 void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const uint8_t *bytes,
                                int64_t n_pixels, float *out);
+
+/* By the words of a model file; TDM_E_USAGE lists them. */
+tdm_status tdmi_fit_find(const char *word, enum tdmi_fit *fit, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_filter_find(const char *word, enum tdmi_filter *filter,
+                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_scale_find(const char *word, enum tdmi_scale *scale, tdm_error *err) TDM_MUST_USE;
 
 /* As an object under key (names in words: "fit": "pad"). */
 void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_writer *writer,

@@ -18,11 +18,9 @@ static const char *const filter_names[] = {[TDMI_FILTER_LANCZOS] = "lanczos",
                                            [TDMI_FILTER_BICUBIC] = "bicubic",
                                            [TDMI_FILTER_BILINEAR] = "bilinear",
                                            NULL};
-static const char *const scale_names[] = {[TDMI_SCALE_TF] = "tf",
-                                          [TDMI_SCALE_TORCH] = "torch",
-                                          [TDMI_SCALE_UNIT] = "unit",
-                                          [TDMI_SCALE_RAW] = "raw",
-                                          NULL};
+static const char *const scale_names[] = {
+    [TDMI_SCALE_TF] = "tf",   [TDMI_SCALE_TORCH] = "torch", [TDMI_SCALE_UNIT] = "unit",
+    [TDMI_SCALE_RAW] = "raw", [TDMI_SCALE_CAFFE] = "caffe", NULL};
 static const char *const members[] = {"width",  "height", "channels", "fit", "crop_fraction",
                                       "filter", "scale",  "draft",    NULL};
 
@@ -62,6 +60,40 @@ static const char *list(const char *const *words, char *buffer, size_t buffer_by
         buffer[used] = '\0';
     }
     return buffer;
+}
+
+static tdm_status find_word(const char *word, const char *const *words, int *value, tdm_error *err)
+{
+    char possible[100];
+    *value = find(words, word);
+    if (*value < 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "\"%s\"; possible are: %s", word,
+                        list(words, possible, sizeof possible));
+    return TDM_OK;
+}
+
+tdm_status tdmi_fit_find(const char *word, enum tdmi_fit *fit, tdm_error *err)
+{
+    int value = 0;
+    tdm_status status = find_word(word, fit_names, &value, err);
+    *fit = status == TDM_OK ? (enum tdmi_fit)value : *fit;
+    return status;
+}
+
+tdm_status tdmi_filter_find(const char *word, enum tdmi_filter *filter, tdm_error *err)
+{
+    int value = 0;
+    tdm_status status = find_word(word, filter_names, &value, err);
+    *filter = status == TDM_OK ? (enum tdmi_filter)value : *filter;
+    return status;
+}
+
+tdm_status tdmi_scale_find(const char *word, enum tdmi_scale *scale, tdm_error *err)
+{
+    int value = 0;
+    tdm_status status = find_word(word, scale_names, &value, err);
+    *scale = status == TDM_OK ? (enum tdmi_scale)value : *scale;
+    return status;
 }
 
 static tdm_status read_word(const tdm_json_value *object, const char *key, const char *const *words,

@@ -238,11 +238,11 @@ int tdmi_graph_classes(const tdmi_graph *graph)
     return graph->nodes[graph->n_nodes - 1].out.c;
 }
 
-static void init_tensor(const struct tdmi_tensor *tensor, uint64_t seed, uint64_t index,
-                        float *values)
+void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, int index,
+                             float *values)
 {
     if (tensor->spec.init == TDMI_INIT_HE) {
-        tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_INIT, 0, index);
+        tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_INIT, 0, (uint64_t)index);
         float bound = sqrtf(6.0f / (float)tensor->spec.fan_in);
         for (int64_t i = 0; i < tensor->n; i++)
             values[i] = tdmi_rng_uniform(&rng, -bound, bound);
@@ -255,7 +255,7 @@ static void init_tensor(const struct tdmi_tensor *tensor, uint64_t seed, uint64_
 void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states)
 {
     for (int i = 0; i < graph->n_params; i++)
-        init_tensor(&graph->params[i], seed, (uint64_t)i, params + graph->params[i].offset);
+        tdmi_tensor_init_values(&graph->params[i], seed, i, params + graph->params[i].offset);
     for (int i = 0; i < graph->n_states; i++)
-        init_tensor(&graph->states[i], seed, (uint64_t)i, states + graph->states[i].offset);
+        tdmi_tensor_init_values(&graph->states[i], seed, i, states + graph->states[i].offset);
 }

@@ -73,6 +73,9 @@ int tdmi_graph_classes(const tdmi_graph *graph);
 
 /* Fill fresh values by each tensor's rule: a pure function of seed and tensor index. */
 void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states);
+/* Of one: index is its number among the graph's parameters or states. */
+void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, int index,
+                             float *values);
 
 /* As an array of nodes under key, and back: what a model file carries, so that it can be read when
  * the builder of that name has long changed. */

@@ -104,7 +104,7 @@ int tdmi_channels_of(const tdmi_graph *graph, int node)
 static void pads_of(enum tdmi_padding padding, int size, int kernel, int stride, int *before,
                     int *after)
 {
-    int total = 2 * ((kernel - 1) / 2);
+    int total = padding == TDMI_PADDING_NONE ? 0 : 2 * ((kernel - 1) / 2);
     if (padding == TDMI_PADDING_SAME) {
         total = ((size + stride - 1) / stride - 1) * stride + kernel - size;
         total = total > 0 ? total : 0;
@@ -173,6 +173,13 @@ int tdmi_add_keras_norm(tdmi_graph *graph, const char *name, int input)
     return tdmi_graph_add(
         graph, TDMI_OP_BATCH_NORM, name, input,
         (struct tdmi_op_attrs){.epsilon = 1e-3, .momentum = 0.01, .is_biased = true});
+}
+
+int tdmi_add_published_norm(tdmi_graph *graph, const struct tdmi_build *what, const char *name,
+                            int input)
+{
+    return what->publisher == TDMI_PUBLISHER_TORCH ? tdmi_add_batch_norm(graph, name, input)
+                                                   : tdmi_add_keras_norm(graph, name, input);
 }
 
 int tdmi_add_relu(tdmi_graph *graph, const char *name, int input)

@@ -7,8 +7,13 @@
 #include "nn/graph.h"
 
 /* Zeros around windows: as TensorFlow says "same" (the odd one below and right), or equally many on
- * all sides. They differ where a stride meets an even size. */
-enum tdmi_padding { TDMI_PADDING_SAME, TDMI_PADDING_SYMMETRIC };
+ * all sides. They differ where a stride meets an even size. None at all: as PyTorch's tutorial
+ * writes LeNet-5 for 32×32 pixels. */
+enum tdmi_padding { TDMI_PADDING_SAME, TDMI_PADDING_SYMMETRIC, TDMI_PADDING_NONE };
+
+/* Whose form of a network, where several publish it and they differ: batch norms of mobilenetv2,
+ * strides, biases and batch norms of resnet50. */
+enum tdmi_publisher { TDMI_PUBLISHER_OURS, TDMI_PUBLISHER_KERAS, TDMI_PUBLISHER_TORCH };
 
 /* What turns features into classes: [dense + ReLU], [dropout], dense, softmax or logistic loss. */
 struct tdmi_head {
@@ -24,7 +29,8 @@ struct tdmi_build {
     struct tdmi_preprocess preprocess;
     struct tdmi_head head;
     enum tdmi_padding padding;
-    double variant; /* of a family: its width, its number of layers */
+    enum tdmi_publisher publisher; /* whose form; ours is one of theirs */
+    double variant;                /* of a family: its width, its number of layers */
 };
 
 struct tdmi_network {
@@ -80,6 +86,9 @@ int tdmi_add_depthwise(tdmi_graph *graph, const struct tdmi_build *what, const c
 int tdmi_add_batch_norm(tdmi_graph *graph, const char *name, int input);
 /* Keras': epsilon 1e-3, running statistics move by a hundredth, towards the biased variance. */
 int tdmi_add_keras_norm(tdmi_graph *graph, const char *name, int input);
+/* PyTorch's for a network that its users publish, Keras' otherwise. */
+int tdmi_add_published_norm(tdmi_graph *graph, const struct tdmi_build *what, const char *name,
+                            int input);
 int tdmi_add_relu(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_relu6(tdmi_graph *graph, const char *name, int input);
 int tdmi_add_max_pool(tdmi_graph *graph, const char *name, int input, int kernel, int stride);

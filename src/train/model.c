@@ -1,9 +1,11 @@
 /*
- * An opened model: its file, its network on a device, and its self-test.
+ * An opened model: its file (ours, or weights of another program), its network on a device, and its
+ * self-test.
  */
 #include "train/model_internal.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "train/model_import.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +18,10 @@ static tdm_status find_file(const char *path, tdmi_arena *arena, const char **fi
         *file = path;
         return TDM_OK;
     case TDMI_FILE_FOLDER:
+        if (tdmi_model_is_foreign_folder(path, arena)) {
+            *file = path;
+            return TDM_OK;
+        }
         for (int i = 0; i < 2; i++) {
             *file = tdmi_path_join(arena, path, names[i]);
             if (*file && tdmi_file_kind_of(*file) == TDMI_FILE_REGULAR)
@@ -23,7 +29,8 @@ static tdm_status find_file(const char *path, tdmi_arena *arena, const char **fi
         }
         return TDM_FAIL(err, TDM_E_INPUT,
                         "opening the model %s: the folder has neither best.safetensors nor "
-                        "last.safetensors; a run folder or a model file is wanted",
+                        "last.safetensors; a run folder, a model file or weights of another "
+                        "program are wanted",
                         path);
     case TDMI_FILE_MISSING:
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -88,23 +95,31 @@ static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *er
     return TDM_OK;
 }
 
-static tdm_status open_model(const char *path, const char *device, int threads, tdm_model *model,
-                             tdm_error *err)
+static tdm_status open_model(const char *path, const struct tdm_model_options *options,
+                             tdm_model *model, tdm_error *err)
 {
-    const char *file = NULL;
+    const char *file = NULL, *device = options->device;
     int card;
     tdm_status status = find_file(path, &model->arena, &file, err);
     if (status != TDM_OK)
         return status;
-    TDM_TRY(tdmi_model_file_load(file, &model->file, err), err, "opening the model %s", path);
+    const bool is_ours = tdmi_model_is_ours(file);
+    if (is_ours)
+        status = tdmi_model_check_ours(options, err);
+    if (is_ours && status == TDM_OK)
+        status = tdmi_model_file_load(file, &model->file, err);
+    else if (!is_ours)
+        status = tdmi_model_import(file, options, &model->file, err);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "opening the model %s", path);
     TDM_TRY(tdmi_backend_find(device && *device ? device : "cpu", &model->backend, &card, err), err,
             "opening the model %s", path);
     TDM_TRY(model->backend->device.open(card, &model->device, err), err, "opening the model %s",
             path);
     TDM_TRY(model->backend->stream.open(model->device, &model->stream, err), err,
             "opening the model %s", path);
-    TDM_TRY(tdmi_pool_new(threads, threads == 0, &model->pool, err), err, "opening the model %s",
-            path);
+    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err), err,
+            "opening the model %s", path);
     TDM_TRY(tdmi_plan_new(model->file.graph, model->backend, TDMI_MODEL_PIECE, false, &model->plan,
                           err),
             err, "opening the model %s", path);
@@ -114,18 +129,19 @@ static tdm_status open_model(const char *path, const char *device, int threads, 
     TDM_TRY(place_values(model, err), err, "opening the model %s", path);
     TDM_TRY(tdmi_judge_take(model->judge, (struct tdmi_values){model->params, model->states}, err),
             err, "opening the model %s", path);
-    return run_selftest(model, path, err);
+    return is_ours ? run_selftest(model, path, err) : TDM_OK;
 }
 
-tdm_status tdm_model_open(const char *path, const char *device, int threads, tdm_model **model,
-                          tdm_error *err)
+tdm_status tdm_model_open(const char *path, const struct tdm_model_options *options,
+                          tdm_model **model, tdm_error *err)
 {
+    static const struct tdm_model_options plain = {0};
     tdm_model *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
     tdmi_arena_init(&made->arena, 0);
     tdmi_arena_init(&made->file.arena, 0);
-    tdm_status status = open_model(path, device, threads, made, err);
+    tdm_status status = open_model(path, options ? options : &plain, made, err);
     if (status != TDM_OK) {
         tdm_model_close(made);
         return status;

@@ -64,6 +64,7 @@ static tdm_json_writer *describe(const struct tdmi_model_file *model)
         tdm_json_string(writer, NULL, model->classes[i]);
     tdm_json_array_end(writer);
     tdmi_graph_to_json(model->graph, writer, "nodes");
+    tdmi_lineage_to_json(&model->lineage, writer, "lineage");
     progress_to_json(&model->progress, writer);
     if (model->n_slots > 0)
         tdm_json_string(writer, "optimizer", model->optimizer);
@@ -194,7 +195,8 @@ static tdm_status read_description(const tdm_json_value *root, const char *path,
             return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
     }
     progress_from_json(tdm_json_member(root, "progress"), &model->progress);
-    return TDM_OK;
+    return tdmi_lineage_from_json(tdm_json_member(root, "lineage"), &model->arena, &model->lineage,
+                                  err);
 }
 
 static tdm_status read_values(const tdmi_safetensors *file, const char *prefix,

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "nn/graph.h"
+#include "nn/weights/lineage.h"
 #include "optim/optimizer.h"
 #include "tandem/event.h"
 
@@ -39,7 +40,8 @@ struct tdmi_model_file {
     bool shares_statistics; /* batch norms saw whole batches: --bn batch */
     int n_classes;
     const char **classes;
-    float *params, *states;              /* laid out like the graph */
+    struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
+    float *params, *states;      /* laid out like the graph */
     uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */
     int64_t n_train_hashes, n_val_hashes;
     struct tdmi_progress progress;

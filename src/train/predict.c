@@ -28,7 +28,7 @@ struct prediction {
     int top;
     uint8_t *pixels;
     int32_t *labels; /* -1: unreadable */
-    float *probabilities;
+    float *probabilities, *logits;
     struct tdmi_preprocess_scratch *scratches; /* one a thread */
     char (*problems)[TDM_ERROR_TEXT_BYTES];    /* by position */
     struct tdm_guess *guesses;
@@ -194,13 +194,17 @@ static tdm_status answer(struct prediction *it, int n, tdm_prediction_sink sink,
 {
     for (int i = 0; i < n; i++) {
         const char *shown = it->pictures[it->first + (size_t)i].shown;
+        struct tdm_prediction prediction = {.path = shown};
         if (it->labels[i] < 0) {
-            TDM_TRY(sink.prediction(sink.self, shown, NULL, 0, it->problems[i], err), err,
-                    "handing out the prediction for %s", shown);
-            continue;
+            prediction.problem = it->problems[i];
+        } else {
+            const size_t at = (size_t)i * (size_t)it->model->file.n_classes;
+            prediction.guesses = it->guesses;
+            prediction.n_guesses = choose(it, it->probabilities + at);
+            prediction.logits = it->logits + at;
+            prediction.n_logits = it->model->file.n_classes;
         }
-        int guesses = choose(it, it->probabilities + (size_t)i * (size_t)it->model->file.n_classes);
-        TDM_TRY(sink.prediction(sink.self, shown, it->guesses, guesses, NULL, err), err,
+        TDM_TRY(sink.prediction(sink.self, &prediction, err), err,
                 "handing out the prediction for %s", shown);
     }
     return TDM_OK;
@@ -216,8 +220,9 @@ static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_e
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
                             it->first, it->n_pictures);
         TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
-        TDM_TRY(tdmi_judge_batch(it->model->judge, &batch, NULL, it->probabilities, NULL, err), err,
-                "predicting");
+        TDM_TRY(
+            tdmi_judge_batch(it->model->judge, &batch, NULL, it->probabilities, it->logits, err),
+            err, "predicting");
         TDM_TRY(answer(it, n, sink, err), err, "predicting");
     }
     return TDM_OK;
@@ -229,11 +234,12 @@ static tdm_status reserve(struct prediction *it, tdm_error *err)
     it->pixels = tdmi_alloc(batch, picture_bytes(it));
     it->labels = tdmi_alloc(batch, sizeof *it->labels);
     it->probabilities = tdmi_alloc(batch * classes, sizeof *it->probabilities);
+    it->logits = tdmi_alloc(batch * classes, sizeof *it->logits);
     it->problems = tdmi_alloc(batch, sizeof *it->problems);
     it->guesses = tdmi_alloc((size_t)it->top, sizeof *it->guesses);
     it->scratches = tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->scratches);
-    if (!it->pixels || !it->labels || !it->probabilities || !it->problems || !it->guesses ||
-        !it->scratches)
+    if (!it->pixels || !it->labels || !it->probabilities || !it->logits || !it->problems ||
+        !it->guesses || !it->scratches)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to predict: out of memory");
     return TDM_OK;
 }
@@ -245,6 +251,7 @@ static void release(struct prediction *it)
     tdmi_free(it->scratches);
     tdmi_free(it->guesses);
     tdmi_free(it->problems);
+    tdmi_free(it->logits);
     tdmi_free(it->probabilities);
     tdmi_free(it->labels);
     tdmi_free(it->pixels);

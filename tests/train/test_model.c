@@ -36,7 +36,8 @@ static tdm_model *opened(const char *path, int threads)
     tdm_model *model = NULL;
     tdm_error err = {0};
     char text[3000];
-    if (tdm_model_open(path, "cpu", threads, &model, &err) != TDM_OK) {
+    if (tdm_model_open(path, &(struct tdm_model_options){.threads = threads}, &model, &err) !=
+        TDM_OK) {
         tdm_error_format(&err, text, sizeof text);
         fail_msg("%s", text);
     }
@@ -66,7 +67,8 @@ static void refused(const char *path, const char *device, tdm_status status, con
     tdm_model *model = NULL;
     tdm_error err = {0};
     char text[3000];
-    tdm_status found = tdm_model_open(path, device, 1, &model, &err);
+    const struct tdm_model_options options = {.device = device, .threads = 1};
+    tdm_status found = tdm_model_open(path, &options, &model, &err);
     tdm_error_format(&err, text, sizeof text);
     if (found != status || !strstr(text, says))
         fail_msg("status %d; '%s' is wanted in: %s", (int)found, says, text);
@@ -186,10 +188,14 @@ struct answers {
     struct tdm_guess best[40];
 };
 
-static tdm_status take(void *self, const char *path, const struct tdm_guess *guesses, int n_guesses,
-                       const char *problem, tdm_error *err)
+static tdm_status take(void *self, const struct tdm_prediction *prediction, tdm_error *err)
 {
     struct answers *answers = self;
+    const char *path = prediction->path, *problem = prediction->problem;
+    const struct tdm_guess *guesses = prediction->guesses;
+    const int n_guesses = prediction->n_guesses;
+    assert_int_equal(prediction->n_logits, problem ? 0 : 3);
+    assert_true((prediction->logits == NULL) == (problem != NULL));
     double sum = 0.0;
     if (answers->stop_after && answers->n == answers->stop_after)
         return TDM_FAIL(err, TDM_E_SYSTEM, "the listener has enough");

@@ -131,7 +131,9 @@ static void evaluate_counts_what_training_counted(void **state)
     options.train_fraction = 0.6;
     must_train(&options, nobody, &result);
     assert_int_equal(result.val.n, 24);
-    assert_int_equal(tdm_model_open(options.run, "cpu", 2, &model, NULL), TDM_OK);
+    assert_int_equal(
+        tdm_model_open(options.run, &(struct tdm_model_options){.threads = 2}, &model, NULL),
+        TDM_OK);
     for (int batch = 1; batch <= 256; batch += 85) {
         assert_int_equal(tdm_model_evaluate(model,
                                             &(struct tdm_evaluate_options){.source = options.source,

@@ -1,13 +1,14 @@
 /*
  * LeNet-5 (LeCun et al., 1998) as it is trained today: ReLU and max pooling, 28×28 grey pixels
- * padded by two so that the first layer sees the paper's 32×32.
+ * padded by two so that the first layer sees the paper's 32×32; pictures of 32×32 want no padding.
  */
 #include "nn/network.h"
 
 static void build(tdmi_graph *graph, const struct tdmi_build *what)
 {
+    const int pad = what->padding == TDMI_PADDING_NONE ? 0 : 2;
     int x = tdmi_add_input(graph, &what->preprocess);
-    x = tdmi_add_conv(graph, "conv1", x, 6, 5, 1, 2, true);
+    x = tdmi_add_conv(graph, "conv1", x, 6, 5, 1, pad, true);
     x = tdmi_add_relu(graph, "relu1", x);
     x = tdmi_add_max_pool(graph, "pool1", x, 2, 2);
     x = tdmi_add_conv(graph, "conv2", x, 16, 5, 1, 0, true);
@@ -31,6 +32,7 @@ const struct tdmi_network tdmi_network_lenet5 = {
                    .filter = TDMI_FILTER_LANCZOS,
                    .scale = TDMI_SCALE_UNIT,
                    .uses_draft = true},
+    .padding = TDMI_PADDING_SYMMETRIC,
     .classes = 10,
     .shard = 16,
     .learning_rate = 0.02,

@@ -22,7 +22,7 @@ static int conv_norm(tdmi_graph *graph, const struct tdmi_build *what, const cha
                      const char *norm, int x, struct tdmi_op_attrs attrs)
 {
     x = tdmi_add_padded_conv(graph, what, name, x, attrs);
-    return tdmi_add_keras_norm(graph, norm, x);
+    return tdmi_add_published_norm(graph, what, norm, x);
 }
 
 /* Block 0 does not expand, and Keras calls it expanded_conv. */
@@ -38,7 +38,7 @@ static int inverted_residual(tdmi_graph *graph, const struct tdmi_build *what, i
         x = tdmi_add_relu6(graph, tdmi_name("%s_expand_relu", name.text).text, x);
     }
     x = tdmi_add_depthwise(graph, what, tdmi_name("%s_depthwise", name.text).text, x, 3, stride);
-    x = tdmi_add_keras_norm(graph, tdmi_name("%s_depthwise_BN", name.text).text, x);
+    x = tdmi_add_published_norm(graph, what, tdmi_name("%s_depthwise_BN", name.text).text, x);
     x = tdmi_add_relu6(graph, tdmi_name("%s_depthwise_relu", name.text).text, x);
     x = conv_norm(graph, what, tdmi_name("%s_project", name.text).text,
                   tdmi_name("%s_project_BN", name.text).text, x,

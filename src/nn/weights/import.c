@@ -1,0 +1,242 @@
+/*
+ * The importer: whose word is taken for the network, what its classes are called, and the values.
+ */
+#include "nn/weights/import.h"
+#include "base/file.h"
+#include "nn/weights/import_internal.h"
+#include "nn/weights/origin.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static tdm_status no_memory(const tdmi_weights *weights, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory", tdmi_weights_path(weights));
+}
+
+tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const char *format, ...)
+{
+    struct tdmi_import *import = it->import;
+    char text[TDM_ERROR_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    /* A new array for each: there are few. */
+    const char **notes =
+        tdmi_arena_alloc(&import->arena, (size_t)import->n_notes + 1, sizeof *notes);
+    const char *note = tdmi_arena_copy(&import->arena, text);
+    if (!notes || !note)
+        return no_memory(it->weights, err);
+    if (import->n_notes > 0)
+        memcpy(notes, import->notes, (size_t)import->n_notes * sizeof *notes);
+    notes[import->n_notes++] = note;
+    import->notes = notes;
+    return TDM_OK;
+}
+
+/* ---- the input ------------------------------------------------------------------------------- */
+
+tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding, tdm_error *err)
+{
+    if (!word)
+        return TDM_OK;
+    bool is_same = strcmp(word, "same") == 0;
+    if (!is_same && strcmp(word, "symmetric") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "padding \"%s\"; same and symmetric are possible", word);
+    *padding = is_same ? TDMI_PADDING_SAME : TDMI_PADDING_SYMMETRIC;
+    return TDM_OK;
+}
+
+tdm_status tdmi_import_take_input(const struct tdmi_import_input *input,
+                                  struct tdmi_preprocess *preprocess, tdm_error *err)
+{
+    if (input->fit)
+        TDM_TRY(tdmi_fit_find(input->fit, &preprocess->fit, err), err, "the input's fit");
+    if (input->filter)
+        TDM_TRY(tdmi_filter_find(input->filter, &preprocess->filter, err), err,
+                "the input's resampling");
+    if (input->scale)
+        TDM_TRY(tdmi_scale_find(input->scale, &preprocess->scale, err), err, "the input's scale");
+    if (input->crop_fraction != 0.0) {
+        if (!(input->crop_fraction >= 0.01 && input->crop_fraction <= 1.0))
+            return TDM_FAIL(err, TDM_E_USAGE, "crop fraction %g; 0.01 to 1 is possible",
+                            input->crop_fraction);
+        preprocess->crop_fraction = input->crop_fraction;
+    }
+    if (input->crop_fraction != 0.0 && preprocess->fit != TDMI_FIT_CROP)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a crop fraction is given and pictures are not cropped; --fit crop crops");
+    if (input->size > 0)
+        preprocess->width = preprocess->height = input->size;
+    /* Published accuracies are of whole pictures. */
+    preprocess->uses_draft = false;
+    return TDM_OK;
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+void tdmi_import_renew_head(struct tdmi_importing *it)
+{
+    const tdmi_graph *graph = it->import->graph;
+    for (int node = graph->head; node < graph->n_nodes; node++) {
+        struct tdmi_binding *binding;
+        for (int i = 0; (binding = tdmi_binding_of(&it->bindings, node, i)) != NULL; i++)
+            binding->is_fresh = true;
+    }
+}
+
+/* ---- colours -------------------------------------------------------------------------------- */
+
+/* Weights of the scale "caffe" were trained on blue, green and red; our pixels are the other way
+ * round, so the first convolution is turned. */
+static tdm_status turn_colours(struct tdmi_importing *it, tdm_error *err)
+{
+    const tdmi_graph *graph = it->import->graph;
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(graph);
+    if (preprocess->scale != TDMI_SCALE_CAFFE || preprocess->channels != 3)
+        return TDM_OK;
+    for (int i = 1; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        if (node->inputs[0] != 0 && !(node->n_inputs > 1 && node->inputs[1] == 0))
+            continue;
+        if (node->kind != TDMI_OP_CONV || node->attrs.groups != 1)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "importing %s: the scale caffe turns the colours of a first "
+                            "convolution, and '%s' is none; tf, torch, unit and raw are possible",
+                            tdmi_weights_path(it->weights), node->name);
+        const struct tdmi_tensor *weight = &graph->params[node->first_param];
+        const int outputs = weight->spec.dims[3];
+        float *values = it->import->params + weight->offset;
+        for (int64_t pixel = 0; pixel < weight->n / (3 * outputs); pixel++)
+            for (int o = 0; o < outputs; o++) {
+                float *red = values + 3 * outputs * pixel + o, *blue = red + (ptrdiff_t)2 * outputs;
+                float kept = *red;
+                *red = *blue;
+                *blue = kept;
+            }
+    }
+    return TDM_OK;
+}
+
+/* ---- classes --------------------------------------------------------------------------------- */
+
+static const char *class_name(const struct tdmi_importing *it, const tdm_json_value *said, int i)
+{
+    tdmi_arena *arena = &it->import->arena;
+    if (it->wish->classes)
+        return tdmi_arena_copy(arena, it->wish->classes[i]);
+    const char *name = tdm_json_as_string(tdm_json_at(said, (size_t)i), NULL);
+    return name ? tdmi_arena_copy(arena, name) : tdmi_arena_printf(arena, "class %d", i);
+}
+
+/* What a file says of its classes: an array of names under "classes", as our writers put it. */
+static tdm_status name_classes(struct tdmi_importing *it, tdm_error *err)
+{
+    struct tdmi_import *import = it->import;
+    tdm_json_document *document = NULL;
+    const char *text = tdmi_weights_fact(it->weights, "classes");
+    const tdm_json_value *said = NULL;
+    tdm_status status = TDM_OK;
+    import->n_classes = tdmi_graph_classes(import->graph);
+    if (it->wish->classes && it->wish->n_classes != import->n_classes)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%d names of classes for the %d outputs of %s; one for each is wanted",
+                        it->wish->n_classes, import->n_classes, tdmi_weights_path(it->weights));
+    if (text && !import->has_new_head &&
+        tdm_json_read(text, strlen(text), "the classes of the weights", &document, NULL) == TDM_OK)
+        said = tdm_json_root(document);
+    if (tdm_json_count(said) != (size_t)import->n_classes)
+        said = NULL;
+    import->classes =
+        tdmi_arena_alloc(&import->arena, (size_t)import->n_classes, sizeof *import->classes);
+    for (int i = 0; import->classes && i < import->n_classes && status == TDM_OK; i++) {
+        import->classes[i] = class_name(it, said, i);
+        if (!import->classes[i])
+            status = no_memory(it->weights, err);
+    }
+    tdm_json_document_free(document);
+    return import->classes ? status : no_memory(it->weights, err);
+}
+
+/* ---- where it came from ---------------------------------------------------------------------- */
+
+static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
+{
+    struct tdmi_import *import = it->import;
+    tdmi_arena *arena = &import->arena;
+    const char *path = tdmi_weights_path(it->weights);
+    const char *licence = tdmi_weights_fact(it->weights, "license");
+    if (!licence)
+        licence = tdmi_weights_fact(it->weights, "licence");
+    import->lineage = (struct tdmi_lineage){
+        .file = tdmi_arena_copy(arena, tdmi_path_name(path)),
+        .form = tdmi_arena_copy(arena, tdmi_weights_form_name(it->weights)),
+        .origin = tdmi_origin_name(it->origin),
+        .network = import->network,
+        .licence = licence ? tdmi_arena_copy(arena, licence) : NULL,
+    };
+    if (!import->lineage.file || !import->lineage.form || (licence && !import->lineage.licence))
+        return no_memory(it->weights, err);
+    if (it->wish->wants_hash && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) {
+        char hex[65];
+        TDM_TRY(tdmi_lineage_hash(path, hex, err), err, "importing %s", path);
+        import->lineage.sha256 = tdmi_arena_copy(arena, hex);
+        if (!import->lineage.sha256)
+            return no_memory(it->weights, err);
+    }
+    return TDM_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
+{
+    if (it->wish->network)
+        return tdmi_import_named(it, err);
+    if (tdmi_weights_fact(it->weights, "model_config"))
+        return tdmi_import_described(it, err);
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "importing %s: the file does not say its network; --model NAME does",
+                    tdmi_weights_path(it->weights));
+}
+
+static tdm_status import(struct tdmi_importing *it, tdm_error *err)
+{
+    struct tdmi_import *made = it->import;
+    tdm_status status = make_graph(it, err);
+    if (status != TDM_OK)
+        return status;
+    size_t params = (size_t)made->graph->param_values, states = (size_t)made->graph->state_values;
+    made->params = tdmi_arena_alloc(&made->arena, params + 1, sizeof *made->params);
+    made->states = tdmi_arena_alloc(&made->arena, states + 1, sizeof *made->states);
+    if (!made->params || !made->states)
+        return no_memory(it->weights, err);
+    TDM_TRY(tdmi_bindings_fill(&it->bindings, it->wish->seed, made->params, made->states, err), err,
+            "importing %s", tdmi_weights_path(it->weights));
+    status = turn_colours(it, err);
+    if (status == TDM_OK)
+        status = name_classes(it, err);
+    return status == TDM_OK ? trace(it, err) : status;
+}
+
+tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_wish *wish,
+                       struct tdmi_import *imported, tdm_error *err)
+{
+    struct tdmi_importing it = {
+        .weights = weights, .wish = wish, .import = imported, .origin = tdmi_origin_of(weights)};
+    *imported = (struct tdmi_import){0};
+    tdmi_arena_init(&imported->arena, 0);
+    tdm_status status = import(&it, err);
+    if (status != TDM_OK)
+        tdmi_import_release(imported);
+    return status;
+}
+
+void tdmi_import_release(struct tdmi_import *import)
+{
+    tdmi_graph_free(import->graph);
+    tdmi_arena_release(&import->arena);
+    *import = (struct tdmi_import){0};
+}

@@ -1,0 +1,33 @@
+/* What the files of the importer share. */
+#ifndef TANDEM_NN_WEIGHTS_IMPORT_INTERNAL_H
+#define TANDEM_NN_WEIGHTS_IMPORT_INTERNAL_H
+
+#include "nn/weights/bind.h"
+#include "nn/weights/import.h"
+
+struct tdmi_importing {
+    const tdmi_weights *weights;
+    const struct tdmi_import_wish *wish;
+    struct tdmi_import *import; /* graph and arena are filled while working */
+    struct tdmi_bindings bindings;
+    enum tdmi_publisher origin;
+};
+
+/* A graph with every tensor bound, or TDM_E_INPUT. Both set import->graph (owned even after a
+ * failure), network, shard, learning_rate, has_new_head. */
+tdm_status tdmi_import_named(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_import_described(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
+/* A sentence for import->notes. */
+tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const char *format, ...)
+    TDM_PRINTF(3, 4);
+
+/* What the wish says of the input, over what is there; TDM_E_USAGE for a word that is none. */
+tdm_status tdmi_import_take_input(const struct tdmi_import_input *input,
+                                  struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
+/* "same" and "symmetric"; NULL leaves it. */
+tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding,
+                                    tdm_error *err) TDM_MUST_USE;
+/* Marks all tensors from graph->head on as fresh, and what they were bound to as seen. */
+void tdmi_import_renew_head(struct tdmi_importing *it);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * One of our networks, as the weights want it: in the form of whoever published it, with as many
+ * input channels and classes as its tensors have.
+ */
+#include "nn/weights/import_internal.h"
+#include "nn/weights/origin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a publisher does otherwise than our defaults of the network. */
+static const struct published {
+    const char *network; /* or the stem of a family's */
+    enum tdmi_publisher publisher;
+    enum tdmi_padding padding;
+    enum tdmi_scale scale;
+} published[] = {
+    {"mobilenetv2", TDMI_PUBLISHER_TORCH, TDMI_PADDING_SYMMETRIC, TDMI_SCALE_TORCH},
+    {"resnet50", TDMI_PUBLISHER_KERAS, TDMI_PADDING_SYMMETRIC, TDMI_SCALE_CAFFE},
+};
+
+static bool is_of_family(const char *name, const char *stem)
+{
+    size_t n = strlen(stem);
+    return strncmp(name, stem, n) == 0 &&
+           (name[n] == '\0' || (name[n] == '-' && strcmp(name + n, "-cifar") != 0));
+}
+
+/* A file of Keras' form with our names of ResNet-50 holds our form of it. */
+static bool has_own_names(const tdmi_weights *weights)
+{
+    for (size_t i = 0; i < tdmi_weights_count(weights); i++)
+        if (strstr(tdmi_weights_at(weights, i)->name, "layer1.0.conv1"))
+            return true;
+    return false;
+}
+
+static void take_published(const struct tdmi_importing *it, const char *network,
+                           struct tdmi_build *what)
+{
+    what->publisher = it->origin;
+    for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
+        const struct published *p = &published[i];
+        if (p->publisher != it->origin || !is_of_family(network, p->network))
+            continue;
+        what->padding = p->padding;
+        what->preprocess.scale = p->scale;
+    }
+    if (it->origin == TDMI_PUBLISHER_KERAS && strcmp(network, "resnet50") == 0 &&
+        has_own_names(it->weights)) {
+        what->publisher = TDMI_PUBLISHER_OURS;
+        what->preprocess.scale = TDMI_SCALE_TORCH;
+    }
+}
+
+static tdm_status build(struct tdmi_importing *it, const struct tdmi_network *network,
+                        const struct tdmi_build *what, tdm_error *err)
+{
+    tdmi_graph_free(it->import->graph);
+    it->import->graph = NULL;
+    TDM_TRY(tdmi_network_make(network, what, &it->import->graph, err), err,
+            "making a network for the weights %s", tdmi_weights_path(it->weights));
+    TDM_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
+                               it->origin, &it->import->arena, err),
+            err, "looking for weights");
+    return TDM_WRAP(err, tdmi_origin_bind(&it->bindings, err), "looking for weights");
+}
+
+/* ---- what the tensors say -------------------------------------------------------------------- */
+
+/* The axis of a weight that counts inputs (is_out: outputs), as the publisher lays it out. */
+static int64_t axis_of(const struct tdmi_importing *it, int node, bool is_out)
+{
+    const struct tdmi_weights_tensor *from = tdmi_binding_of(&it->bindings, node, 0)->from;
+    if (!from || from->rank < 2)
+        return 0;
+    bool is_torch = it->origin == TDMI_PUBLISHER_TORCH;
+    int axis = is_torch ? !is_out : from->rank - 2 + is_out;
+    return from->shape[axis];
+}
+
+static int first_with_weights(const tdmi_graph *graph, int from)
+{
+    while (from < graph->n_nodes && graph->nodes[from].n_params == 0)
+        from++;
+    return from;
+}
+
+/* Of the last layer, when the head is no more than that. */
+static int64_t classes_of(const struct tdmi_importing *it)
+{
+    const tdmi_graph *graph = it->import->graph;
+    int last = graph->n_nodes - 2;
+    return graph->nodes[last].n_params ? axis_of(it, last, true) : 0;
+}
+
+/* PyTorch's tutorial trains LeNet-5 on colours of 32×32 pixels, without padding; its numbers of
+ * tensors are those of 28×28 with padding. */
+static void take_channels(const struct tdmi_importing *it, const char *network,
+                          struct tdmi_build *what)
+{
+    int64_t channels = axis_of(it, first_with_weights(it->import->graph, 0), false);
+    if ((channels != 1 && channels != 3) || channels == what->preprocess.channels)
+        return;
+    what->preprocess.channels = (int)channels;
+    if (channels == 3 && strcmp(network, "lenet5") == 0) {
+        what->preprocess.width = what->preprocess.height = 32;
+        what->padding = TDMI_PADDING_NONE;
+        what->preprocess.scale = TDMI_SCALE_TF;
+    }
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static bool head_fits(const struct tdmi_importing *it)
+{
+    const tdmi_graph *graph = it->import->graph;
+    for (int i = graph->head; i < graph->n_nodes; i++)
+        if (!tdmi_bindings_fit(&it->bindings, i))
+            return false;
+    return true;
+}
+
+static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_error *err)
+{
+    const int wanted = it->wish->head.classes;
+    if (head_fits(it))
+        return TDM_OK;
+    if (wanted == 0 && classes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the weights %s have no last layer for the network %s (%s), so they tell "
+                        "no classes; training on classes of one's own makes one",
+                        tdmi_weights_path(it->weights), it->import->network,
+                        tdmi_binding_of(&it->bindings, it->import->graph->n_nodes - 2, 0)->wanted);
+    if (wanted == 0)
+        return TDM_OK; /* the check says what does not fit */
+    tdmi_import_renew_head(it);
+    it->import->has_new_head = true;
+    if (classes == 0)
+        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
+                                wanted);
+    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", wanted,
+                            (long long)classes);
+}
+
+tdm_status tdmi_import_named(struct tdmi_importing *it, tdm_error *err)
+{
+    const struct tdmi_import_wish *wish = it->wish;
+    struct tdmi_network network;
+    TDM_TRY(tdmi_network_find(wish->network, &network, err), err, "importing %s",
+            tdmi_weights_path(it->weights));
+    it->import->network = tdmi_arena_copy(&it->import->arena, network.name);
+    it->import->shard = network.shard;
+    it->import->learning_rate = network.learning_rate;
+    if (!it->import->network)
+        return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory",
+                        tdmi_weights_path(it->weights));
+    struct tdmi_build what = tdmi_network_defaults(&network, network.classes);
+    take_published(it, network.name, &what);
+    if (wish->head.classes > 0)
+        what.head = wish->head;
+    TDM_TRY(build(it, &network, &what, err), err, "first look");
+    const int64_t classes = classes_of(it);
+    take_channels(it, network.name, &what);
+    if (wish->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
+        what.head.classes = (int)classes;
+    TDM_TRY(tdmi_import_take_input(&wish->input, &what.preprocess, err), err, "importing %s",
+            tdmi_weights_path(it->weights));
+    TDM_TRY(tdmi_import_take_padding(wish->input.padding, &what.padding, err), err, "importing %s",
+            tdmi_weights_path(it->weights));
+    TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
+    tdm_status status = settle_head(it, classes, err);
+    return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+}

@@ -1,0 +1,73 @@
+/* The lineage of a model as JSON, and the hash of the file it began with. */
+#include "nn/weights/lineage.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct member {
+    const char *key;
+    size_t offset;
+} members[] = {
+    {"file", offsetof(struct tdmi_lineage, file)},
+    {"sha256", offsetof(struct tdmi_lineage, sha256)},
+    {"form", offsetof(struct tdmi_lineage, form)},
+    {"origin", offsetof(struct tdmi_lineage, origin)},
+    {"network", offsetof(struct tdmi_lineage, network)},
+    {"licence", offsetof(struct tdmi_lineage, licence)},
+};
+
+enum { N_MEMBERS = sizeof members / sizeof members[0] };
+
+tdm_status tdmi_lineage_hash(const char *path, char hex[65], tdm_error *err)
+{
+    uint8_t bytes[1 << 14], digest[32];
+    tdmi_sha256 state;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return TDM_FAIL(err, TDM_E_INPUT, "hashing %s: %s", path, strerror(errno));
+    tdmi_sha256_init(&state);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        tdmi_sha256_add(&state, bytes, n);
+    bool is_whole = ferror(file) == 0;
+    (void)fclose(file);
+    if (!is_whole)
+        return TDM_FAIL(err, TDM_E_INPUT, "hashing %s: it cannot be read to its end", path);
+    tdmi_sha256_result(&state, digest);
+    tdmi_sha256_hex(digest, hex);
+    return TDM_OK;
+}
+
+void tdmi_lineage_to_json(const struct tdmi_lineage *lineage, tdm_json_writer *writer,
+                          const char *key)
+{
+    if (!lineage->file)
+        return;
+    tdm_json_object_begin(writer, key);
+    for (int i = 0; i < N_MEMBERS; i++) {
+        const char *text;
+        memcpy(&text, (const char *)lineage + members[i].offset, sizeof text);
+        if (text)
+            tdm_json_string(writer, members[i].key, text);
+    }
+    tdm_json_object_end(writer);
+}
+
+tdm_status tdmi_lineage_from_json(const tdm_json_value *value, tdmi_arena *arena,
+                                  struct tdmi_lineage *lineage, tdm_error *err)
+{
+    *lineage = (struct tdmi_lineage){0};
+    for (int i = 0; i < N_MEMBERS; i++) {
+        const char *text = tdm_json_as_string(tdm_json_member(value, members[i].key), NULL);
+        if (!text)
+            continue;
+        const char *copy = tdmi_arena_copy(arena, text);
+        if (!copy)
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "reading where the weights came from: out of memory");
+        memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
+    }
+    return TDM_OK;
+}
