@@ -112,10 +112,9 @@ static void take_channels(const struct tdmi_importing *it, const char *network,
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-static bool head_fits(const struct tdmi_importing *it)
+static bool nodes_fit(const struct tdmi_importing *it, int first, int end)
 {
-    const tdmi_graph *graph = it->import->graph;
-    for (int i = graph->head; i < graph->n_nodes; i++)
+    for (int i = first; i < end; i++)
         if (!tdmi_bindings_fit(&it->bindings, i))
             return false;
     return true;
@@ -124,16 +123,17 @@ static bool head_fits(const struct tdmi_importing *it)
 static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_error *err)
 {
     const int wanted = it->wish->head.classes;
-    if (head_fits(it))
-        return TDM_OK;
+    const tdmi_graph *graph = it->import->graph;
+    if (nodes_fit(it, graph->head, graph->n_nodes) || !nodes_fit(it, 0, graph->head))
+        return TDM_OK; /* the check says what does not fit */
     if (wanted == 0 && classes == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the weights %s have no last layer for the network %s (%s), so they tell "
                         "no classes; training on classes of one's own makes one",
                         tdmi_weights_path(it->weights), it->import->network,
-                        tdmi_binding_of(&it->bindings, it->import->graph->n_nodes - 2, 0)->wanted);
+                        tdmi_binding_of(&it->bindings, graph->n_nodes - 2, 0)->wanted);
     if (wanted == 0)
-        return TDM_OK; /* the check says what does not fit */
+        return TDM_OK;
     tdmi_import_renew_head(it);
     it->import->has_new_head = true;
     if (classes == 0)
