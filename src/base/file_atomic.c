@@ -2,7 +2,8 @@
  * Files that are there whole or not at all.
  *
  *     open    .<name>.<pid>.tmp beside the target, O_EXCL, so nobody else's file is taken
- *     write   into it; a failure is remembered, and commit then refuses
+ *     write   into it; a failure is remembered, and commit then refuses. What is large goes to the
+ *             disk meanwhile, so that commit has little left to wait for
  *     commit  fsync the bytes, rename over the target, fsync the folder so that the rename lasts
  *     abort   remove it
  *
@@ -28,7 +29,10 @@ struct tdmi_atomic_file {
     const char *folder;
     int fd; /* -1 when closed */
     bool is_made, is_broken;
+    off_t n_written, n_flushing; /* bytes; the first of them are on their way to the disk */
 };
+
+#define FLUSH_BYTES ((off_t)4 << 20)
 
 /* Of the target; false: no memory. */
 static bool find_folder(tdmi_atomic_file *file)
@@ -154,10 +158,27 @@ static tdm_status put(tdmi_atomic_file *file, off_t offset, const void *bytes, s
     return TDM_OK;
 }
 
+/* Only begins it. Whether the bytes arrive is what commit asks, so a refusal means nothing here. */
+static void flush_early(tdmi_atomic_file *file)
+{
+    const off_t n = (file->n_written - file->n_flushing) / FLUSH_BYTES * FLUSH_BYTES;
+    if (n == 0)
+        return;
+#ifdef SYNC_FILE_RANGE_WRITE
+    (void)sync_file_range(file->fd, file->n_flushing, n, SYNC_FILE_RANGE_WRITE);
+#endif
+    file->n_flushing += n;
+}
+
 tdm_status tdmi_atomic_write(tdmi_atomic_file *file, const void *bytes, size_t length_bytes,
                              tdm_error *err)
 {
-    return put(file, -1, bytes, length_bytes, err);
+    tdm_status status = put(file, -1, bytes, length_bytes, err);
+    if (status == TDM_OK) {
+        file->n_written += (off_t)length_bytes;
+        flush_early(file);
+    }
+    return status;
 }
 
 tdm_status tdmi_atomic_write_at(tdmi_atomic_file *file, uint64_t offset, const void *bytes,

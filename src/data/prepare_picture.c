@@ -38,11 +38,11 @@ static bool can_keep(const struct tdmi_prepare_form *form, const tdmi_text *byte
     struct tdmi_image_facts facts = {0};
     const struct tdmi_preprocess *wanted = &form->preprocess;
     const bool is_cropped = wanted->fit == TDMI_FIT_CROP && wanted->crop_fraction < 1;
+    const char *file = tdmi_text_string(bytes);
     return form->codec == TDMI_PREPARE_JPEG && !is_cropped &&
-           tdmi_image_describe(tdmi_text_string(bytes), bytes->length_bytes, "", &facts, NULL) ==
-               TDM_OK &&
-           facts.format == TDMI_IMAGE_JPEG && facts.colours == TDMI_COLOURS_RGB &&
-           facts.orientation == 1 && facts.width == wanted->width && facts.height == wanted->height;
+           tdmi_image_is_jpeg_of(file, bytes->length_bytes, wanted->width, wanted->height) &&
+           tdmi_image_describe(file, bytes->length_bytes, "", &facts, NULL) == TDM_OK &&
+           facts.colours == TDMI_COLOURS_RGB && facts.orientation == 1;
 }
 
 static tdm_status keep(const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,

@@ -96,13 +96,13 @@ static enum tdmi_colours colours_of(const struct jpeg *jpeg)
     }
 }
 
-static struct jpeg walk_jpeg(const uint8_t *bytes, size_t length_bytes,
+static struct jpeg walk_jpeg(const uint8_t *bytes, size_t length_bytes, bool is_head_enough,
                              struct tdmi_image_facts *facts)
 {
     struct jpeg jpeg = {.adobe_transform = -1};
     size_t at = 2;
     facts->is_cut = true;
-    while (at < length_bytes) {
+    while (at < length_bytes && !(is_head_enough && jpeg.n_components > 0)) {
         if (bytes[at] != 0xff) { /* stray bytes between segments, skipped as decoders do */
             at++;
             continue;
@@ -138,13 +138,22 @@ static struct jpeg walk_jpeg(const uint8_t *bytes, size_t length_bytes,
 int64_t tdmi_jpeg_count_scans(const uint8_t *bytes, size_t length_bytes)
 {
     struct tdmi_image_facts facts = {0};
-    return walk_jpeg(bytes, length_bytes, &facts).n_scans;
+    return walk_jpeg(bytes, length_bytes, false, &facts).n_scans;
+}
+
+bool tdmi_image_is_jpeg_of(const void *bytes, size_t length_bytes, int width, int height)
+{
+    struct tdmi_image_facts facts = {0};
+    if (tdmi_image_sniff(bytes, length_bytes) != TDMI_IMAGE_JPEG)
+        return false;
+    (void)walk_jpeg(bytes, length_bytes, true, &facts);
+    return facts.width == width && facts.height == height;
 }
 
 tdm_status tdmi_jpeg_describe(const uint8_t *bytes, size_t length_bytes,
                               struct tdmi_image_facts *facts, tdm_error *err)
 {
-    const struct jpeg jpeg = walk_jpeg(bytes, length_bytes, facts);
+    const struct jpeg jpeg = walk_jpeg(bytes, length_bytes, false, facts);
     facts->colours = colours_of(&jpeg);
     facts->n_frames = 1;
     if (jpeg.n_components == 0)

@@ -37,6 +37,10 @@ struct tdmi_image_facts {
 tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const char *name,
                                struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
 
+/* Does the header of a JPEG say this size, as stored? Looks no further than that, so it costs
+ * little where nothing else is wanted. */
+bool tdmi_image_is_jpeg_of(const void *bytes, size_t length_bytes, int width, int height);
+
 const char *tdmi_colours_name(enum tdmi_colours colours); /* "grey" */
 
 #endif

@@ -58,6 +58,38 @@ static void a_file_appears_whole_at_commit(void **state)
     folder_remove(&folder);
 }
 
+/* Large ones go to the disk while they are written; what is overwritten then counts too. */
+static void a_large_file_is_whole(void **state)
+{
+    enum { WORDS = 1000003, TIMES = 3 };
+    struct folder folder = folder_new();
+    const char *path = folder_path(&folder, "large");
+    tdmi_atomic_file *file = NULL;
+    void *read = NULL;
+    size_t length = 0;
+    tdm_error err = {0};
+    (void)state;
+    uint32_t *words = tdmi_alloc(WORDS, sizeof *words);
+    assert_non_null(words);
+    assert_int_equal(tdmi_atomic_open(path, &file, &err), TDM_OK);
+    for (uint32_t time = 0; time < TIMES; time++) {
+        for (uint32_t i = 0; i < WORDS; i++)
+            words[i] = time * WORDS + i;
+        assert_int_equal(tdmi_atomic_write(file, words, WORDS * sizeof *words, &err), TDM_OK);
+    }
+    const uint32_t head = 7;
+    assert_int_equal(tdmi_atomic_write_at(file, 0, &head, sizeof head, &err), TDM_OK);
+    assert_int_equal(tdmi_atomic_commit(file, &err), TDM_OK);
+    assert_int_equal(tdmi_file_read(path, SIZE_MAX, &read, &length, &err), TDM_OK);
+    assert_int_equal(length, (size_t)TIMES * WORDS * sizeof *words);
+    for (uint32_t i = 0; i < TIMES * WORDS; i++)
+        if (((const uint32_t *)read)[i] != (i == 0 ? head : i))
+            fail_msg("word %u is %u", i, ((const uint32_t *)read)[i]);
+    tdmi_free(read);
+    tdmi_free(words);
+    folder_remove(&folder);
+}
+
 static void bytes_may_decide_the_name(void **state)
 {
     (void)state;
@@ -445,6 +477,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_appears_whole_at_commit),
+        cmocka_unit_test(a_large_file_is_whole),
         cmocka_unit_test(bytes_may_decide_the_name),
         cmocka_unit_test(an_aborted_file_leaves_nothing),
         cmocka_unit_test(modes_are_kept_and_new_files_honour_umask),

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "data/loader.h"
 #include "data/prepare_picture.h"
+#include <inttypes.h>
 
 static void every_form_reads_back(void **state)
 {
@@ -177,6 +178,45 @@ static void a_file_that_fits_already_keeps_its_bytes(void **state)
     tdmi_text_release(&file);
     free(from);
     tree_free(&tree);
+}
+
+/* Several megabytes, so that neither pages nor parts end where the blocks do that are written. */
+static void a_large_part_is_named_by_its_bytes(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    set.options.size = 157;
+    const struct tdm_prepare_result result = prepared(&set.options);
+    const size_t picture_bytes = (size_t)3 * 157 * 157;
+    DIR *list = opendir(set.out);
+    assert_non_null(list);
+    int64_t n_bytes = 0;
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        char path[1024], end[32];
+        tdmi_text bytes = {0};
+        if (strncmp(entry->d_name, "part-", 5) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", set.out, entry->d_name);
+        read_all(path, &bytes);
+        snprintf(end, sizeof end, "-%016" PRIx64 ".parquet",
+                 tdmi_xxh64_of(bytes.bytes, bytes.length_bytes, 0));
+        assert_non_null(strstr(entry->d_name, end));
+        n_bytes += (int64_t)bytes.length_bytes;
+        tdmi_text_release(&bytes);
+    }
+    closedir(list);
+    assert_int_equal(n_bytes, result.bytes);
+    tdmi_source *source = open_source(set.out);
+    tdmi_text row = {0};
+    assert_int_equal(tdmi_source_items(source), N_CLASSES * PER_CLASS);
+    for (int64_t r = 0; r < tdmi_source_items(source); r++) {
+        assert_int_equal(tdmi_source_read(source, r, &row, NULL), TDM_OK);
+        assert_true(row.length_bytes > picture_bytes); /* with a head; its page's sum is checked */
+    }
+    tdmi_text_release(&row);
+    tdmi_source_close(source);
+    set_free(&set);
 }
 
 static void a_set_of_bad_pictures_is_refused(void **state)
@@ -366,6 +406,7 @@ int main(void)
         cmocka_unit_test(bad_pictures_are_counted_and_named),
         cmocka_unit_test(damage_that_a_header_hides_is_dropped_later),
         cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
+        cmocka_unit_test(a_large_part_is_named_by_its_bytes),
         cmocka_unit_test(a_set_of_bad_pictures_is_refused),
         cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
         cmocka_unit_test(kept_files_are_loaded_in_the_size_of_the_table),

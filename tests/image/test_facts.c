@@ -14,6 +14,13 @@ static tdm_status describe(const void *bytes, size_t length, struct tdmi_image_f
     assert_non_null(copy);
     memcpy(copy, bytes, length);
     tdm_status status = tdmi_image_describe(copy, length, "test", facts, err);
+    /* The header alone says the same. */
+    const int width = (int)facts->width, height = (int)facts->height;
+    if (status == TDM_OK)
+        assert_true(tdmi_image_is_jpeg_of(copy, length, width, height) ==
+                    (facts->format == TDMI_IMAGE_JPEG));
+    assert_false(tdmi_image_is_jpeg_of(copy, length, width + 1, height));
+    assert_false(tdmi_image_is_jpeg_of(copy, length, width, height + 1));
     free(copy);
     return status;
 }
