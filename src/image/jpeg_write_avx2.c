@@ -216,9 +216,8 @@ static void transform(const int16_t *samples, size_t stride, size_t n_groups,
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-__attribute__((target("bmi,popcnt,lzcnt"))) void
-tdmi_jpeg_write_code_bits(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
-                          int n_slots, int n)
+__attribute__((target("bmi,popcnt,lzcnt"))) static void
+code(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots, int n_slots, int n)
 {
     tdmi_jpeg_code_mcus(sink, slots, n_slots, n);
 }
@@ -248,5 +247,5 @@ size_t tdmi_jpeg_write_stuff_avx2(const uint8_t *bytes, size_t n, uint8_t *out)
 const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_avx2 = {.name = "AVX2",
                                                              .colour = colour,
                                                              .transform = transform,
-                                                             .code = tdmi_jpeg_write_code_bits,
+                                                             .code = code,
                                                              .stuff = tdmi_jpeg_write_stuff_avx2};

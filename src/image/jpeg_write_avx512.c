@@ -1,7 +1,7 @@
 /*
- * Writing JPEG files with AVX-512 (BW, VL, VBMI and VNNI: Ice Lake, Zen 4 and later; compiled for
- * them by CMakeLists.txt): four blocks, or 32 pixels, at a time. Coding needs LZCNT and no wider
- * registers; it is AVX2's.
+ * Writing JPEG files with AVX-512 (BW, VL, VBMI, VBMI2 and VNNI: Ice Lake, Zen 4 and later;
+ * compiled for them by CMakeLists.txt): four blocks, or 32 pixels, at a time. Coding is in
+ * jpeg_write_codes_avx512.c.
  */
 #include "image/jpeg_transform.h"
 #include "image/jpeg_write_kernels.h"
@@ -182,58 +182,21 @@ TDMI_INLINE void gather(const __m512i *rows, __m512i *halves)
     halves[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-struct order {
-    __m512i from[2];   /* where the words of the zigzag's halves lie */
-    __m512i places[2]; /* times TDMI_JPEG_SIZES */
-    __m512i low, high; /* twice the bits of a number, by its lowest six bits, by what is above */
-};
-
-TDMI_INLINE struct order order_make(void)
-{
-#define FOUR(x) x, x, x, x
-#define SIXTEEN(x) FOUR(x), FOUR(x), FOUR(x), FOUR(x)
-#define BITS(more)                                                                             \
-    2 * (1 + (more)), FOUR_OF_TWO(2 + (more)), FOUR(2 * (3 + (more))), FOUR(2 * (4 + (more))), \
-        FOUR(2 * (4 + (more))), SIXTEEN(2 * (5 + (more))), SIXTEEN(2 * (6 + (more))),          \
-        SIXTEEN(2 * (6 + (more)))
-#define FOUR_OF_TWO(x) 2 * (x), 2 * (x)
-    static const uint8_t low[64] = {0, BITS(0)}, high[64] = {0, BITS(6)};
-    static const uint8_t places[64] = {
-        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
-    struct order order = {.low = _mm512_loadu_si512(low), .high = _mm512_loadu_si512(high)};
-    for (int i = 0; i < 2; i++) {
-        const __m256i *from = (const __m256i *)tdmi_jpeg_zigzag + i;
-        const __m256i *place = (const __m256i *)places + i;
-        order.from[i] = _mm512_cvtepu8_epi16(_mm256_loadu_si256(from));
-        order.places[i] = _mm512_mullo_epi16(_mm512_cvtepu8_epi16(_mm256_loadu_si256(place)),
-                                             _mm512_set1_epi16(TDMI_JPEG_SIZES));
-    }
-    return order;
-}
-
 /* Half of a block. */
-TDMI_INLINE uint32_t store(__m512i upper_rows, __m512i lower_rows, const struct order *order,
-                           int half, struct tdmi_jpeg_values *block)
+TDMI_INLINE uint32_t store(__m512i upper_rows, __m512i lower_rows, __m512i from, int16_t *values)
 {
-    const __mmask64 words = 0x5555555555555555;
-    const __m512i values = _mm512_permutex2var_epi16(upper_rows, order->from[half], lower_rows);
-    const __m512i size = _mm512_abs_epi16(values);
-    const __m512i bits = _mm512_max_epu8(
-        _mm512_maskz_permutexvar_epi8(words, size, order->low),
-        _mm512_maskz_permutexvar_epi8(words, _mm512_srli_epi16(size, 6), order->high));
-    const __m512i key = _mm512_add_epi16(_mm512_add_epi16(bits, order->places[half]),
-                                         _mm512_srli_epi16(values, 15));
-    _mm512_storeu_si512(block->values + (ptrdiff_t)32 * half, values);
-    _mm512_storeu_si512(block->keys + (ptrdiff_t)32 * half, key);
-    return _mm512_test_epi16_mask(values, values);
+    const __m512i some = _mm512_permutex2var_epi16(upper_rows, from, lower_rows);
+    _mm512_storeu_si512(values, some);
+    return _mm512_test_epi16_mask(some, some);
 }
 
 static void transform(const int16_t *samples, size_t stride, size_t n_groups,
                       const struct tdmi_jpeg_divisors *divisors, struct tdmi_jpeg_values *blocks)
 {
-    const struct order order = order_make();
+    /* Where the words of the zigzag's halves lie. */
+    const __m256i *places = (const __m256i *)tdmi_jpeg_zigzag;
+    const __m512i from[2] = {_mm512_cvtepu8_epi16(_mm256_loadu_si256(places)),
+                             _mm512_cvtepu8_epi16(_mm256_loadu_si256(places + 1))};
     for (; n_groups > 0; n_groups--) {
         struct lines lines;
         __m512i halves[8];
@@ -248,8 +211,9 @@ static void transform(const int16_t *samples, size_t stride, size_t n_groups,
         gather(lines.x, halves);
         gather(lines.x + 4, halves + 4);
         for (int i = 0; i < TDMI_JPEG_GROUP; i++) {
-            const uint32_t first = store(halves[i], halves[4 + i], &order, 0, &blocks[i]);
-            const uint32_t second = store(halves[i], halves[4 + i], &order, 1, &blocks[i]);
+            int16_t *values = blocks[i].values;
+            const uint32_t first = store(halves[i], halves[4 + i], from[0], values);
+            const uint32_t second = store(halves[i], halves[4 + i], from[1], values + 32);
             blocks[i].set = first | (uint64_t)second << 32;
         }
         samples += TDMI_JPEG_GROUP_SAMPLES;
@@ -261,6 +225,6 @@ const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_avx512 = {
     .name = "AVX-512",
     .colour = colour,
     .transform = transform,
-    .code = tdmi_jpeg_write_code_bits,
+    .code = tdmi_jpeg_write_code_avx512,
     .stuff = tdmi_jpeg_write_stuff_avx2,
 };

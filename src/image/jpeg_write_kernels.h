@@ -18,8 +18,9 @@ enum {
  * difference; its key and its bit in `set` mean nothing. */
 struct tdmi_jpeg_values {
     _Alignas(64) int16_t values[TDMI_JPEG_BLOCK];
-    uint16_t keys[TDMI_JPEG_BLOCK]; /* i * TDMI_JPEG_SIZES + the size of values[i] */
-    uint64_t set;                   /* bit i: values[i] is not 0 */
+    /* i * TDMI_JPEG_SIZES + the size of values[i]; AVX-512 asks for no keys and makes none. */
+    uint16_t keys[TDMI_JPEG_BLOCK];
+    uint64_t set; /* bit i: values[i] is not 0 */
 };
 
 /* One of the blocks of every MCU. */
@@ -60,9 +61,9 @@ const struct tdmi_jpeg_write_kernels *tdmi_jpeg_write_kernels_at(int index);
 extern const struct tdmi_jpeg_write_kernels tdmi_jpeg_write_scalar, tdmi_jpeg_write_avx2,
     tdmi_jpeg_write_avx512;
 
-/* Neither gets quicker with wider registers than AVX2's. */
-void tdmi_jpeg_write_code_bits(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
-                               int n_slots, int n);
+void tdmi_jpeg_write_code_avx512(struct tdmi_jpeg_sink *sink, const struct tdmi_jpeg_slot *slots,
+                                 int n_slots, int n);
+/* Gets no quicker with wider registers than AVX2's. */
 size_t tdmi_jpeg_write_stuff_avx2(const uint8_t *bytes, size_t n, uint8_t *out);
 
 #endif

@@ -88,6 +88,13 @@ static void enter(struct tdmi_jpeg_entry *entries, uint32_t code, unsigned lengt
     entries[2 * bits + 1].bits += (1u << bits) - 1;
 }
 
+static void index_code(struct tdmi_jpeg_coding *coding, uint32_t code, unsigned length,
+                       unsigned run, unsigned bits)
+{
+    coding->codes[TDMI_JPEG_LONGEST_STEP * bits + run] = (uint16_t)code;
+    coding->lengths[TDMI_JPEG_LONGEST_STEP * bits + run] = (uint8_t)(length + bits);
+}
+
 void tdmi_jpeg_coding_make(int set, struct tdmi_jpeg_coding *coding)
 {
     memset(coding, 0, sizeof *coding);
@@ -98,6 +105,8 @@ void tdmi_jpeg_coding_make(int set, struct tdmi_jpeg_coding *coding)
         for (unsigned length = 1; length <= TDMI_JPEG_CODE_LENGTHS; length++, code <<= 1)
             for (int i = 0; i < counts[length - 1]; i++, code++, symbol++) {
                 const unsigned run = *symbol >> 4, bits = *symbol & 15;
+                if (kind == TDMI_JPEG_AC)
+                    index_code(coding, code, length, run, bits);
                 if (kind == TDMI_JPEG_DC)
                     enter(coding->dc, code, length, bits);
                 else if (bits > 0)

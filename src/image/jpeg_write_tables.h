@@ -16,7 +16,8 @@ enum {
     /* A value other than 0 is coded by a symbol, and then by its lowest bits. A size here is twice
      * their number, and one more where the value is negative. */
     TDMI_JPEG_SIZES = 32,
-    TDMI_JPEG_LONGEST_STEP = 16 /* from a value to the next one that a code can bear */
+    TDMI_JPEG_LONGEST_STEP = 16, /* from a value to the next one that a code can bear */
+    TDMI_JPEG_INDEXED = 192      /* codes, by 16 * the bits of the value + the zeros before it */
 };
 
 extern const uint8_t tdmi_jpeg_zigzag[TDMI_JPEG_BLOCK]; /* places in the block, row by row */
@@ -47,6 +48,10 @@ struct tdmi_jpeg_coding {
     struct tdmi_jpeg_entry ac[(TDMI_JPEG_LONGEST_STEP + 1) * TDMI_JPEG_SIZES];
     struct tdmi_jpeg_entry dc[TDMI_JPEG_SIZES]; /* by size */
     struct tdmi_jpeg_entry zeros;               /* sixteen of them */
+    /* The codes of ac alone, for registers to look up in, and how many bits they take together
+     * with the value. Without bits, none before ends the block and fifteen are sixteen zeros. */
+    _Alignas(64) uint16_t codes[TDMI_JPEG_INDEXED];
+    _Alignas(64) uint8_t lengths[TDMI_JPEG_INDEXED];
 };
 
 void tdmi_jpeg_coding_make(int set, struct tdmi_jpeg_coding *coding);
