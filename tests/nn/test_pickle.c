@@ -101,6 +101,7 @@ static void containers_keep_their_order_and_memo_shares_values(void **state)
     /* A set, a frozen one, and what MEMOIZE numbers. */
     assert_int_equal(VALUE(&arena, "\x80\x04\x8f\x94(K\1K\2\x90.")->count, 2);
     assert_int_equal(VALUE(&arena, "\x80\x04(K\1\x91\x94h\0\x85.")->count, 1);
+    assert_int_equal(VALUE(&arena, "(t.")->count, 0);
     /* Nothing is lost in a long list. */
     tdmi_text text = {0};
     tdmi_text_add(&text, "\x80\x02](", 4);

@@ -107,7 +107,7 @@ tdm_status tdmi_pickle_pop_mark(struct tdmi_pickle_machine *machine, tdmi_pickle
         return TDMI_PICKLE_BAD(machine, "it goes back to a mark that was not set: the file is "
                                         "damaged");
     size_t floor = machine->marks[--machine->n_marks];
-    *items = machine->stack + floor;
+    *items = machine->stack == NULL ? NULL : machine->stack + floor;
     *n = machine->n_stack - floor;
     machine->n_stack = floor;
     return TDM_OK;

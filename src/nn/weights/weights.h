@@ -32,7 +32,8 @@ typedef struct tdmi_weights tdmi_weights;
 /* TDM_E_INPUT says the path, what is wrong and where; of a file of no form we know, which ones we
  * do. A folder is taken for a TensorFlow.js model when it has a model.json. */
 tdm_status tdmi_weights_open(const char *path, tdmi_weights **weights, tdm_error *err) TDM_MUST_USE;
-/* The same from bytes of a file, which are lent until close; name is what messages call it. */
+/* The same from bytes of a file, which are lent until close; name is what messages call it,
+ * and beside it a form of several files looks for the others. */
 tdm_status tdmi_weights_open_bytes(const void *bytes, size_t length_bytes, const char *name,
                                    tdmi_weights **weights, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
