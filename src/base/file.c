@@ -118,6 +118,12 @@ enum tdmi_file_kind tdmi_file_kind_of(const char *path)
     return S_ISDIR(facts.st_mode) ? TDMI_FILE_FOLDER : TDMI_FILE_OTHER;
 }
 
+int64_t tdmi_file_bytes(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -1;
+}
+
 tdm_status tdmi_folder_make(const char *path, tdm_error *err)
 {
     tdmi_arena arena = {0};

@@ -414,14 +414,33 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
 
 /* Divisions, not products with a rounded reciprocal: the same floats as the formulas in the header
  * give in other programs. */
+static const float mean_rgb[3] = {0.485f, 0.456f, 0.406f}, std_rgb[3] = {0.229f, 0.224f, 0.225f};
+static const float caffe_rgb[3] = {123.68f, 116.779f, 103.939f};
+static const float mean_grey = 0.449f, std_grey = 0.226f, caffe_grey = 114.799f; /* averages */
+
+struct tdmi_normal tdmi_preprocess_normal(const struct tdmi_preprocess *preprocess, int channel)
+{
+    switch (preprocess->scale) {
+    case TDMI_SCALE_TF:
+        return (struct tdmi_normal){127.5f, 1.0f, 1.0f};
+    case TDMI_SCALE_TORCH:
+        if (preprocess->channels == 1)
+            return (struct tdmi_normal){255.0f, mean_grey, std_grey};
+        return (struct tdmi_normal){255.0f, mean_rgb[channel % 3], std_rgb[channel % 3]};
+    case TDMI_SCALE_UNIT:
+        return (struct tdmi_normal){255.0f, 0.0f, 1.0f};
+    case TDMI_SCALE_CAFFE:
+        return (struct tdmi_normal){
+            1.0f, preprocess->channels == 1 ? caffe_grey : caffe_rgb[channel % 3], 1.0f};
+    case TDMI_SCALE_RAW:
+        break;
+    }
+    return (struct tdmi_normal){1.0f, 0.0f, 1.0f};
+}
+
 void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const uint8_t *bytes,
                                int64_t n_pixels, float *out)
 {
-    static const float mean_rgb[3] = {0.485f, 0.456f, 0.406f},
-                       std_rgb[3] = {0.229f, 0.224f, 0.225f};
-    static const float caffe_rgb[3] = {123.68f, 116.779f, 103.939f};
-    static const float mean_grey = 0.449f, std_grey = 0.226f, /* their averages */
-        caffe_grey = 114.799f;
     const int64_t n = n_pixels * preprocess->channels;
     switch (preprocess->scale) {
     case TDMI_SCALE_TF:

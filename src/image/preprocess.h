@@ -50,6 +50,11 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
 tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err) TDM_MUST_USE;
+/* What the scale makes of a byte of a channel: (byte / divisor - mean) / deviation. */
+struct tdmi_normal {
+    float divisor, mean, deviation;
+};
+struct tdmi_normal tdmi_preprocess_normal(const struct tdmi_preprocess *preprocess, int channel);
 /* n pixels of bytes -> floats by the scale. */
 void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const uint8_t *bytes,
                                int64_t n_pixels, float *out);

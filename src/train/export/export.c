@@ -1,0 +1,142 @@
+/*
+ * Which form a file gets, and what all forms ask of a model.
+ */
+#include "train/export/export.h"
+#include "base/choice.h"
+#include "base/file.h"
+#include "train/model_internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *name, *ending;
+    const struct tdmi_export_form *form;
+} forms[] = {
+#define X(name, ending) {#name, ending, &tdmi_export_##name},
+#include "train/export/exports.def"
+#undef X
+};
+
+enum { n_forms = sizeof forms / sizeof forms[0] };
+
+const char *tdm_export_form(int index)
+{
+    return index >= 0 && index < n_forms ? forms[index].name : NULL;
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), tail = strlen(ending);
+    return length > tail && strcasecmp(path + length - tail, ending) == 0;
+}
+
+static tdm_status choose(const struct tdm_export_options *options, int *chosen, tdm_error *err)
+{
+    const char *names[n_forms];
+    char endings[TDM_ERROR_TEXT_BYTES / 2] = "";
+    size_t length = 0;
+    for (int i = 0; i < n_forms; i++) {
+        names[i] = forms[i].name;
+        int added = snprintf(endings + length, sizeof endings - length, "%s%s", i ? ", " : "",
+                             forms[i].ending);
+        length += added > 0 && (size_t)added < sizeof endings - length ? (size_t)added : 0;
+    }
+    if (options->form)
+        return tdmi_choice_find("form", options->form, names, n_forms, chosen, err);
+    for (int i = 0; i < n_forms; i++) {
+        if (has_ending(options->path, forms[i].ending)) {
+            *chosen = i;
+            return TDM_OK;
+        }
+    }
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "choosing the form of '%s': its ending belongs to none; there is %s, or name "
+                    "the form",
+                    options->path, endings);
+}
+
+tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_options *options,
+                            struct tdm_export_result *result, tdm_error *err)
+{
+    int chosen = 0;
+    *result = (struct tdm_export_result){.form = ""};
+    TDM_TRY(choose(options, &chosen, err), err, "exporting the model");
+    const struct tdmi_export_form *form = forms[chosen].form;
+    result->form = forms[chosen].name;
+    if (options->preprocess && !form->takes_preprocess)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "exporting the model as %s: preprocessing can be part of onnx files only",
+                        result->form);
+    struct tdmi_export export = {.model = &model->file,
+                                 .graph = model->file.graph,
+                                 .path = options->path,
+                                 .has_preprocess = options->preprocess,
+                                 .said = result};
+    tdmi_arena_init(&export.arena, 0);
+    tdm_status status = form->write(&export, err);
+    tdmi_arena_release(&export.arena);
+    result->bytes = status == TDM_OK ? tdmi_file_bytes(options->path) : 0;
+    return TDM_WRAP(err, status, "exporting the model as %s", result->form);
+}
+
+/* ---- for the forms ------------------------------------------------------------------------ */
+
+tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "writing %s: out of memory", export->path);
+}
+
+const float *tdmi_export_values(const struct tdmi_export *export, const struct tdmi_tensor *tensor,
+                                bool is_state)
+{
+    return (is_state ? export->model->states : export->model->params) + tensor->offset;
+}
+
+const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
+                                      const struct tdmi_tensor *tensor, bool is_state)
+{
+    const float *ours = tdmi_export_values(export, tensor, is_state);
+    if (tensor->spec.n_dims < 2)
+        return ours;
+    float *theirs = tdmi_arena_alloc(&export->arena, (size_t)tensor->n, sizeof *theirs);
+    if (theirs)
+        tdmi_values_to_torch(node, tensor, ours, theirs);
+    return theirs;
+}
+
+/* The text, copied, and the writer freed. */
+static const char *finished(struct tdmi_export *export, tdm_json_writer *writer)
+{
+    const char *text, *copy = NULL;
+    if (tdm_json_finish(writer, &text, NULL, NULL) == TDM_OK)
+        copy = tdmi_arena_copy(&export->arena, text);
+    tdm_json_writer_free(writer);
+    return copy;
+}
+
+const char *tdmi_export_classes(struct tdmi_export *export)
+{
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_array_begin(writer, NULL);
+    for (int i = 0; i < export->model->n_classes; i++)
+        tdm_json_string(writer, NULL, export->model->classes[i]);
+    tdm_json_array_end(writer);
+    return finished(export, writer);
+}
+
+const char *tdmi_export_preprocess(struct tdmi_export *export)
+{
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdmi_preprocess_to_json(tdmi_graph_preprocess(export->graph), writer, NULL);
+    return finished(export, writer);
+}
+
+const char *tdmi_export_lineage(struct tdmi_export *export)
+{
+    if (!export->model->lineage.file)
+        return "";
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdmi_lineage_to_json(&export->model->lineage, writer, NULL);
+    return finished(export, writer);
+}

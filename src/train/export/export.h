@@ -1,0 +1,46 @@
+/*
+ * What an exported file is made of, and what each form of files is to its chooser (export.c).
+ */
+#ifndef TANDEM_TRAIN_EXPORT_EXPORT_H
+#define TANDEM_TRAIN_EXPORT_EXPORT_H
+
+#include "base/arena.h"
+#include "nn/weights/layouts.h"
+#include "tandem/export.h"
+#include "train/model_file.h"
+
+struct tdmi_export {
+    const struct tdmi_model_file *model;
+    const tdmi_graph *graph; /* the model's */
+    const char *path;
+    bool has_preprocess;
+    tdmi_arena arena;               /* until the file is written */
+    struct tdm_export_result *said; /* the note is the form's to fill */
+};
+
+struct tdmi_export_form {
+    bool takes_preprocess;
+    tdm_status (*write)(struct tdmi_export *export, tdm_error *err);
+};
+
+#define X(name, ending) extern const struct tdmi_export_form tdmi_export_##name;
+#include "train/export/exports.def"
+#undef X
+
+/* The values of a tensor of node's. */
+const float *tdmi_export_values(const struct tdmi_export *export, const struct tdmi_tensor *tensor,
+                                bool is_state);
+/* The same as PyTorch lays them out: in the arena, or where they are when nothing moves. NULL when
+ * out of memory. */
+const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
+                                      const struct tdmi_tensor *tensor, bool is_state);
+
+/* JSON texts in the arena, NULL when out of memory: the list of classes, the preprocessing. */
+const char *tdmi_export_classes(struct tdmi_export *export);
+const char *tdmi_export_preprocess(struct tdmi_export *export);
+/* Where the weights came from; "" of a model from scratch. */
+const char *tdmi_export_lineage(struct tdmi_export *export);
+
+tdm_status tdmi_export_no_memory(const struct tdmi_export *export, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * What each op is in ONNX, operator set 17. Weights are laid out as PyTorch's, which ONNX follows.
+ */
+#include "train/export/onnx.h"
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+static const char *as_flat(struct tdmi_onnx *onnx, int node)
+{
+    int maker = onnx->makers[node];
+    struct tdmi_onnx_value *value = &onnx->values[maker];
+    const char *name = onnx->export->graph->nodes[maker].name;
+    if (value->is_flat)
+        return value->name;
+    if (!value->turned) {
+        value->turned = maker == onnx->logits ? "logits" : tdmi_onnx_name(onnx, name, "flat");
+        tdmi_onnx_begin(onnx, "Flatten", tdmi_onnx_name(onnx, name, "flatten"),
+                        (const char *[]){value->name, NULL}, value->turned);
+        tdmi_onnx_int(onnx, "axis", 1);
+        tdmi_onnx_end(onnx);
+    }
+    return value->turned;
+}
+
+static const char *as_picture(struct tdmi_onnx *onnx, int node)
+{
+    static const int64_t axes[] = {2, 3};
+    int maker = onnx->makers[node];
+    struct tdmi_onnx_value *value = &onnx->values[maker];
+    const char *name = onnx->export->graph->nodes[maker].name;
+    if (!value->is_flat)
+        return value->name;
+    if (!value->turned) {
+        const char *constant =
+            tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, name, "picture_axes"), axes, 2);
+        value->turned = tdmi_onnx_name(onnx, name, "picture");
+        tdmi_onnx_begin(onnx, "Unsqueeze", tdmi_onnx_name(onnx, name, "unsqueeze"),
+                        (const char *[]){value->name, constant, NULL}, value->turned);
+        tdmi_onnx_end(onnx);
+    }
+    return value->turned;
+}
+
+static bool is_flat(const struct tdmi_onnx *onnx, int node)
+{
+    return onnx->values[onnx->makers[node]].is_flat;
+}
+
+static const char *as_it_is(const struct tdmi_onnx *onnx, int node)
+{
+    return onnx->values[onnx->makers[node]].name;
+}
+
+/* The value of a node, from here on. */
+static const char *gives(struct tdmi_onnx *onnx, int index, bool flat)
+{
+    struct tdmi_onnx_value *value = &onnx->values[index];
+    value->is_flat = flat;
+    value->name = flat && index == onnx->logits
+                      ? "logits"
+                      : tdmi_onnx_name(onnx, onnx->export->graph->nodes[index].name, "out");
+    return value->name;
+}
+
+/* The constant of a tensor of ours; NULL when out of memory. */
+static const char *weights(struct tdmi_onnx *onnx, const struct tdmi_node *node,
+                           const struct tdmi_tensor *tensor, bool is_state)
+{
+    const float *values = tdmi_export_torch_values(onnx->export, node, tensor, is_state);
+    onnx->is_broken |= !values;
+    tdmi_onnx_constant(onnx, tensor->name, ONNX_FLOAT, tdmi_layout_of_torch(node, tensor), values,
+                       sizeof *values * (size_t)tensor->n);
+    return tensor->name;
+}
+
+static const char *param(struct tdmi_onnx *onnx, const struct tdmi_node *node, int i)
+{
+    if (i >= node->n_params)
+        return NULL;
+    return weights(onnx, node, &onnx->export->graph->params[node->first_param + i], false);
+}
+
+static const char *state(struct tdmi_onnx *onnx, const struct tdmi_node *node, int i)
+{
+    return weights(onnx, node, &onnx->export->graph->states[node->first_state + i], true);
+}
+
+/* ---- ops ---------------------------------------------------------------------------------- */
+
+static void window_of(struct tdmi_onnx *onnx, const struct tdmi_op_attrs *attrs)
+{
+    const int64_t kernel[] = {attrs->kernel, attrs->kernel};
+    const int64_t strides[] = {attrs->stride, attrs->stride};
+    const int64_t pads[] = {attrs->pad_top, attrs->pad_left, attrs->pad_bottom, attrs->pad_right};
+    tdmi_onnx_ints(onnx, "kernel_shape", kernel, 2);
+    tdmi_onnx_ints(onnx, "strides", strides, 2);
+    tdmi_onnx_ints(onnx, "pads", pads, 4);
+}
+
+static void conv(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+{
+    const int64_t dilations[] = {node->attrs.dilation, node->attrs.dilation};
+    const char *x = as_picture(onnx, node->inputs[0]), *weight = param(onnx, node, 0);
+    const char *const inputs[] = {x, weight, param(onnx, node, 1), NULL};
+    tdmi_onnx_begin(onnx, "Conv", node->name, inputs, gives(onnx, index, false));
+    window_of(onnx, &node->attrs);
+    tdmi_onnx_ints(onnx, "dilations", dilations, 2);
+    tdmi_onnx_int(onnx, "group", node->attrs.groups);
+    tdmi_onnx_end(onnx);
+}
+
+static void batch_norm(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+{
+    const char *scale = param(onnx, node, 0), *shift = param(onnx, node, 1);
+    const char *mean = state(onnx, node, 0), *variance = state(onnx, node, 1);
+    const char *const inputs[] = {
+        as_it_is(onnx, node->inputs[0]), scale, shift, mean, variance, NULL};
+    tdmi_onnx_begin(onnx, "BatchNormalization", node->name, inputs,
+                    gives(onnx, index, is_flat(onnx, node->inputs[0])));
+    tdmi_onnx_float(onnx, "epsilon", node->attrs.epsilon);
+    tdmi_onnx_end(onnx);
+}
+
+/* Value by value, without attributes. */
+static void simple(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+{
+    const char *const inputs[] = {as_it_is(onnx, node->inputs[0]), NULL};
+    tdmi_onnx_begin(onnx, op, node->name, inputs,
+                    gives(onnx, index, is_flat(onnx, node->inputs[0])));
+    tdmi_onnx_end(onnx);
+}
+
+static void relu6(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+{
+    static const float low = 0.0f, high = 6.0f;
+    const struct tdmi_layout scalar = {0};
+    const char *least =
+        tdmi_onnx_floats(onnx, tdmi_onnx_name(onnx, node->name, "min"), scalar, &low);
+    const char *most =
+        tdmi_onnx_floats(onnx, tdmi_onnx_name(onnx, node->name, "max"), scalar, &high);
+    const char *const inputs[] = {as_it_is(onnx, node->inputs[0]), least, most, NULL};
+    tdmi_onnx_begin(onnx, "Clip", node->name, inputs,
+                    gives(onnx, index, is_flat(onnx, node->inputs[0])));
+    tdmi_onnx_end(onnx);
+}
+
+static void join(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+{
+    bool flat = is_flat(onnx, node->inputs[0]) || is_flat(onnx, node->inputs[1]);
+    const char *first = flat ? as_flat(onnx, node->inputs[0]) : as_it_is(onnx, node->inputs[0]);
+    const char *second = flat ? as_flat(onnx, node->inputs[1]) : as_it_is(onnx, node->inputs[1]);
+    tdmi_onnx_begin(onnx, op, node->name, (const char *[]){first, second, NULL},
+                    gives(onnx, index, flat));
+    if (node->kind == TDMI_OP_CONCAT)
+        tdmi_onnx_int(onnx, "axis", 1);
+    tdmi_onnx_end(onnx);
+}
+
+/* ONNX, too, lets padding never win a maximum and counts it in a mean only where asked to. */
+static void pool(struct tdmi_onnx *onnx, const char *op, int index, const struct tdmi_node *node)
+{
+    const char *const inputs[] = {as_picture(onnx, node->inputs[0]), NULL};
+    tdmi_onnx_begin(onnx, op, node->name, inputs, gives(onnx, index, false));
+    if (node->kind != TDMI_OP_GLOBAL_POOL)
+        window_of(onnx, &node->attrs);
+    if (node->kind == TDMI_OP_AVG_POOL)
+        tdmi_onnx_int(onnx, "count_include_pad", node->attrs.counts_padding);
+    tdmi_onnx_end(onnx);
+}
+
+static void pad(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+{
+    const struct tdmi_op_attrs *attrs = &node->attrs;
+    const int64_t pads[] = {0, attrs->pad_front, attrs->pad_top,    attrs->pad_left,
+                            0, attrs->pad_back,  attrs->pad_bottom, attrs->pad_right};
+    const char *constant = tdmi_onnx_longs(onnx, tdmi_onnx_name(onnx, node->name, "pads"), pads, 8);
+    const char *const inputs[] = {as_picture(onnx, node->inputs[0]), constant, NULL};
+    tdmi_onnx_begin(onnx, "Pad", node->name, inputs, gives(onnx, index, false));
+    tdmi_onnx_end(onnx);
+}
+
+/* Of an even window ours has the odd channel before, theirs behind. */
+static tdm_status lrn(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node,
+                      tdm_error *err)
+{
+    if (node->attrs.kernel % 2 == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "node '%s' normalises over %d channels, one more before than behind; ONNX "
+                        "can say odd numbers only",
+                        node->name, node->attrs.kernel);
+    const char *const inputs[] = {as_picture(onnx, node->inputs[0]), NULL};
+    tdmi_onnx_begin(onnx, "LRN", node->name, inputs, gives(onnx, index, false));
+    tdmi_onnx_float(onnx, "alpha", node->attrs.alpha);
+    tdmi_onnx_float(onnx, "beta", node->attrs.beta);
+    tdmi_onnx_float(onnx, "bias", node->attrs.offset);
+    tdmi_onnx_int(onnx, "size", node->attrs.kernel);
+    tdmi_onnx_end(onnx);
+    return TDM_OK;
+}
+
+/* Its weights read (channel, y, x), the order in which theirs are flattened. */
+static void dense(struct tdmi_onnx *onnx, int index, const struct tdmi_node *node)
+{
+    const char *x = as_flat(onnx, node->inputs[0]), *weight = param(onnx, node, 0);
+    const char *const inputs[] = {x, weight, param(onnx, node, 1), NULL};
+    tdmi_onnx_begin(onnx, "Gemm", node->name, inputs, gives(onnx, index, true));
+    tdmi_onnx_int(onnx, "transB", 1);
+    tdmi_onnx_end(onnx);
+}
+
+static void softmax(struct tdmi_onnx *onnx, const struct tdmi_node *node)
+{
+    const char *const inputs[] = {as_flat(onnx, node->inputs[0]), NULL};
+    tdmi_onnx_begin(onnx, "Softmax", node->name, inputs, "probabilities");
+    tdmi_onnx_int(onnx, "axis", 1);
+    tdmi_onnx_end(onnx);
+}
+
+/* One logit speaks for the second of two classes, and its negative for the first. */
+static void logistic(struct tdmi_onnx *onnx, const struct tdmi_node *node)
+{
+    const char *logits = as_flat(onnx, node->inputs[0]);
+    if (node->in[0].c == 1) {
+        const char *negative = tdmi_onnx_name(onnx, node->name, "negative");
+        const char *both = tdmi_onnx_name(onnx, node->name, "both");
+        tdmi_onnx_begin(onnx, "Neg", tdmi_onnx_name(onnx, node->name, "neg"),
+                        (const char *[]){logits, NULL}, negative);
+        tdmi_onnx_end(onnx);
+        tdmi_onnx_begin(onnx, "Concat", tdmi_onnx_name(onnx, node->name, "concat"),
+                        (const char *[]){negative, logits, NULL}, both);
+        tdmi_onnx_int(onnx, "axis", 1);
+        tdmi_onnx_end(onnx);
+        logits = both;
+    }
+    tdmi_onnx_begin(onnx, "Sigmoid", node->name, (const char *[]){logits, NULL}, "probabilities");
+    tdmi_onnx_end(onnx);
+}
+
+tdm_status tdmi_onnx_node(struct tdmi_onnx *onnx, int index, tdm_error *err)
+{
+    const struct tdmi_node *node = &onnx->export->graph->nodes[index];
+    switch (node->kind) {
+    case TDMI_OP_CONV:
+        conv(onnx, index, node);
+        return TDM_OK;
+    case TDMI_OP_BATCH_NORM:
+        batch_norm(onnx, index, node);
+        return TDM_OK;
+    case TDMI_OP_RELU:
+        simple(onnx, "Relu", index, node);
+        return TDM_OK;
+    case TDMI_OP_RELU6:
+        relu6(onnx, index, node);
+        return TDM_OK;
+    case TDMI_OP_HSWISH:
+        simple(onnx, "HardSwish", index, node);
+        return TDM_OK;
+    case TDMI_OP_SIGMOID:
+        simple(onnx, "Sigmoid", index, node);
+        return TDM_OK;
+    case TDMI_OP_ADD:
+        join(onnx, "Add", index, node);
+        return TDM_OK;
+    case TDMI_OP_CONCAT:
+        join(onnx, "Concat", index, node);
+        return TDM_OK;
+    case TDMI_OP_MAX_POOL:
+        pool(onnx, "MaxPool", index, node);
+        return TDM_OK;
+    case TDMI_OP_AVG_POOL:
+        pool(onnx, "AveragePool", index, node);
+        return TDM_OK;
+    case TDMI_OP_GLOBAL_POOL:
+        pool(onnx, "GlobalAveragePool", index, node);
+        return TDM_OK;
+    case TDMI_OP_PAD:
+        pad(onnx, index, node);
+        return TDM_OK;
+    case TDMI_OP_LRN:
+        return lrn(onnx, index, node, err);
+    case TDMI_OP_DENSE:
+        dense(onnx, index, node);
+        return TDM_OK;
+    case TDMI_OP_SOFTMAX:
+        softmax(onnx, node);
+        return TDM_OK;
+    case TDMI_OP_LOGISTIC:
+        logistic(onnx, node);
+        return TDM_OK;
+    case TDMI_OP_INPUT:
+    case TDMI_OP_DROPOUT: /* the form's own business */
+    case TDMI_OP_KINDS:
+        break;
+    }
+    return TDM_FAIL(err, TDM_E_BUG, "node '%s' is a %s, which has no words in ONNX", node->name,
+                    tdmi_op_name(node->kind));
+}
