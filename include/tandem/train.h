@@ -22,23 +22,26 @@ struct tdm_train_options {
     const char *source; /* what a source reads: class folders, archives, tables, IDX, CIFAR */
     struct tdm_source_options how; /* … and how, where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
-    const char *model;             /* a name of models.def; NULL: convnet7 */
-    int size;                      /* input pixels, square; 0: the model's own */
-    int epochs;                    /* stop after so many; 0: no limit of this kind */
-    int64_t steps;                 /* … optimiser steps; 0: no limit of this kind */
-    double minutes;                /* … minutes of training; 0: no limit of this kind */
-    int eval_every;                /* validate every so many epochs (and at the end) */
-    double train_fraction;         /* of the split: 0.9 */
-    double val_fraction;           /* 0.1; both sum to at most 1 */
-    double fraction;               /* use this part of the pictures of every class; 1: all */
-    int per_class;                 /* use at most so many pictures a class; 0: all */
-    const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
-    bool balance;        /* every class equally often in an epoch, whatever its size */
-    bool strict;         /* a picture that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;      /* bytes for reading ahead and caches; 0: a part of what is free */
-    const char *cache;   /* "auto", "none", "encoded", "decoded" or "disk" */
-    int batch;           /* global batch, images */
-    int shard;           /* images a shard; 0: the model's own */
+    const char *model; /* a name of models.def; NULL: what weights are of, else convnet7 */
+    /* Begin with these: a file of any program, or the name of published ones that are at hand
+     * (tandem/weights.h). A last layer for other classes is replaced. NULL: from scratch. */
+    const char *weights;
+    int size;              /* input pixels, square; 0: the model's own */
+    int epochs;            /* stop after so many; 0: no limit of this kind */
+    int64_t steps;         /* … optimiser steps; 0: no limit of this kind */
+    double minutes;        /* … minutes of training; 0: no limit of this kind */
+    int eval_every;        /* validate every so many epochs (and at the end) */
+    double train_fraction; /* of the split: 0.9 */
+    double val_fraction;   /* 0.1; both sum to at most 1 */
+    double fraction;       /* use this part of the pictures of every class; 1: all */
+    int per_class;         /* use at most so many pictures a class; 0: all */
+    const char *augment;   /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
+    bool balance;          /* every class equally often in an epoch, whatever its size */
+    bool strict;           /* a picture that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;        /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
+    int batch;             /* global batch, images */
+    int shard;             /* images a shard; 0: the model's own */
     const char *bn; /* "shard" or "batch": the images that a batch norm's statistics are over */
     double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
     const char *optimizer; /* a name of optimizers.def */

@@ -149,8 +149,17 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(model),
      .value_name = "NAME",
      .name_at = tdm_network_name,
+     .default_words = "what the weights are of, else convnet7",
      .group = "Network",
      .help = "the network to train"},
+    {.name = "weights",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(weights),
+     .value_name = "FILE|NAME",
+     .default_words = "from scratch",
+     .group = "Network",
+     .help = "begin with these: a file of Keras, PyTorch or another program, or published ones "
+             "that are at hand (tandem weights)"},
     TDMI_ROW_SIZE(FIELD(size), 0, 4096, "Network", "side of its square input"),
 
     {.name = "epochs",

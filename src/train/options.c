@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* TEXT is a name that this build knows, WORDS anything or nothing. */
-enum type { FLAG, INTEGER, LONG, SEED, NUMBER, TEXT, WORDS };
+/* TEXT is a name that this build knows, MAYBE one or nothing, WORDS anything or nothing. */
+enum type { FLAG, INTEGER, LONG, SEED, NUMBER, TEXT, MAYBE, WORDS };
 /* What another value does to a run that is resumed. */
 enum effect {
     SAME_BITS,  /* nothing */
@@ -37,7 +37,8 @@ static const struct row {
     }
 #define ROW(name, type, effect, field, low, high) \
     ROW_ZERO(name, type, effect, field, low, high, NULL)
-    ROW("model", TEXT, OTHER_BITS, model, 0, 0),
+    ROW("model", MAYBE, OTHER_BITS, model, 0, 0),
+    ROW("weights", WORDS, OTHER_BITS, weights, 0, 0),
     ROW_ZERO("size", INTEGER, OTHER_BITS, size, 0, 4096, "the network's own"),
     ROW_ZERO("epochs", INTEGER, LIMIT, epochs, 0, 1e9, "no limit"),
     ROW_ZERO("steps", LONG, LIMIT, steps, 0, 1e15, "no limit"),
@@ -79,7 +80,6 @@ enum { n_rows = sizeof rows / sizeof rows[0] };
 struct tdm_train_options tdm_train_options_default(void)
 {
     return (struct tdm_train_options){
-        .model = "convnet7",
         .epochs = 20,
         .eval_every = 1,
         .train_fraction = 0.9,
@@ -96,6 +96,11 @@ struct tdm_train_options tdm_train_options_default(void)
         .device = "cpu",
         .seed = 42,
     };
+}
+
+static bool is_text(const struct row *row)
+{
+    return row->type == TEXT || row->type == MAYBE || row->type == WORDS;
 }
 
 static const void *field(const struct tdm_train_options *options, const struct row *row)
@@ -134,8 +139,9 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
         const struct row *row = &rows[i];
         if (row->type == SEED || row->type == WORDS)
             continue;
-        if (row->type == TEXT) {
-            if (!text_of(options, row) || !*text_of(options, row))
+        if (row->type == TEXT || row->type == MAYBE) {
+            const char *text = *(const char *const *)field(options, row);
+            if (text ? *text == '\0' : row->type == TEXT)
                 return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
             continue;
         }
@@ -182,7 +188,7 @@ void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writ
     tdm_json_object_begin(writer, key);
     for (int i = 0; i < n_rows; i++) {
         const struct row *row = &rows[i];
-        if (row->type == TEXT || row->type == WORDS)
+        if (is_text(row))
             tdm_json_string(writer, row->name, text_of(options, row));
         else if (row->type == SEED)
             tdm_json_integer(writer, row->name, (int64_t)options->seed);
@@ -215,7 +221,7 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
         if (row->effect == SAME_BITS)
             continue;
-        if (row->type == TEXT || row->type == WORDS) {
+        if (is_text(row)) {
             /* A record that lacks the option is older: it was begun with the default. */
             const char *before = value ? tdm_json_as_string(value, "") : text_of(&defaults, row);
             if (strcmp(before, text_of(options, row)) == 0)
@@ -314,8 +320,13 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
 {
     void *at = (char *)options + row->offset;
     switch (row->type) {
-    case TEXT: {
+    case TEXT:
+    case MAYBE: {
         const char *word = tdm_json_as_string(value, "");
+        if (row->type == MAYBE && *word == '\0') {
+            *(const char **)at = NULL;
+            return TDM_OK;
+        }
         const char *known = known_word(row->name, word);
         if (!known)
             return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is '%s', which this build lacks",

@@ -46,7 +46,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
     int card;
-    tdm_status status = tdmi_network_find(options->model, &session->network, err);
+    tdm_status status = tdmi_session_find_weights(session, err);
     if (status == TDM_OK)
         status = tdmi_optimizer_find(options->optimizer, &session->optimizer, err);
     if (status == TDM_OK)
@@ -68,14 +68,21 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
                         "option --schedule %s must know where training ends; --epochs or --steps, "
                         "or --schedule constant, is wanted",
                         session->schedule->name);
+    return TDM_OK;
+}
+
+/* What depends on the network. */
+static void settle(struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
     session->shares_statistics = strcmp(options->bn, "batch") == 0;
     session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
-    session->learning_rate = options->learning_rate > 0.0 ? options->learning_rate
-                                                          : session->network.learning_rate *
-                                                                options->batch / reference_batch;
-    return TDM_OK;
+    if (options->learning_rate > 0.0)
+        session->learning_rate = options->learning_rate;
+    else if (!(session->learning_rate > 0.0)) /* no run is gone on with that knows it */
+        session->learning_rate = session->network.learning_rate * options->batch / reference_batch;
 }
 
 /* Of runs begun in the same second every one but the first gets a number. */
@@ -277,6 +284,9 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     tdm_status status = choose(session, err);
     if (status == TDM_OK)
         status = open_source(session, err);
+    /* Before anything is made: a file that does not fit is known in a moment. */
+    if (status == TDM_OK && session->weights && !session->seems_begun)
+        status = tdmi_session_read_weights(session, err);
     if (status == TDM_OK)
         status = open_run(session, sink, err);
     if (status != TDM_OK)
@@ -294,8 +304,15 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
                                             .val = stored.val_hashes,
                                             .n_val = stored.n_val_hashes};
     }
-    if (status == TDM_OK)
+    if (status == TDM_OK && session->weights)
+        status = is_resumed ? tdmi_session_keep_network(session, &stored, err)
+                            : tdmi_session_read_weights(session, err);
+    if (status == TDM_OK) {
+        settle(session);
         status = split_data(session, hashes, err);
+    }
+    if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_tell_weights(session);
     if (status == TDM_OK)
         status = tdmi_session_open_network(session, err);
     if (status == TDM_OK)
@@ -317,8 +334,6 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 {
     *session = (struct tdmi_session){.options = *options, .started_ns = tdmi_clock_ns()};
     tdmi_arena_init(&session->arena, 0);
-    if (!session->options.model || !*session->options.model)
-        session->options.model = "convnet7";
     tdm_status status = tdmi_options_check(&session->options, err);
     if (status == TDM_OK)
         status = open_all(session, sink, err);
@@ -346,6 +361,7 @@ void tdmi_session_release(struct tdmi_session *session)
     if (session->params)
         backend->memory.free(session->device, session->params);
     tdmi_graph_free(session->graph);
+    tdmi_import_release(&session->base);
     tdmi_split_release(&session->split);
     tdmi_contents_release(&session->contents);
     tdmi_source_close(session->source);

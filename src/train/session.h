@@ -8,8 +8,10 @@
 #include "data/split.h"
 #include "dist/comm.h"
 #include "nn/network.h"
+#include "nn/weights/import.h"
 #include "optim/schedule.h"
 #include "tandem/train.h"
+#include "tandem/weights.h"
 #include "track/track.h"
 #include "train/judge.h"
 #include "train/model_file.h"
@@ -23,6 +25,14 @@ struct tdmi_session {
     int batch;                        /* what buffers hold: never more than there are pictures */
     double learning_rate;             /* resolved, before the schedule */
     struct tdmi_network network;
+    const char *weights;                       /* file that it begins with; NULL: from scratch */
+    const struct tdm_weights_known *published; /* the entry of that file; NULL: none */
+    const char *base_network;                  /* that it is taken for; NULL: what it says itself */
+    bool seems_begun;        /* to be gone on with, as far as is known before the run is opened */
+    bool is_by_default;      /* neither --model nor --weights was given */
+    struct tdmi_import base; /* what is in it; nothing when a run is gone on with */
+    uint64_t *base_hashes;   /* pictures that a model of ours, begun with, was trained on */
+    int64_t n_base_hashes;
     const struct tdmi_optimizer *optimizer;
     const struct tdmi_schedule *schedule;
     const struct tdmi_backend *backend;
@@ -68,6 +78,18 @@ void tdmi_session_release(struct tdmi_session *session);
 
 double tdmi_session_seconds(const struct tdmi_session *session);
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
+
+/* Which file --weights means, and which network it is of when --model does not say: once, before
+ * anything is opened. session_weights.c */
+tdm_status tdmi_session_find_weights(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The network filled from that file, for the classes of the source; once is enough. */
+tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Instead, of a run that is gone on with: its checkpoint's graph, taken over, so that the file is
+ * not needed any more. */
+tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_model_file *stored,
+                                     tdm_error *err) TDM_MUST_USE;
+/* One sentence on what could have been begun with. */
+void tdmi_session_tell_weights(struct tdmi_session *session);
 
 /* Graph, plans and memory, once source and split are there: session_network.c */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

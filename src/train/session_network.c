@@ -67,8 +67,9 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     if (options->size > 0)
         preprocess.width = preprocess.height = options->size;
     int classes = tdmi_source_classes(session->source);
-    TDM_TRY(tdmi_network_build(&session->network, &preprocess, classes, &session->graph, err), err,
-            "preparing the model");
+    if (session->graph == NULL)
+        TDM_TRY(tdmi_network_build(&session->network, &preprocess, classes, &session->graph, err),
+                err, "preparing the model");
     TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, true,
                           &session->train_plan, err),
             err, "planning training");
@@ -157,10 +158,11 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
                         session->options.source, (long long)host->n_train_hashes,
                         (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
                         (long long)stored->n_val_hashes);
-    if (stored->graph->param_values != graph->param_values ||
-        stored->graph->state_values != graph->state_values ||
-        stored->n_slots != session->optimizer->n_slots || stored->shard != session->shard ||
-        stored->shares_statistics != session->shares_statistics)
+    const bool is_another = /* NULL: its graph is the session's now */
+        stored->graph && (stored->graph->param_values != graph->param_values ||
+                          stored->graph->state_values != graph->state_values);
+    if (is_another || stored->n_slots != session->optimizer->n_slots ||
+        stored->shard != session->shard || stored->shares_statistics != session->shares_statistics)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the checkpoint holds another network than these options build");
     memcpy(host->params, stored->params, params);
@@ -169,6 +171,15 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
         memcpy(host->slots[i], stored->slots[i], params);
     session->progress = stored->progress;
     return TDM_OK;
+}
+
+static void take_weights(struct tdmi_session *session)
+{
+    const tdmi_graph *graph = session->graph;
+    memcpy(session->snapshot.params, session->base.params,
+           sizeof(float) * (size_t)graph->param_values);
+    memcpy(session->snapshot.states, session->base.states,
+           sizeof(float) * (size_t)graph->state_values);
 }
 
 /* ---- filling ---------------------------------------------------------------------------- */
@@ -180,6 +191,8 @@ tdm_status tdmi_session_fill(struct tdmi_session *session, const struct tdmi_mod
     if (status == TDM_OK && stored)
         status = TDM_WRAP(err, adopt(session, stored, err), "resuming the run %s",
                           tdmi_run_path(session->run));
+    else if (status == TDM_OK && session->weights)
+        take_weights(session);
     else if (status == TDM_OK)
         tdmi_graph_init_values(session->graph, session->options.seed, session->snapshot.params,
                                session->snapshot.states);

@@ -13,6 +13,7 @@ static struct tdm_train_options usual(void)
 {
     struct tdm_train_options options = tdm_train_options_default();
     options.source = "pictures";
+    options.model = "convnet7";
     return options;
 }
 

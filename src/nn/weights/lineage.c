@@ -21,6 +21,22 @@ static const struct member {
 
 enum { N_MEMBERS = sizeof members / sizeof members[0] };
 
+tdm_status tdmi_lineage_copy(const struct tdmi_lineage *from, tdmi_arena *arena,
+                             struct tdmi_lineage *lineage, tdm_error *err)
+{
+    *lineage = (struct tdmi_lineage){0};
+    for (int i = 0; i < N_MEMBERS; i++) {
+        const char *text;
+        memcpy(&text, (const char *)from + members[i].offset, sizeof text);
+        const char *copy = text ? tdmi_arena_copy(arena, text) : NULL;
+        if (text && !copy)
+            return TDM_FAIL(err, TDM_E_MEMORY,
+                            "remembering where the weights came from: out of memory");
+        memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
+    }
+    return TDM_OK;
+}
+
 tdm_status tdmi_lineage_hash(const char *path, char hex[65], tdm_error *err)
 {
     uint8_t bytes[1 << 14], digest[32];

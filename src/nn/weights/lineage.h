@@ -21,6 +21,10 @@ struct tdmi_lineage {    /* NULL: not known; file NULL: there is none */
 /* SHA-256 of a file as 64 hex digits. */
 tdm_status tdmi_lineage_hash(const char *path, char hex[65], tdm_error *err) TDM_MUST_USE;
 
+/* Strings are copied. */
+tdm_status tdmi_lineage_copy(const struct tdmi_lineage *from, tdmi_arena *arena,
+                             struct tdmi_lineage *lineage, tdm_error *err) TDM_MUST_USE;
+
 /* An object under key; nothing when there is none. */
 void tdmi_lineage_to_json(const struct tdmi_lineage *lineage, tdm_json_writer *writer,
                           const char *key);

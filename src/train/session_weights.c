@@ -1,0 +1,268 @@
+/*
+ * Weights that a training begins with: which file is meant, which network they are of, and the
+ * network filled from it. A run that is gone on with has all that in its checkpoint.
+ */
+#include "train/session.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "nn/weights/catalogue.h"
+#include "nn/weights/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of the rate that a network is trained with from scratch: what it knows already is to be moved
+ * gently. */
+#define PART_OF_RATE 0.1
+
+/* ---- which file ------------------------------------------------------------------------- */
+
+/* A run folder is begun with as it is asked: with its best model. */
+static const char *file_of(struct tdmi_session *session, const char *path)
+{
+    const char *best = tdmi_path_join(&session->arena, path, "best.safetensors");
+    return best && tdmi_file_kind_of(best) == TDMI_FILE_REGULAR ? best : path;
+}
+
+/* A published name whose file is at hand. */
+static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
+{
+    const char *name = session->options.weights;
+    const struct tdm_weights_known *known = NULL;
+    char path[1024];
+    bool is_here = false;
+    tdm_status status = tdmi_catalogue_find(name, &known, err);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "there is no file %s to begin with", name);
+    TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s", name);
+    if (!is_here)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the weights %s are not at hand: tandem weights fetch %s brings them "
+                        "(%.0f MB, %s/%s), or put that file at %s",
+                        name, name, known->megabytes, known->folder, known->file, path);
+    session->published = known;
+    session->weights = tdmi_arena_copy(&session->arena, path);
+    if (!session->base_network)
+        session->base_network = known->network;
+    return session->weights ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
+}
+
+/* The name of the file without its ending, for a run of a network that only the file knows. */
+static void name_by_file(struct tdmi_network *network, const char *path)
+{
+    const char *name = tdmi_path_name(path), *dot = strrchr(name, '.');
+    int n = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+    snprintf(network->name, sizeof network->name, "%.*s", n, name);
+}
+
+static bool seems_begun(struct tdmi_session *session)
+{
+    const char *run = session->options.run;
+    const char *last = run && session->options.resume
+                           ? tdmi_path_join(&session->arena, run, "last.safetensors")
+                           : NULL;
+    return last && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR;
+}
+
+tdm_status tdmi_session_find_weights(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdm_train_options *options = &session->options;
+    options->weights = options->weights && *options->weights ? options->weights : NULL;
+    session->base_network = options->model;
+    session->seems_begun = seems_begun(session); /* then the file is not needed */
+    if (options->weights &&
+        (session->seems_begun || tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
+        session->weights = file_of(session, options->weights);
+    else if (options->weights)
+        TDM_TRY(find_published(session, err), err, "beginning with --weights");
+    session->is_by_default = !options->model && !options->weights;
+    if (session->is_by_default)
+        options->model = "convnet7";
+    if (options->model || session->base_network)
+        return tdmi_network_find(options->model ? options->model : session->base_network,
+                                 &session->network, err);
+    name_by_file(&session->network, options->weights);
+    return TDM_OK;
+}
+
+/* ---- the network ------------------------------------------------------------------------ */
+
+/* What the weights are of stands in for a network known by name. */
+static void take_network(struct tdmi_session *session, const char *name, int shard, double rate)
+{
+    snprintf(session->network.name, sizeof session->network.name, "%s", name);
+    session->network.shard = shard;
+    session->network.learning_rate = rate;
+}
+
+/* A model of ours says its network, and which pictures it knows. */
+static tdm_status look_for_ours(struct tdmi_session *session, const tdmi_weights *weights,
+                                tdm_error *err)
+{
+    const char *text = tdmi_weights_fact(weights, "tandem");
+    const struct tdmi_weights_tensor *trained = tdmi_weights_find(weights, "split.train");
+    tdm_json_document *document = NULL;
+    if (!text)
+        return TDM_OK;
+    TDM_TRY(tdm_json_read(text, strlen(text), session->weights, &document, err), err,
+            "reading what the model says of itself");
+    const char *name = tdm_json_as_string(tdm_json_member(tdm_json_root(document), "network"), "");
+    if (!session->base_network && tdmi_network_find(name, &session->network, NULL) == TDM_OK)
+        session->base_network = tdmi_arena_copy(&session->arena, session->network.name);
+    tdm_json_document_free(document);
+    if (!trained || trained->dtype != TDMI_DTYPE_U64)
+        return TDM_OK;
+    session->base_hashes = tdmi_arena_alloc(&session->arena, (size_t)trained->n_values + 1,
+                                            sizeof *session->base_hashes);
+    if (!session->base_hashes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering the model's pictures: out of memory");
+    memcpy(session->base_hashes, trained->data, trained->bytes);
+    session->n_base_hashes = trained->n_values;
+    tdmi_hashes_sort(session->base_hashes, session->n_base_hashes);
+    return TDM_OK;
+}
+
+static tdm_status import(struct tdmi_session *session, const tdmi_weights *weights, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->options;
+    const int n = tdmi_source_classes(session->source);
+    const char **classes = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof *classes);
+    if (!classes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", n);
+    for (int i = 0; i < n; i++)
+        classes[i] = tdmi_source_class(session->source, i);
+    const struct tdmi_import_wish wish = {.network = session->base_network,
+                                          .head = {.classes = n},
+                                          .seed = options->seed,
+                                          .classes = classes,
+                                          .n_classes = n,
+                                          .input = {.size = options->size},
+                                          .wants_hash = true};
+    return tdmi_import(weights, &wish, &session->base, err);
+}
+
+/* Did whoever wrote the file fold its batch norms into the convolutions, and leave ones behind?
+ * Then what a channel is scaled by stands in the convolution, and statistics of a batch would
+ * divide by it. */
+static bool has_folded_norms(const struct tdmi_import *import)
+{
+    const tdmi_graph *graph = import->graph;
+    int n_norms = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        if (node->kind != TDMI_OP_BATCH_NORM)
+            continue;
+        const float *mean = import->states + graph->states[node->first_state].offset;
+        const float *variance = import->states + graph->states[node->first_state + 1].offset;
+        for (int c = 0; c < node->out.c; c++)
+            if (fabsf(mean[c]) > 0.0F || fabsf(variance[c] - 1.0F) > 0.01F)
+                return false;
+        n_norms++;
+    }
+    return n_norms > 0;
+}
+
+tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_import *base = &session->base;
+    tdmi_weights *weights = NULL;
+    if (session->graph)
+        return TDM_OK;
+    TDM_TRY(tdmi_weights_open(session->weights, &weights, err), err, "beginning with --weights");
+    tdm_status status = look_for_ours(session, weights, err);
+    if (status == TDM_OK)
+        status = import(session, weights, err);
+    tdmi_weights_close(weights);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "beginning with the weights of %s", session->weights);
+    if (has_folded_norms(base))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "beginning with the weights of %s: its batch norms were folded into the "
+                        "convolutions (every mean is 0, every variance 1), so training would undo "
+                        "what it knows; it can be evaluated, and the file of its publisher "
+                        "(tandem weights list) can be trained",
+                        session->weights);
+    session->graph = base->graph;
+    base->graph = NULL;
+    session->snapshot.lineage = base->lineage;
+    if (session->published && !session->snapshot.lineage.licence)
+        session->snapshot.lineage.licence = session->published->licence;
+    take_network(session, base->network, base->shard, PART_OF_RATE * base->learning_rate);
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_model_file *stored,
+                                     tdm_error *err)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const double rate = tdm_json_as_number(tdm_json_member(data, "learning_rate"), 0.0);
+    if (!(rate > 0.0))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "resuming the run %s: its record does not say the learning rate",
+                        tdmi_run_path(session->run));
+    TDM_TRY(tdmi_lineage_copy(&stored->lineage, &session->arena, &session->snapshot.lineage, err),
+            err, "resuming the run %s", tdmi_run_path(session->run));
+    tdmi_graph_free(session->graph);
+    session->graph = stored->graph;
+    stored->graph = NULL;
+    take_network(session, stored->network, stored->shard, 0.0);
+    session->learning_rate = rate;
+    return TDM_OK;
+}
+
+/* ---- for people ------------------------------------------------------------------------- */
+
+static void tell_what_is_missed(struct tdmi_session *session)
+{
+    const struct tdm_weights_known *known, *here = NULL;
+    char path[1024];
+    tdm_error err;
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL && !here; i++) {
+        bool is_here = false;
+        if (tdm_weights_place(known, path, sizeof path, &is_here, &err) == TDM_OK && is_here)
+            here = known;
+    }
+    if (here)
+        tdmi_session_note(
+            session,
+            "%s is trained from scratch; pretrained weights are at hand: --weights %s "
+            "begins with them",
+            session->network.name, here->name);
+    else
+        tdmi_session_note(session,
+                          "no pretrained weights are at hand, so %s is trained from scratch; what "
+                          "is missed is transfer learning: tandem weights fetch mobilenetv2-notop "
+                          "(9 MB), then train --weights mobilenetv2-notop",
+                          session->network.name);
+}
+
+/* A model that was trained on pictures which judge it now is told to be better than it is. */
+static void tell_known_pictures(struct tdmi_session *session)
+{
+    int64_t n_known = 0;
+    for (int64_t i = 0; i < session->split.n_val; i++)
+        n_known +=
+            tdmi_hashes_have(session->base_hashes, session->n_base_hashes, session->val_hashes[i]);
+    if (n_known > 0)
+        tdmi_session_note(session,
+                          "%lld of the %lld pictures that judge trained the weights that are begun "
+                          "with: the accuracy on them is no measure for new pictures (the same "
+                          "--split and --seed as then keep them apart)",
+                          (long long)n_known, (long long)session->split.n_val);
+}
+
+void tdmi_session_tell_weights(struct tdmi_session *session)
+{
+    const struct tdmi_import *base = &session->base;
+    if (session->is_by_default)
+        tell_what_is_missed(session);
+    for (int i = 0; i < base->n_notes; i++)
+        tdmi_session_note(session, "%s", base->notes[i]);
+    if (session->weights)
+        tdmi_session_note(session, "%s begins with %s of %s%s", session->network.name,
+                          base->has_new_head ? "all but the last layer" : "the weights",
+                          base->lineage.file,
+                          base->has_new_head ? "" : ", the last layer included");
+    tell_known_pictures(session);
+}

@@ -1,0 +1,234 @@
+/*
+ * Training that begins with weights: of a model of ours here, since what other files become is the
+ * importer's; which file is meant, what is told, and that a run gone on with needs none of it.
+ */
+#include "train/pictures.h"
+#include "nn/weights/safetensors.h"
+#include "tandem/model.h"
+
+#include <string.h>
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* All that a training tells. */
+struct heard {
+    char text[8000];
+};
+
+static void hear(void *self, const tdm_event *event)
+{
+    struct heard *heard = self;
+    size_t n = strlen(heard->text);
+    if (event->kind == TDM_EVENT_NOTE)
+        snprintf(heard->text + n, sizeof heard->text - n, "%s\n", event->text);
+}
+
+static void assert_heard(const struct heard *heard, const char *words, bool is_wanted)
+{
+    if ((strstr(heard->text, words) != NULL) != is_wanted)
+        fail_msg("'%s' is %s in: %s", words, is_wanted ? "not" : "", heard->text);
+}
+
+/* A trained model in "base". */
+static struct tdm_train_options with_base(const struct tree *tree, struct tdm_train_result *result)
+{
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "base");
+    must_train(&options, (tdm_sink){0}, result);
+    options.weights = options.run;
+    options.model = NULL;
+    options.run = below(tree, "next");
+    return options;
+}
+
+static void fails_with(const struct tdm_train_options *options, tdm_status status,
+                       const char *words)
+{
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[4000];
+    assert_int_equal(tdm_train(options, (tdm_sink){0}, &result, &err), status);
+    tdm_error_format(&err, text, sizeof text);
+    if (!strstr(text, words))
+        fail_msg("'%s' is not in: %s", words, text);
+}
+
+static void a_training_begins_where_its_weights_ended(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result base, next;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &base);
+    options.steps = 1;
+    options.epochs = 0;
+    options.learning_rate = 1e-12;
+    must_train(&options, (tdm_sink){&heard, hear}, &next);
+    assert_int_equal(next.val.n, base.val.n);
+    assert_int_equal(next.val.correct, base.val.correct);
+    assert_true(next.val.loss - base.val.loss < 1e-6 && base.val.loss - next.val.loss < 1e-6);
+    assert_heard(&heard,
+                 "lenet5 begins with the weights of best.safetensors, the last layer included",
+                 true);
+    assert_heard(&heard, "trained from scratch", false);
+    assert_heard(&heard, "that judge trained", false);
+}
+
+static void pictures_that_the_weights_know_are_counted(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &result);
+    options.seed = 77; /* another split */
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "of the 6 pictures that judge trained the weights", true);
+}
+
+static void other_classes_get_a_new_last_layer(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &result);
+    paint_picture(tree, "pictures/d/000.ppm", 3, 0);
+    paint_picture(tree, "pictures/d/001.ppm", 3, 1);
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "begins with all but the last layer of best.safetensors", true);
+}
+
+static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result whole, result;
+    struct tdm_train_options options = with_base(tree, &whole);
+    must_train(&options, (tdm_sink){0}, &whole);
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(rename(below(tree, "base"), below(tree, "moved")), 0);
+    options.epochs = 3;
+    options.resume = true;
+    options.schedule = "cosine";
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.steps, whole.steps);
+    tdm_model *model = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdm_model_open(below(tree, "cut"), NULL, &model, &err), TDM_OK);
+    assert_string_equal(tdm_model_name(model), "lenet5");
+    tdm_model_close(model);
+}
+
+static void an_interrupted_run_ends_with_the_same_bits(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree, &result);
+    options.schedule = "constant"; /* or its end would be another one */
+    must_train(&options, (tdm_sink){0}, &result);
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(rename(below(tree, "base"), below(tree, "moved")), 0);
+    options.epochs = 3;
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "cut");
+}
+
+static void weights_that_are_not_there_are_told_how_to_get(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.model = NULL;
+    options.weights = "resnet18";
+    fails_with(&options, TDM_E_INPUT, "tandem weights fetch resnet18");
+    options.weights = "no-such.h5";
+    fails_with(&options, TDM_E_USAGE, "there is no file no-such.h5");
+    options.weights = below(tree, "pictures/a/000.ppm");
+    fails_with(&options, TDM_E_INPUT, "no form of weights");
+    assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
+}
+
+static void from_scratch_says_what_is_missed(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.model = NULL;
+    options.epochs = 1;
+    options.size = 8;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "so convnet7 is trained from scratch", true);
+    assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
+}
+
+/* Convolutions that are told to have been folded: what training would make of them is not theirs.
+ */
+static void folded_batch_norms_are_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = small_norm_training(tree);
+    tdmi_safetensors *file = NULL;
+    tdm_error err = {0};
+    options.run = below(tree, "base");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(tdmi_safetensors_open(below(tree, "base/best.safetensors"), &file, &err),
+                     TDM_OK);
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_note(writer, "format", tdmi_safetensors_metadata(file, "format"));
+    tdmi_safetensors_note(writer, "tandem", tdmi_safetensors_metadata(file, "tandem"));
+    for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
+        const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_at(file, i);
+        float *values = (float *)(uintptr_t)tensor->data;
+        bool is_mean = strstr(tensor->name, "running_mean") != NULL;
+        if (is_mean || strstr(tensor->name, "running_var"))
+            for (int64_t v = 0; v < tensor->n_values; v++)
+                values[v] = is_mean ? 0.0F : 1.0F;
+        tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
+                             tensor->data);
+    }
+    assert_int_equal(tdmi_safetensors_finish(writer, below(tree, "folded.safetensors"), &err),
+                     TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    tdmi_safetensors_close(file);
+    options.run = below(tree, "next");
+    options.weights = below(tree, "folded.safetensors");
+    fails_with(&options, TDM_E_INPUT, "folded into the convolutions");
+}
+
+int main(void)
+{
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        IN_TREE(a_training_begins_where_its_weights_ended),
+        IN_TREE(pictures_that_the_weights_know_are_counted),
+        IN_TREE(other_classes_get_a_new_last_layer),
+        IN_TREE(a_run_is_gone_on_with_when_its_weights_are_gone),
+        IN_TREE(an_interrupted_run_ends_with_the_same_bits),
+        IN_TREE(weights_that_are_not_there_are_told_how_to_get),
+        IN_TREE(from_scratch_says_what_is_missed),
+        IN_TREE(folded_batch_norms_are_refused),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}
