@@ -19,6 +19,8 @@ enum {
 
 struct chain {
     bool expands;
+    struct tdmi_conv_gemm head; /* what expands: a plain product or a window */
+    bool is_window;
     int in, out;                    /* channels of the first and the last tensor */
     struct tdmi_depthwise between;  /* all of it */
     int rows, n_strips;             /* of a strip; of all pictures of a call */
@@ -65,6 +67,10 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
                           .in = links[0]->in[0].c,
                           .out = links[n - 1]->out.c,
                           .between = tdmi_depthwise_of(links[n - 2])};
+    if (chain.expands) {
+        chain.head = tdmi_conv_gemm_of(links[0]);
+        chain.is_window = !tdmi_conv_gemm_is_pointwise(&chain.head);
+    }
     const struct tdmi_depthwise *shape = &chain.between;
     int most = ROW_PAIR;
     while (most < shape->out_h && strip_bytes(&chain, most + ROW_PAIR) <= STRIP_BYTES)
@@ -76,10 +82,9 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
     chain.n_strips = n_strips * links[n - 1]->max_images;
     chain.expanded = expanded_floats(&chain, chain.rows);
     chain.narrow = narrow_floats(&chain, chain.rows);
-    struct tdmi_pointwise expand = product_of(1, 1, chain.in, shape->channels);
     struct tdmi_pointwise project = product_of(1, 1, shape->channels, chain.out);
     size_t needs[] = {tdmi_depthwise_workspace_bytes(shape),
-                      chain.expands ? tdmi_pointwise_workspace_bytes(&expand) : 0,
+                      chain.expands ? tdmi_conv_gemm_workspace_bytes(&chain.head) : 0,
                       tdmi_pointwise_workspace_bytes(&project)};
     for (int i = 0; i < 3; i++) {
         int64_t floats = (int64_t)(needs[i] / sizeof(float));
@@ -94,6 +99,12 @@ static bool is_plain_product(const struct tdmi_op_desc *desc)
     return tdmi_conv_gemm_is_pointwise(&conv);
 }
 
+static bool is_of_picture(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
+    return tdmi_conv_gemm_is_of_picture(&conv);
+}
+
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
 {
     const struct chain chain = chain_of(links, n);
@@ -103,7 +114,8 @@ bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
         if (i != n - 2 && tdmi_strassen_is_for(isa, tdmi_shape_pixels(links[i]->in[0]),
                                                links[i]->in[0].c, links[i]->out.c))
             return false;
-    return is_plain_product(links[n - 1]) && (n == 2 || is_plain_product(links[0])) &&
+    return is_plain_product(links[n - 1]) &&
+           (n == 2 || is_plain_product(links[0]) || is_of_picture(links[0])) &&
            weights * (int64_t)sizeof(float) <= (n == 3 ? EXPANDED_WEIGHT_BYTES : WEIGHT_BYTES) &&
            strip_bytes(&chain, ROW_PAIR) <= MOST_BYTES;
 }
@@ -124,6 +136,35 @@ struct work {
     const float *x_end; /* of all pictures of the call */
 };
 
+/* What the strip behind this one reads, which is as much again, of the next picture where this one
+ * ends; x: where this strip ends. */
+static void look_ahead(struct work *work, const float *x, int64_t floats)
+{
+    const int64_t left = work->x_end - x;
+    work->expand.next = left > 0 ? x : NULL;
+    work->expand.next_floats = floats < left ? floats : left;
+}
+
+/* Rows from to end of what the depthwise kernel reads. */
+static void expand_new_rows(struct work *work, const float *x, int from, int end, float *y)
+{
+    const struct chain *chain = &work->chain;
+    const struct tdmi_conv_gemm *head = &chain->head;
+    const int64_t row = (int64_t)head->in_w * chain->in;
+    work->expand.y = y;
+    if (chain->is_window) {
+        work->expand.x = x;
+        look_ahead(work, x + end * head->stride * row, (end - from) * head->stride * row);
+        tdmi_conv_gemm_infer_rows(head, &work->expand, from, end - from);
+        return;
+    }
+    const struct tdmi_pointwise product =
+        product_of(1, (int64_t)(end - from) * head->in_w, chain->in, chain->between.channels);
+    work->expand.x = x + from * row;
+    look_ahead(work, x + end * row, (end - from) * row);
+    tdmi_pointwise_infer(&product, &work->expand);
+}
+
 /* Rows first to end of what the depthwise kernel reads; rows from kept_first to kept_end are in
  * the buffer. */
 static void expand_rows(struct work *work, const float *x, int kept_first, int kept_end, int first,
@@ -135,17 +176,8 @@ static void expand_rows(struct work *work, const float *x, int kept_first, int k
     if (kept > 0 && first > kept_first)
         memmove(work->expanded, work->expanded + (first - kept_first) * row,
                 sizeof(float) * (size_t)(kept * row));
-    int from = first + kept;
-    const struct tdmi_pointwise product =
-        product_of(1, (int64_t)(end - from) * shape->w, work->chain.in, shape->channels);
-    work->expand.x = x + (int64_t)from * shape->w * work->chain.in;
-    work->expand.y = work->expanded + kept * row;
-    /* As many rows again, of the next picture where this one ends: the next strip's. */
-    const float *next = x + (int64_t)end * shape->w * work->chain.in;
-    const int64_t floats = product.pixels * work->chain.in, left = work->x_end - next;
-    work->expand.next = left > 0 ? next : NULL;
-    work->expand.next_floats = floats < left ? floats : left;
-    tdmi_pointwise_infer(&product, &work->expand);
+    if (first + kept < end)
+        expand_new_rows(work, x, first + kept, end, work->expanded + kept * row);
 }
 
 static void project_rows(struct work *work, int64_t at, int64_t pixels, const float *residual,

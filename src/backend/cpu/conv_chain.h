@@ -1,8 +1,8 @@
 /*
- * Convolutions in a row as one pass, without training: [1 × 1 expansion,] depthwise, 1 × 1
- * projection. A strip of rows at a time runs through all of them, so that the wide tensors between
- * them are strips in the second cache and never reach memory. Made of the kernels that run each of
- * them alone (pointwise.h, depthwise.h), so bits are the same as without.
+ * Convolutions in a row as one pass, without training: [1 × 1 expansion or 3 × 3 of a picture,]
+ * depthwise, 1 × 1 projection. A strip of rows at a time runs through all of them, so that the wide
+ * tensors between them are strips in the second cache and never reach memory. Made of the kernels
+ * that run each of them alone (conv_gemm.h, depthwise.h), so bits are the same as without.
  */
 #ifndef TANDEM_BACKEND_CPU_CONV_CHAIN_H
 #define TANDEM_BACKEND_CPU_CONV_CHAIN_H

@@ -7,12 +7,17 @@
 
 #include <string.h>
 
-enum { STREAM_BYTES = 2 << 20 }; /* as in pointwise.c */
+enum { STREAM_BYTES = 2 << 20 /* as in pointwise.c */, PICTURE_CHANNELS = 3 };
 
 bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc)
 {
     return desc->kernel_h == 1 && desc->kernel_w == 1 && desc->stride == 1 && desc->pad_top == 0 &&
            desc->pad_left == 0 && desc->out_h == desc->in_h && desc->out_w == desc->in_w;
+}
+
+bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc)
+{
+    return desc->kernel_h == 3 && desc->kernel_w == 3 && desc->in_c <= PICTURE_CHANNELS;
 }
 
 static struct tdmi_pointwise pointwise_of(const struct tdmi_conv_gemm *desc)
@@ -215,9 +220,10 @@ static bool is_streamed(const struct tdmi_conv_gemm *desc, int64_t values, int c
            desc->max_images * values * (int64_t)sizeof(float) >= STREAM_BYTES;
 }
 
-/* The product of each chunk; job has what is not the chunk's, c and residual of the first image. */
-static void forward_chunks(const struct tdmi_conv_gemm *desc, int n, const float *x,
-                           const struct tdmi_read_form *read,
+/* The product of the pieces of a call that lie in rows first to before end of each image; job has
+ * what is not a piece's, c and residual where those rows of the first image are. */
+static void forward_pieces(const struct tdmi_conv_gemm *desc, int n, int first, int end,
+                           const float *x, const struct tdmi_read_form *read,
                            const struct tdmi_conv_scratch *scratch, struct tdmi_gemm_rows job)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
@@ -236,9 +242,11 @@ static void forward_chunks(const struct tdmi_conv_gemm *desc, int n, const float
     part.depth = taps(desc) * desc->in_c;
     part.columns = desc->out_c;
     part.wide = forward_wide(desc);
-    for (struct piece piece = {0}; next_piece(&piece, &chunk, n, desc->out_h);) {
+    for (struct piece piece = {0}; next_piece(&piece, &chunk, n, end - first);) {
         int64_t at = piece.image * part.c_image + piece.row * line;
-        read_frames(desc, kernels, x, read, &piece, &chunk, scratch->frame);
+        struct piece rows = piece;
+        rows.row += first;
+        read_frames(desc, kernels, x, read, &rows, &chunk, scratch->frame);
         part.n_images = piece.images;
         part.n_lines = piece.rows;
         part.c = job.c + at;
@@ -259,7 +267,7 @@ void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc, const struct tdmi
         return;
     }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
-    forward_chunks(desc, call->n, call->x, &call->read, &scratch,
+    forward_pieces(desc, call->n, 0, desc->out_h, call->x, &call->read, &scratch,
                    (struct tdmi_gemm_rows){
                        .packed = call->packed,
                        .c = call->y,
@@ -286,7 +294,7 @@ void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_c
     }
     const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    forward_chunks(desc, call->n, call->x, &plain, &scratch,
+    forward_pieces(desc, call->n, 0, desc->out_h, call->x, &plain, &scratch,
                    (struct tdmi_gemm_rows){
                        .packed = call->packed,
                        .c = call->y,
@@ -295,6 +303,20 @@ void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_c
                        .bias = call->bias,
                        .residual = call->residual,
                        .read.act = call->act});
+}
+
+void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
+                               const struct tdmi_conv_infer *call, int first, int rows)
+{
+    const struct tdmi_conv_scratch scratch = tdmi_conv_scratch_of(desc, call->workspace);
+    const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
+    forward_pieces(desc, 1, first, first + rows, call->x, &plain, &scratch,
+                   (struct tdmi_gemm_rows){.packed = call->packed,
+                                           .c = call->y,
+                                           .end = TDMI_GEMM_ACTIVATED,
+                                           .bias = call->bias,
+                                           .read.act = call->act,
+                                           .ahead = {{call->next, call->next_floats}}});
 }
 
 /* ---- backward: weights --------------------------------------------------------------------------

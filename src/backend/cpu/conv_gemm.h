@@ -30,6 +30,10 @@ struct tdmi_conv_gemm {
  * pointwise.h wants them. */
 bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc);
 
+/* 3 × 3 over so few channels that its weights are as few as those of a 1 × 1: the first one of a
+ * network. */
+bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc);
+
 /* Of any call. */
 size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc);
 
@@ -42,6 +46,10 @@ void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way w
 void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc,
                             const struct tdmi_conv_forward *call);
 void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
+/* Rows of outputs of one picture, x all of it, to call->y, whence they are read soon. Of a window
+ * that is not computed by tiles. */
+void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
+                               const struct tdmi_conv_infer *call, int first, int rows);
 void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
                              const struct tdmi_conv_backward *call);
 

@@ -53,12 +53,14 @@ struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
 
 /* bench/run kernels-pointwise kernels-window: in training it does in one pass what oneDNN needs
  * passes around it for; without, oneDNN's windows are 5 to 10 % faster where they are not computed
- * by tiles, its 1 × 1 are not. */
+ * by tiles, its 1 × 1 are not. A window of a picture is ours, too: a chain that begins with it
+ * saves more. */
 static bool is_best(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
     return can_run(desc) && conv.isa >= TDMI_ISA_AVX2 &&
-           (desc->is_training || desc->attrs.kernel == 1 || tdmi_winograd_is_for(&conv));
+           (desc->is_training || desc->attrs.kernel == 1 || tdmi_winograd_is_for(&conv) ||
+            tdmi_conv_gemm_is_of_picture(&conv));
 }
 
 static bool can_fuse(const struct tdmi_op_desc *desc)

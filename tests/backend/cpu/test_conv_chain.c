@@ -82,6 +82,23 @@ static struct tdmi_op_desc product(tdmi_rng *rng, struct tdmi_shape in, int chan
     return d;
 }
 
+/* The first one of a network: 3 × 3 of a picture, whose channels become those of the chain. */
+static struct tdmi_op_desc window(tdmi_rng *rng, struct tdmi_shape in, int channels, int images)
+{
+    in.c = between(rng, 1, 3);
+    struct tdmi_op_desc d = product(rng, in, channels, images);
+    do {
+        d.attrs.kernel = 3;
+        d.attrs.stride = between(rng, 1, 2);
+        d.attrs.dilation = between(rng, 0, 3) ? 1 : 2;
+        d.attrs.pad_top = between(rng, 0, 2);
+        d.attrs.pad_left = between(rng, 0, 2);
+        d.attrs.pad_bottom = between(rng, 0, 2);
+        d.attrs.pad_right = between(rng, 0, 2);
+    } while (!has_shape(&d));
+    return d;
+}
+
 static struct tdmi_op_desc depthwise(tdmi_rng *rng, struct tdmi_shape in, int images)
 {
     struct tdmi_op_desc d = {.kind = TDMI_OP_CONV, .max_images = images};
@@ -113,7 +130,8 @@ static int draw(tdmi_rng *rng, struct tdmi_op_desc descs[TDMI_CHAIN_LINKS])
     int n = 0;
     if (between(rng, 0, 1)) {
         in.c = between(rng, 1, 40);
-        descs[n++] = product(rng, in, wide, images);
+        descs[n++] =
+            between(rng, 0, 2) ? product(rng, in, wide, images) : window(rng, in, wide, images);
         in = descs[0].out;
     }
     descs[n++] = depthwise(rng, in, images);
