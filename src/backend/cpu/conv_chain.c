@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    STRIP_BYTES = 192 << 10, /* of what lies between the links, in the second cache */
+    STRIP_BYTES = 320 << 10, /* of what lies between the links, in the second cache */
     MOST_BYTES = 384 << 10,  /* the same of a strip that cannot be lower */
     /* Weights are read again for each strip, and what a chain saves is small beside large ones: */
     WEIGHT_BYTES = 160 << 10,
