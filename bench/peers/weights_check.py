@@ -246,8 +246,8 @@ def torch_networks():
             os.remove(f"{WORK.name}/{file}")
 
 
-def seed_keras(model):
-    """He's spread for kernels; norms that keep values near 1."""
+def seed_keras(model, inputs):
+    """He's spread for kernels, and the statistics of these inputs, so that values stay near 1 and see them."""
     random = np.random.default_rng(11)
     for layer in model.layers:
         values = []
@@ -262,6 +262,13 @@ def seed_keras(model):
             else:
                 values.append(random.uniform(-0.1, 0.1, shape))
         layer.set_weights(values)
+    norms = [layer for layer in model.layers if layer.__class__.__name__ == "BatchNormalization"]
+    momenta = [layer.momentum for layer in norms]
+    for layer in norms:
+        layer.momentum = 0.0
+    model(inputs, training=True)
+    for layer, momentum in zip(norms, momenta):
+        layer.momentum = momentum
 
 
 def apps():
@@ -278,7 +285,7 @@ def apps():
         pictures = noise(3, size)
         where = folder(pictures)
         model = make(weights=None, input_shape=(size, size, 3))
-        seed_keras(model)
+        seed_keras(model, (pictures / 127.5 - 1.0).astype(np.float32))
         stem = f"{WORK.name}/{name}"
         model.save(f"{stem}.h5")
         model.save(f"{stem}.keras")

@@ -60,7 +60,8 @@ static tdm_status map_labels(struct evaluation *it, tdm_error *err)
     if (known == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s has %d classes and none is one of the model's %d (the first is %s); a "
-                        "folder with folders of these names is wanted",
+                        "folder with folders of these names is wanted; weights of other programs "
+                        "take names from --classes FILE",
                         tdmi_source_path(it->source), n, it->model->file.n_classes,
                         it->model->file.classes[0]);
     return TDM_OK;

@@ -294,6 +294,10 @@ static void scales_are_their_formulas(void **state)
                 fail_msg("scale %d of %d: %.9g, not %.9g", scale, bytes[i], (double)out[i], wanted);
         }
     }
+    preprocess.scale = TDMI_SCALE_CAFFE; /* x - mean, red first */
+    tdmi_preprocess_normalise(&preprocess, bytes, 256, out);
+    assert_true(fabs((double)out[0] - (bytes[0] - 123.68)) < 1e-4);
+    assert_true(fabs((double)out[3 * 77 + 2] - (bytes[3 * 77 + 2] - 103.939)) < 1e-4);
     preprocess = (struct tdmi_preprocess){.channels = 1, .scale = TDMI_SCALE_TORCH};
     tdmi_preprocess_normalise(&preprocess, bytes, 3 * 256, out);
     for (int i = 0; i < 3 * 256; i++)
