@@ -100,6 +100,8 @@ static tdm_status read_block(const struct reading *reading, uint64_t address, si
     tdm_status status = tdmi_hdf5_take_signed(file, address, n_bytes, "FADB", 0, &block, err);
     if (status == TDM_OK)
         status = tdmi_hdf5_check(file, block, (size_t)n_bytes, "a fixed array", err);
+    if (status != TDM_OK)
+        return status;
     int size_bytes = (int)item_bytes - 12;
     block += BLOCK_HEAD_BYTES;
     for (uint64_t i = 0; status == TDM_OK && i < n; i++, block += item_bytes) {
