@@ -104,7 +104,7 @@ static tdm_status inflate(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_
 static void unshuffle(const uint8_t *bytes, size_t n_bytes, size_t item_bytes, uint8_t *out)
 {
     size_t n = n_bytes / item_bytes;
-    for (size_t byte = 0; byte < item_bytes; byte++)
+    for (size_t byte = 0; n > 0 && byte < item_bytes; byte++)
         for (size_t i = 0; i < n; i++)
             out[i * item_bytes + byte] = bytes[byte * n + i];
     memcpy(out + n * item_bytes, bytes + n * item_bytes, n_bytes - n * item_bytes);
