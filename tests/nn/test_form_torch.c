@@ -131,6 +131,11 @@ static void parts_of_a_model_keep_their_path(void **state)
     assert_counted(weights, "decoder.0", "3");
     assert_counted(weights, "decoder.1.b", "1");
     tdmi_weights_close(weights);
+    weights = open_fixture("torch/odd-names.pth"); /* like optimizers' and averages' */
+    assert_int_equal(tdmi_weights_count(weights), 3);
+    assert_counted(weights, "scaler.weight", "2");
+    assert_counted(weights, "ema_w", "3");
+    tdmi_weights_close(weights);
     weights = open_fixture("torch/single.pth");
     assert_counted(weights, "tensor", "2,2");
     tdmi_weights_close(weights);

@@ -116,11 +116,16 @@ static bool is_optimizer(const char *key, const tdmi_pickle_value *value)
             tdmi_pickle_member(value, "state") != NULL);
 }
 
+/* A tensor that stands right there is the model's, whatever its name. */
 static int rank_of(const char *key, const tdmi_pickle_value *value)
 {
-    if (*key == '\0' || is_optimizer(key, value))
+    if (*key == '\0')
         return RANK_NEVER;
-    for (int i = 0; is_container(value) && i < N_MODEL_NAMES; i++)
+    if (!is_container(value))
+        return RANK_OTHER;
+    if (is_optimizer(key, value))
+        return RANK_NEVER;
+    for (int i = 0; i < N_MODEL_NAMES; i++)
         if (strcmp(key, model_names[i]) == 0)
             return i;
     return is_average(key) ? RANK_AVERAGE : RANK_OTHER;
