@@ -22,32 +22,30 @@ static bool is_float(const struct tdmi_weights_tensor *tensor)
            tensor->dtype == TDMI_DTYPE_BF16 || tensor->dtype == TDMI_DTYPE_F64;
 }
 
+/* The floats stand one tensor after the other in one block, as a network's values do. */
 static tdm_status load_once(const char *path, int64_t *n_values, tdm_error *err)
 {
     tdmi_weights *weights = NULL;
-    float **values = NULL;
-    size_t n = 0;
+    float *values = NULL;
     *n_values = 0;
     tdm_status status = tdmi_weights_open(path, &weights, err);
+    for (size_t i = 0; status == TDM_OK && i < tdmi_weights_count(weights); i++)
+        if (is_float(tdmi_weights_at(weights, i)))
+            *n_values += tdmi_weights_at(weights, i)->n_values;
     if (status == TDM_OK) {
-        n = tdmi_weights_count(weights);
-        values = tdmi_alloc(n + 1, sizeof *values);
+        values = tdmi_alloc_large((size_t)*n_values * sizeof *values + 1);
         if (values == NULL)
             abort();
     }
-    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+    float *at = values;
+    for (size_t i = 0; status == TDM_OK && i < tdmi_weights_count(weights); i++) {
         const struct tdmi_weights_tensor *tensor = tdmi_weights_at(weights, i);
         if (!is_float(tensor))
             continue;
-        values[i] = tdmi_alloc((size_t)tensor->n_values + 1, sizeof **values);
-        if (values[i] == NULL)
-            abort();
-        status = tdmi_weights_floats(weights, tensor, values[i], err);
-        *n_values += tensor->n_values;
+        status = tdmi_weights_floats(weights, tensor, at, err);
+        at += tensor->n_values;
     }
-    for (size_t i = 0; i < n; i++)
-        tdmi_free(values[i]);
-    tdmi_free(values);
+    tdmi_free_large(values);
     tdmi_weights_close(weights);
     return status;
 }

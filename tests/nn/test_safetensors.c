@@ -46,10 +46,16 @@ static uint8_t *sample_bytes(size_t *n_bytes)
     return bytes;
 }
 
+/* Copied and lent: both say the same. */
 static tdm_status open_bytes(const void *bytes, size_t n_bytes, tdm_error *err)
 {
-    tdmi_safetensors *file = NULL;
+    tdmi_safetensors *file = NULL, *lent = NULL;
+    tdm_error other = {0};
     tdm_status status = tdmi_safetensors_open_bytes(bytes, n_bytes, "x.safetensors", &file, err);
+    assert_int_equal(tdmi_safetensors_lend(bytes, n_bytes, "x.safetensors", &lent, &other), status);
+    if (status != TDM_OK)
+        assert_string_equal(other.frames[0].text, err->frames[0].text);
+    tdmi_safetensors_close(lent);
     tdmi_safetensors_close(file);
     return status;
 }

@@ -61,6 +61,28 @@ static void tensors_are_found_by_name_and_facts_by_key(void **state)
     tdmi_free(bytes);
 }
 
+static void safetensors_are_used_where_they_lie_and_their_checksum_is_verified(void **state)
+{
+    (void)state;
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    tdmi_weights *weights = NULL;
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_add(writer, "f32", TDMI_DTYPE_F32, 2, square, floats);
+    assert_int_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, &err), TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    assert_int_equal(tdmi_weights_open_bytes(bytes, n_bytes, "ours", &weights, &err), TDM_OK);
+    assert_ptr_equal(tdmi_weights_at(weights, 0)->data, (uint8_t *)bytes + n_bytes - sizeof floats);
+    tdmi_weights_close(weights);
+    weights = NULL;
+    ((uint8_t *)bytes)[n_bytes - 1] ^= 1;
+    assert_int_equal(tdmi_weights_open_bytes(bytes, n_bytes, "ours", &weights, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "checksum"));
+    assert_null(weights);
+    tdmi_free(bytes);
+}
+
 static void floats_of_any_width_are_read_and_whole_numbers_refused(void **state)
 {
     (void)state;
@@ -117,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_found_by_name_and_facts_by_key),
+        cmocka_unit_test(safetensors_are_used_where_they_lie_and_their_checksum_is_verified),
         cmocka_unit_test(floats_of_any_width_are_read_and_whole_numbers_refused),
         cmocka_unit_test(every_half_is_the_float_that_its_bits_say),
         cmocka_unit_test(content_of_no_known_form_is_refused_with_the_known_ones),

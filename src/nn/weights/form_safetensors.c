@@ -25,7 +25,7 @@ static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *i
 {
     tdmi_safetensors *file = NULL;
     tdm_status status =
-        tdmi_safetensors_open_bytes(input->bytes, input->n_bytes, input->path, &file, err);
+        tdmi_safetensors_lend(input->bytes, input->n_bytes, input->path, &file, err);
     if (status == TDM_OK)
         status = tdmi_weights_keep(weights, file, release, err);
     for (size_t i = 0; status == TDM_OK && i < tdmi_safetensors_count(file); i++) {

@@ -9,7 +9,8 @@
  *
  * The reader takes files of any program and believes nothing: every offset, size and name is
  * checked before memory is asked for, and the checksum is verified where there is one. In memory
- * each tensor starts at a multiple of 64 bytes, whatever its place in the file.
+ * each tensor starts at a multiple of 64 bytes, whatever its place in the file, unless the memory
+ * is lent.
  */
 #ifndef TANDEM_NN_WEIGHTS_SAFETENSORS_H
 #define TANDEM_NN_WEIGHTS_SAFETENSORS_H
@@ -61,7 +62,8 @@ struct tdmi_safetensors_tensor { /* everything lives as long as its file is open
     int64_t shape[TDMI_SAFETENSORS_RANK]; /* 0 past rank */
     int64_t n_values;                     /* product of shape */
     size_t bytes;
-    const void *data; /* aligned to 64 bytes; valid, but not to be read, when bytes is 0 */
+    const void *data; /* aligned to 64 bytes, if not lent; valid, but not to be read, when bytes
+                         is 0 */
 };
 
 /* Reads the whole file. TDM_E_INPUT says the path, what is wrong, and at which byte or tensor. */
@@ -70,6 +72,10 @@ tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **file,
 /* The same from memory, which is copied; name is what messages call it. */
 tdm_status tdmi_safetensors_open_bytes(const void *bytes, size_t length_bytes, const char *name,
                                        tdmi_safetensors **file, tdm_error *err) TDM_MUST_USE;
+/* The same without a copy: the bytes are lent until close, and the tensors' data are where they are
+ * in them, aligned to nothing. */
+tdm_status tdmi_safetensors_lend(const void *bytes, size_t length_bytes, const char *name,
+                                 tdmi_safetensors **file, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_safetensors_close(tdmi_safetensors *file);
 

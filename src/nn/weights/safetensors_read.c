@@ -36,6 +36,7 @@ struct input {
     const char *name;
     int file;             /* -1: memory */
     const uint8_t *bytes; /* of memory */
+    bool is_lent;         /* which is then not copied */
     uint64_t n_bytes;
 };
 
@@ -273,10 +274,25 @@ static size_t slot_bytes(size_t n)
     return (n + step - 1) / step * step;
 }
 
+static void point_into(tdmi_safetensors *file, const struct input *input, uint64_t header_bytes,
+                       tdmi_xxh64 *hash)
+{
+    const uint8_t *from = input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes;
+    for (size_t i = 0; i < file->n_tensors; from += file->tensors[i].bytes, i++)
+        file->tensors[i].data = from;
+    if (file->has_checksum)
+        tdmi_xxh64_add(hash, input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes,
+                       (size_t)(input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes));
+}
+
 static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
                             uint64_t header_bytes, tdmi_xxh64 *hash, tdm_error *err)
 {
     size_t all = TDMI_SAFETENSORS_ALIGNMENT;
+    if (input->is_lent) {
+        point_into(file, input, header_bytes, hash);
+        return TDM_OK;
+    }
     for (size_t i = 0; i < file->n_tensors; i++)
         all += slot_bytes(file->tensors[i].bytes);
     file->data = tdmi_alloc_aligned(all);
@@ -401,6 +417,14 @@ tdm_status tdmi_safetensors_open_bytes(const void *bytes, size_t length_bytes, c
                                        tdmi_safetensors **file, tdm_error *err)
 {
     struct input input = {.name = name, .file = -1, .bytes = bytes, .n_bytes = length_bytes};
+    return open_input(&input, file, err);
+}
+
+tdm_status tdmi_safetensors_lend(const void *bytes, size_t length_bytes, const char *name,
+                                 tdmi_safetensors **file, tdm_error *err)
+{
+    struct input input = {
+        .name = name, .file = -1, .bytes = bytes, .n_bytes = length_bytes, .is_lent = true};
     return open_input(&input, file, err);
 }
 
