@@ -19,6 +19,12 @@ static float *take(float *base, int64_t *total, int64_t values)
     return at;
 }
 
+/* They are as wide as floats. */
+static int32_t *take_numbers(float *base, int64_t *total, int64_t values)
+{
+    return (int32_t *)(void *)take(base, total, values);
+}
+
 struct tdmi_winners_frame tdmi_conv_winners_frame(const struct tdmi_conv_thin *desc,
                                                   void *workspace)
 {
@@ -26,17 +32,21 @@ struct tdmi_winners_frame tdmi_conv_winners_frame(const struct tdmi_conv_thin *d
                                        .columns = desc->out_w + desc->kernel - 1,
                                        .pixel = 1,
                                        .pooled_h = desc->out_h / desc->pool,
-                                       .pooled_w = desc->out_w / desc->pool};
+                                       .pooled_w = desc->out_w / desc->pool,
+                                       .no_one = desc->pool * desc->pool};
     while (frame.pixel < desc->in)
         frame.pixel *= 2;
     frame.vectors = (desc->kernel * frame.pixel + TDMI_WINNERS_LANES - 1) / TDMI_WINNERS_LANES;
     frame.values = (int64_t)frame.rows * frame.columns * frame.pixel + TDMI_WINNERS_LANES;
     frame.channel = (int64_t)desc->kernel * frame.vectors * TDMI_WINNERS_LANES;
+    frame.length = ((int64_t)frame.pooled_h * frame.pooled_w + LINE - 1) / LINE * LINE;
     frame.x = take(workspace, &frame.total, frame.values);
     frame.dx = take(workspace, &frame.total, desc->wants_dx ? frame.values : 0);
-    frame.list = (struct tdmi_winner *)(void *)take(
-        workspace, &frame.total, (int64_t)2 * frame.pooled_h * frame.pooled_w * desc->out);
-    frame.counts = (int *)(void *)take(workspace, &frame.total, desc->out);
+    frame.at = take_numbers(workspace, &frame.total, desc->out * frame.length);
+    frame.g = take(workspace, &frame.total, desc->out * frame.length);
+    frame.counts = take_numbers(workspace, &frame.total, desc->out);
+    frame.starts = take_numbers(workspace, &frame.total, frame.length);
+    frame.taps = take_numbers(workspace, &frame.total, frame.no_one + 1);
     frame.sums = take(workspace, &frame.total, desc->out * frame.channel);
     frame.bias = take(workspace, &frame.total, (int64_t)desc->out * TDMI_WINNERS_LANES);
     return frame;

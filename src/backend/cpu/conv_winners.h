@@ -29,12 +29,6 @@ void tdmi_conv_winners_backward(const struct tdmi_conv_thin *desc,
 
 enum { TDMI_WINNERS_LANES = 8, TDMI_WINNERS_MOST_POOL = 4 };
 
-/* Whose gradient goes backward. */
-struct tdmi_winner {
-    int32_t at; /* the first pixel of its window, in the frame */
-    float g;
-};
-
 /* All in floats. */
 struct tdmi_winners_frame {
     int rows, columns; /* padding included */
@@ -43,10 +37,16 @@ struct tdmi_winners_frame {
     int64_t values;    /* and what a vector at the end reads beyond */
     int64_t channel;   /* weights of one output channel: kernel · vectors · 8 */
     int pooled_h, pooled_w;
-    float *x, *dx;            /* frames of one picture */
-    struct tdmi_winner *list; /* out · pooled_h · pooled_w */
-    int *counts;              /* of winners, a channel */
-    float *sums, *bias;       /* out · channel, out · 8 */
+    int no_one;     /* the number that says so: pool · pool */
+    int64_t length; /* of a list of winners: as many vectors as hold them */
+    float *x, *dx;  /* frames of one picture */
+    /* Of one picture, a list a channel: where the winner's window of the convolution begins in the
+     * frame, and its gradient. */
+    int32_t *at;
+    float *g;
+    int *counts;
+    int32_t *starts, *taps; /* that the lists are made of: conv_winners_list_body.h */
+    float *sums, *bias;     /* out · channel, out · 8 */
     int64_t total;
 };
 

@@ -7,6 +7,7 @@
 #define TANDEM_BACKEND_CPU_CONV_WINNERS_BODY_H
 
 #include "backend/cpu/conv_winners.h"
+#include "backend/cpu/conv_winners_list_body.h"
 #include "backend/cpu/lanes.h"
 
 #include <string.h>
@@ -77,46 +78,7 @@ struct winners_walk {
     const struct tdmi_conv_thin *desc;
     const struct tdmi_winners_frame *frame;
     int64_t row; /* of the frame, floats */
-    /* From the first pixel of a window of the pool to its winner. */
-    int32_t taps[TDMI_WINNERS_MOST_POOL * TDMI_WINNERS_MOST_POOL + 1];
 };
-
-static void begin_walk(struct winners_walk *it, const struct tdmi_conv_thin *desc,
-                       const struct tdmi_winners_frame *frame)
-{
-    const int pool = desc->pool;
-    it->desc = desc;
-    it->frame = frame;
-    it->row = (int64_t)frame->columns * frame->pixel;
-    for (int tap = 0; tap < pool * pool; tap++)
-        it->taps[tap] = (tap / pool * frame->columns + tap % pool) * frame->pixel;
-    it->taps[pool * pool] = 0;
-}
-
-/* The winners of one channel in the order of the pool. Where the activation let nothing pass there
- * is no one. */
-static int list_winners(const struct winners_walk *it, const float *g, const uint8_t *winners,
-                        struct tdmi_winner *list)
-{
-    const struct tdmi_winners_frame *frame = it->frame;
-    const int out = it->desc->out, pool = it->desc->pool, no_one = pool * pool;
-    const int h = frame->pooled_h, w = frame->pooled_w, step = pool * frame->pixel;
-    int count = 0;
-    for (int y = 0; y < h; y++) {
-        int32_t first = y * pool * (int32_t)it->row;
-        for (int x = 0; x < w; x++, first += step, g += out, winners += out) {
-            const int winner = *winners;
-            list[count] = (struct tdmi_winner){first + it->taps[winner], *g};
-            count += winner != no_one;
-        }
-    }
-    return count;
-}
-
-static const struct tdmi_winner *list_of(const struct winners_walk *it, int k)
-{
-    return it->frame->list + (int64_t)k * it->frame->pooled_h * it->frame->pooled_w;
-}
 
 /* ---- products ------------------------------------------------------------------------------- */
 
@@ -125,7 +87,9 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
                             const int vectors)
 {
     const struct tdmi_winners_frame *frame = it->frame;
-    const struct tdmi_winner *winner = list_of(it, k), *end = winner + frame->counts[k];
+    const int32_t *at = frame->at + k * frame->length;
+    const float *g = frame->g + k * frame->length;
+    const int n = frame->counts[k];
     const int64_t row = it->row;
     const float *x = frame->x + first * row;
     float *to = frame->sums + k * frame->channel + (int64_t)first * vectors * EIGHT;
@@ -136,9 +100,9 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
         for (int v = 0; v < vectors; v++)
             sum[r][v] = eights_all(0.0f);
     }
-    for (; winner < end; winner++) {
-        const float *from = x + winner->at;
-        const eights by = eights_all(winner->g);
+    for (int i = 0; i < n; i++) {
+        const float *from = x + at[i];
+        const eights by = eights_all(g[i]);
         UNROLL(8)
         for (int r = 0; r < rows; r++, from += row) {
             UNROLL(8)
@@ -163,7 +127,9 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
                             const int rows, const int vectors)
 {
     const struct tdmi_winners_frame *frame = it->frame;
-    const struct tdmi_winner *winner = list_of(it, k), *end = winner + frame->counts[k];
+    const int32_t *at = frame->at + k * frame->length;
+    const float *g = frame->g + k * frame->length;
+    const int n = frame->counts[k];
     const int64_t row = it->row;
     eights weights[MAX_ROWS][MAX_VECTORS];
     packed += k * frame->channel;
@@ -173,9 +139,9 @@ LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *p
         for (int v = 0; v < vectors; v++, packed += EIGHT)
             weights[r][v] = eights_load(packed);
     }
-    for (; winner < end; winner++) {
-        float *to = frame->dx + winner->at;
-        const eights by = eights_all(winner->g);
+    for (int i = 0; i < n; i++) {
+        float *to = frame->dx + at[i];
+        const eights by = eights_all(g[i]);
         UNROLL(8)
         for (int r = 0; r < rows; r++, to += row) {
             UNROLL(8)
@@ -324,17 +290,15 @@ static void backward(const struct tdmi_conv_thin *desc, const struct tdmi_conv_b
 {
     const struct tdmi_winners_frame frame = tdmi_conv_winners_frame(desc, call->workspace);
     const int64_t in = (int64_t)desc->h * desc->w * desc->in;
-    const int64_t length = (int64_t)frame.pooled_h * frame.pooled_w, pooled = length * desc->out;
-    struct winners_walk it;
-    begin_walk(&it, desc, &frame);
+    const int64_t pooled = (int64_t)frame.pooled_h * frame.pooled_w * desc->out;
+    const struct winners_walk it = {desc, &frame, (int64_t)frame.columns * frame.pixel};
+    find_starts(desc, &frame);
     memset(frame.x, 0, sizeof(float) * (size_t)frame.values);
     memset(frame.sums, 0, sizeof(float) * (size_t)(desc->out * frame.channel));
     memset(frame.bias, 0, sizeof(float) * (size_t)desc->out * EIGHT);
     for (int i = 0; i < call->n; i++) {
         fill_frame(desc, &frame, call->x + i * in);
-        for (int k = 0; k < desc->out; k++)
-            frame.counts[k] = list_winners(&it, call->g + i * pooled + k, winners + i * pooled + k,
-                                           frame.list + k * length);
+        list_winners(desc, &frame, call->g + i * pooled, winners + i * pooled);
         add_outers(&it);
         if (!call->dx || !desc->wants_dx)
             continue;

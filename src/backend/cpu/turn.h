@@ -87,7 +87,7 @@ LANES_INLINE void turn_block(const float *from, int64_t picture, int n, float *t
 }
 
 /* values of each of n pictures. */
-static void turn_in(const float *from, int64_t picture, int n, int values, float *to)
+static inline void turn_in(const float *from, int64_t picture, int n, int values, float *to)
 {
     int v = 0;
     for (; v + LANES <= values; v += LANES)
@@ -107,7 +107,7 @@ LANES_INLINE void return_block(const float *from, float *to, int64_t picture, in
             lanes_store(to + i * picture, rows[i]);
 }
 
-static void turn_out(const float *from, int values, float *to, int64_t picture, int n)
+static inline void turn_out(const float *from, int values, float *to, int64_t picture, int n)
 {
     int v = 0;
     for (; v + LANES <= values; v += LANES)
