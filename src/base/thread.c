@@ -1,6 +1,9 @@
 /*
- * The pool: fork and join under one mutex. Between runs the workers sleep on a condition; a run is
- * announced by its number. Tasks are claimed in ascending order from an atomic counter, and a
+ * The pool: fork and join. A run is announced by its number. Between runs the workers look for the
+ * next number, for a while, and sleep on a condition after it; so does the caller when it has
+ * nothing left to do but others have. To wake up takes longer than a step of a small network may.
+ *
+ * Tasks are claimed in ascending order from an atomic counter, and a
  * worker looks for failures only before it claims. So when task i fails, every task below i was
  * claimed and runs to its end: the failure with the lowest index is the same whatever the threads
  * do.
@@ -8,6 +11,7 @@
 #include "base/thread.h"
 #include "base/affinity.h"
 #include "base/cgroup.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -78,6 +82,50 @@ void tdmi_thread_flush_denormals(void)
     write_control(read_control() | flush_bits);
 }
 
+/* ---- looking before sleeping -------------------------------------------------------------- */
+
+/* look_ns: about what a wake-up takes, so that who looked in vain has lost no more than that. Looks
+ * are many to one of the clock. */
+enum { look_ns = 100000, looks_a_clock = 16 };
+
+/* Whoever waited longer than it would have looked sleeps at once next time: a step that waits for
+ * pictures leaves its processors to those who make them. */
+struct waiter {
+    bool may_look; /* every worker has a CPU of its own */
+    bool was_long; /* the last wait */
+    int64_t since_ns;
+};
+
+static void pause_briefly(void)
+{
+#if defined(__SSE2__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void begin_waiting(struct waiter *waiter)
+{
+    waiter->since_ns = waiter->may_look ? tdmi_clock_ns() : 0;
+}
+
+/* Call until what is waited for is there, or it says no. */
+static bool may_look_on(const struct waiter *waiter)
+{
+    if (!waiter->may_look || waiter->was_long)
+        return false;
+    for (int i = 0; i < looks_a_clock; i++)
+        pause_briefly();
+    return tdmi_clock_ns() - waiter->since_ns < look_ns;
+}
+
+static void end_waiting(struct waiter *waiter)
+{
+    if (waiter->may_look)
+        waiter->was_long = tdmi_clock_ns() - waiter->since_ns >= look_ns;
+}
+
 /* ---- the pool ----------------------------------------------------------------------------- */
 
 struct worker {
@@ -85,6 +133,7 @@ struct worker {
     pthread_t thread;
     int number;
     int cpu; /* bound to; -1: free */
+    struct waiter waiter;
     /* The worker's first failure of this run. */
     tdm_status status;
     int failed_index;
@@ -96,10 +145,11 @@ struct tdmi_pool {
     pthread_cond_t has_work, is_done;
     struct worker *workers; /* [0] is the caller and has no thread of its own */
     int n_workers, n_started;
-    /* Under the lock. */
-    uint64_t run_number;
-    int n_busy;
-    bool is_ending;
+    bool is_ending; /* under the lock */
+    /* Looked at without the lock. Who sleeps has seen them under it, and is woken under it after
+     * they changed. */
+    _Atomic uint64_t run_number; /* changed under it */
+    atomic_int n_busy;
     /* Of the current run: written before it is announced. */
     tdmi_task task;
     void *self;
@@ -126,28 +176,49 @@ static void work(struct worker *worker)
     }
 }
 
+/* The number of the next run; the last one's again when there is none. */
+static uint64_t wait_for_run(struct worker *worker, uint64_t seen)
+{
+    tdmi_pool *pool = worker->pool;
+    uint64_t number;
+    begin_waiting(&worker->waiter);
+    do
+        number = atomic_load_explicit(&pool->run_number, memory_order_acquire);
+    while (number == seen && may_look_on(&worker->waiter));
+    if (number == seen) {
+        pthread_mutex_lock(&pool->lock);
+        while (pool->run_number == seen && !pool->is_ending)
+            pthread_cond_wait(&pool->has_work, &pool->lock);
+        number = pool->run_number;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    end_waiting(&worker->waiter);
+    return number;
+}
+
+/* The last one wakes the caller. It may be gone on already: it waits for every thread before it
+ * frees the lock. */
+static void end_work(tdmi_pool *pool)
+{
+    if (atomic_fetch_sub_explicit(&pool->n_busy, 1, memory_order_acq_rel) > 1)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->is_done);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void *live(void *argument)
 {
     struct worker *worker = argument;
-    tdmi_pool *pool = worker->pool;
-    uint64_t seen = 0;
+    uint64_t seen = 0, next;
     tdmi_thread_flush_denormals();
     if (worker->cpu >= 0)
         tdmi_affinity_bind(&worker->cpu, 1); /* when refused the worker is merely free to move */
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        while (pool->run_number == seen && !pool->is_ending)
-            pthread_cond_wait(&pool->has_work, &pool->lock);
-        if (pool->is_ending)
-            break;
-        seen = pool->run_number;
-        pthread_mutex_unlock(&pool->lock);
+    while ((next = wait_for_run(worker, seen)) != seen) {
+        seen = next;
         work(worker);
-        pthread_mutex_lock(&pool->lock);
-        if (--pool->n_busy == 0)
-            pthread_cond_signal(&pool->is_done);
+        end_work(worker->pool);
     }
-    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
@@ -214,9 +285,11 @@ tdm_status tdmi_pool_new(int n_threads, bool is_pinned, tdmi_pool **pool, tdm_er
     pthread_cond_init(&made->is_done, NULL);
     made->workers = workers;
     made->n_workers = n_threads;
+    const bool may_look = n_threads > 1 && n_threads <= tdmi_cpus_usable();
     for (int i = 0; i < n_threads; i++) {
         workers[i].pool = made;
         workers[i].number = i;
+        workers[i].waiter.may_look = may_look;
     }
     choose_cpus(made, is_pinned);
     tdm_status status = start_workers(made, err);
@@ -267,6 +340,32 @@ static void work_as_caller(tdmi_pool *pool)
     write_control(before);
 }
 
+static void announce(tdmi_pool *pool)
+{
+    atomic_store_explicit(&pool->n_busy, pool->n_workers - 1, memory_order_relaxed);
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add_explicit(&pool->run_number, 1, memory_order_release);
+    pthread_cond_broadcast(&pool->has_work);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void wait_for_others(tdmi_pool *pool)
+{
+    struct waiter *waiter = &pool->workers[0].waiter;
+    bool is_done;
+    begin_waiting(waiter);
+    do
+        is_done = atomic_load_explicit(&pool->n_busy, memory_order_acquire) == 0;
+    while (!is_done && may_look_on(waiter));
+    if (!is_done) {
+        pthread_mutex_lock(&pool->lock);
+        while (pool->n_busy > 0)
+            pthread_cond_wait(&pool->is_done, &pool->lock);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    end_waiting(waiter);
+}
+
 tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self, tdm_error *err)
 {
     if (n_tasks <= 0)
@@ -277,20 +376,11 @@ tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *sel
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->has_failed, false, memory_order_relaxed);
     bool is_shared = n_tasks > 1 && pool->n_workers > 1;
-    if (is_shared) {
-        pthread_mutex_lock(&pool->lock);
-        pool->n_busy = pool->n_workers - 1;
-        pool->run_number++;
-        pthread_cond_broadcast(&pool->has_work);
-        pthread_mutex_unlock(&pool->lock);
-    }
+    if (is_shared)
+        announce(pool);
     work_as_caller(pool);
-    if (is_shared) {
-        pthread_mutex_lock(&pool->lock);
-        while (pool->n_busy > 0)
-            pthread_cond_wait(&pool->is_done, &pool->lock);
-        pthread_mutex_unlock(&pool->lock);
-    }
+    if (is_shared)
+        wait_for_others(pool);
 
     const struct worker *first = NULL;
     for (int i = 0; i < (is_shared ? pool->n_workers : 1); i++) {
