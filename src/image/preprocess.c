@@ -6,6 +6,7 @@
  */
 #include "image/preprocess.h"
 #include "base/far_copy.h"
+#include "base/multiversion.h"
 #include "image/codec.h"
 #include "image/resize.h"
 #include <limits.h>
@@ -438,6 +439,7 @@ struct tdmi_normal tdmi_preprocess_normal(const struct tdmi_preprocess *preproce
     return (struct tdmi_normal){1.0f, 0.0f, 1.0f};
 }
 
+TDMI_MULTIVERSION
 void tdmi_preprocess_normalise(const struct tdmi_preprocess *preprocess, const uint8_t *bytes,
                                int64_t n_pixels, float *out)
 {

@@ -82,44 +82,62 @@ struct winners_walk {
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The weights' gradient of one output channel: rows of its windows from first on. */
+/* Some rows of the windows of one winner. */
+LANES_INLINE void add_window(const float *from, int64_t row, const eights by,
+                             eights sum[MAX_ROWS][MAX_VECTORS], const int rows, const int vectors)
+{
+    UNROLL(8)
+    for (int r = 0; r < rows; r++, from += row) {
+        UNROLL(8)
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = eights_multiply_add(eights_load(from + v * EIGHT), by, sum[r][v]);
+    }
+}
+
+/* The weights' gradient of one output channel: rows of its windows from first on. Few sums would
+ * wait for themselves, so they are two each, of every other winner. */
 LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, const int rows,
                             const int vectors)
 {
     const struct tdmi_winners_frame *frame = it->frame;
     const int32_t *at = frame->at + k * frame->length;
     const float *g = frame->g + k * frame->length;
-    const int n = frame->counts[k];
+    const int n = frame->counts[k], ways = rows * vectors < 8 ? 2 : 1;
     const int64_t row = it->row;
     const float *x = frame->x + first * row;
     float *to = frame->sums + k * frame->channel + (int64_t)first * vectors * EIGHT;
-    eights sum[MAX_ROWS][MAX_VECTORS], bias = eights_all(0.0f);
+    eights sum[2][MAX_ROWS][MAX_VECTORS], bias[2] = {eights_all(0.0f), eights_all(0.0f)};
+    int i = 0;
     UNROLL(8)
     for (int r = 0; r < rows; r++) {
         UNROLL(8)
         for (int v = 0; v < vectors; v++)
-            sum[r][v] = eights_all(0.0f);
+            sum[0][r][v] = sum[1][r][v] = eights_all(0.0f);
     }
-    for (int i = 0; i < n; i++) {
-        const float *from = x + at[i];
-        const eights by = eights_all(g[i]);
-        UNROLL(8)
-        for (int r = 0; r < rows; r++, from += row) {
-            UNROLL(8)
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] = eights_multiply_add(eights_load(from + v * EIGHT), by, sum[r][v]);
+    for (; i + ways <= n; i += ways) {
+        UNROLL(2)
+        for (int w = 0; w < ways; w++) {
+            const eights by = eights_all(g[i + w]);
+            add_window(x + at[i + w], row, by, sum[w], rows, vectors);
+            bias[w] = eights_add(bias[w], by);
         }
-        bias = eights_add(bias, by);
+    }
+    if (i < n) {
+        const eights by = eights_all(g[i]);
+        add_window(x + at[i], row, by, sum[0], rows, vectors);
+        bias[0] = eights_add(bias[0], by);
     }
     UNROLL(8)
     for (int r = 0; r < rows; r++) {
         UNROLL(8)
-        for (int v = 0; v < vectors; v++, to += EIGHT)
-            eights_store(to, eights_add(eights_load(to), sum[r][v]));
+        for (int v = 0; v < vectors; v++, to += EIGHT) {
+            const eights both = ways > 1 ? eights_add(sum[0][r][v], sum[1][r][v]) : sum[0][r][v];
+            eights_store(to, eights_add(eights_load(to), both));
+        }
     }
     if (first == 0)
-        eights_store(frame->bias + k * EIGHT,
-                     eights_add(eights_load(frame->bias + k * EIGHT), bias));
+        eights_store(frame->bias + k * EIGHT, eights_add(eights_load(frame->bias + k * EIGHT),
+                                                         eights_add(bias[0], bias[1])));
 }
 
 /* What one output channel adds to the frame of dx. */
