@@ -84,15 +84,15 @@ void tdmi_thread_flush_denormals(void)
 
 /* ---- looking before sleeping -------------------------------------------------------------- */
 
-/* look_ns: about what a wake-up takes, so that who looked in vain has lost no more than that. Looks
- * are many to one of the clock. */
-enum { look_ns = 100000, looks_a_clock = 16 };
+/* look_ns: about what a wake-up takes, so that who looked in vain has lost no more than that. */
+enum { look_ns = 100000, pauses_a_look = 16 };
 
-/* Whoever waited longer than it would have looked sleeps at once next time: a step that waits for
- * pictures leaves its processors to those who make them. */
+/* Whoever would have looked in vain sleeps at once next time: a step that waits for pictures leaves
+ * its processors to those who make them. How long it took to wake up does not count, or who slept
+ * once would never look again. */
 struct waiter {
     bool may_look; /* every worker has a CPU of its own */
-    bool was_long; /* the last wait */
+    bool was_long; /* until what was waited for was there */
     int64_t since_ns;
 };
 
@@ -115,15 +115,14 @@ static bool may_look_on(const struct waiter *waiter)
 {
     if (!waiter->may_look || waiter->was_long)
         return false;
-    for (int i = 0; i < looks_a_clock; i++)
+    for (int i = 0; i < pauses_a_look; i++)
         pause_briefly();
     return tdmi_clock_ns() - waiter->since_ns < look_ns;
 }
 
-static void end_waiting(struct waiter *waiter)
+static void end_waiting(struct waiter *waiter, int64_t came_ns)
 {
-    if (waiter->may_look)
-        waiter->was_long = tdmi_clock_ns() - waiter->since_ns >= look_ns;
+    waiter->was_long = came_ns - waiter->since_ns >= look_ns;
 }
 
 /* ---- the pool ----------------------------------------------------------------------------- */
@@ -134,6 +133,7 @@ struct worker {
     int number;
     int cpu; /* bound to; -1: free */
     struct waiter waiter;
+    int64_t ended_ns; /* its share of this run */
     /* The worker's first failure of this run. */
     tdm_status status;
     int failed_index;
@@ -154,6 +154,7 @@ struct tdmi_pool {
     tdmi_task task;
     void *self;
     int n_tasks;
+    int64_t announced_ns;
     _Atomic int64_t next; /* 64 bits: every worker claims one past the end */
     atomic_bool has_failed;
 };
@@ -192,14 +193,16 @@ static uint64_t wait_for_run(struct worker *worker, uint64_t seen)
         number = pool->run_number;
         pthread_mutex_unlock(&pool->lock);
     }
-    end_waiting(&worker->waiter);
+    end_waiting(&worker->waiter, pool->announced_ns);
     return number;
 }
 
 /* The last one wakes the caller. It may be gone on already: it waits for every thread before it
  * frees the lock. */
-static void end_work(tdmi_pool *pool)
+static void end_work(struct worker *worker)
 {
+    tdmi_pool *pool = worker->pool;
+    worker->ended_ns = tdmi_clock_ns();
     if (atomic_fetch_sub_explicit(&pool->n_busy, 1, memory_order_acq_rel) > 1)
         return;
     pthread_mutex_lock(&pool->lock);
@@ -217,7 +220,7 @@ static void *live(void *argument)
     while ((next = wait_for_run(worker, seen)) != seen) {
         seen = next;
         work(worker);
-        end_work(worker->pool);
+        end_work(worker);
     }
     return NULL;
 }
@@ -342,6 +345,7 @@ static void work_as_caller(tdmi_pool *pool)
 
 static void announce(tdmi_pool *pool)
 {
+    pool->announced_ns = tdmi_clock_ns();
     atomic_store_explicit(&pool->n_busy, pool->n_workers - 1, memory_order_relaxed);
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add_explicit(&pool->run_number, 1, memory_order_release);
@@ -363,7 +367,11 @@ static void wait_for_others(tdmi_pool *pool)
             pthread_cond_wait(&pool->is_done, &pool->lock);
         pthread_mutex_unlock(&pool->lock);
     }
-    end_waiting(waiter);
+    int64_t last_ns = 0;
+    for (int i = 1; i < pool->n_workers; i++)
+        if (pool->workers[i].ended_ns > last_ns)
+            last_ns = pool->workers[i].ended_ns;
+    end_waiting(waiter, last_ns);
 }
 
 tdm_status tdmi_pool_run(tdmi_pool *pool, int n_tasks, tdmi_task task, void *self, tdm_error *err)
