@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 #include "base/each_allocation.h"
 
@@ -62,6 +63,41 @@ static void every_task_runs_once(void **state)
         tdmi_pool_free(pool);
     }
     tdmi_pool_free(NULL);
+}
+
+static void sleep_us(int64_t us)
+{
+    const struct timespec time = {.tv_nsec = us * 1000};
+    nanosleep(&time, NULL);
+}
+
+/* Some tasks are long, so that the others wait for them. */
+static tdm_status count_slowly(void *self, int index, int worker, tdm_error *err)
+{
+    if (index % 3 == 1)
+        sleep_us(index % 2 ? 20 : 400);
+    return count(self, index, worker, err);
+}
+
+/* Waiting begins with looking and ends in sleep; both sides are met in all orders. */
+static void runs_begin_and_end_however_long_they_are_waited_for(void **state)
+{
+    static const int64_t pauses_us[] = {0, 10, 400, 0, 2000, 50, 400};
+    (void)state;
+    for (int threads = 2; threads <= 3; threads++) {
+        tdmi_pool *pool = new_pool(threads, false);
+        for (int round = 0; round < 140; round++) {
+            struct tally tally = {.n_threads = threads};
+            tdm_error err = {0};
+            const int n = 1 + round % 5;
+            sleep_us(pauses_us[round % 7]);
+            assert_int_equal(tdmi_pool_run(pool, n, count_slowly, &tally, &err), TDM_OK);
+            for (int task = 0; task < n; task++)
+                assert_int_equal(tally.runs[task], 1);
+            assert_int_equal(tally.n_wrong_worker, 0);
+        }
+        tdmi_pool_free(pool);
+    }
 }
 
 static void the_failure_with_the_lowest_index_is_returned(void **state)
@@ -224,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_runs_once),
+        cmocka_unit_test(runs_begin_and_end_however_long_they_are_waited_for),
         cmocka_unit_test(the_failure_with_the_lowest_index_is_returned),
         cmocka_unit_test(tasks_see_no_denormals_and_no_signals),
         cmocka_unit_test(pinned_workers_have_one_cpu_and_the_caller_gets_its_own_back),
