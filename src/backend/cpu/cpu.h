@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 
-extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_batch_norm;
+extern const struct tdmi_kernel tdmi_cpu_conv, tdmi_cpu_dense, tdmi_cpu_batch_norm;
 /* activation: relu and relu6 */
 extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_global_pool;
 extern const struct tdmi_kernel tdmi_cpu_max_pool, tdmi_cpu_avg_pool;
@@ -30,6 +30,8 @@ const struct tdmi_kernel *const *tdmi_cpu_convs(void);
  * absent (TDM_E_ABSENT) makes room for the next one; the last one's error is the caller's. */
 tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct tdmi_op_desc *desc,
                                   const struct tdmi_kernel **way, tdm_error *err) TDM_MUST_USE;
+/* What the build has for dense layers that no kernel of ours is for. */
+const struct tdmi_kernel *tdmi_cpu_dense_of_any_shape(void);
 extern const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS];
 
 #endif

@@ -18,6 +18,15 @@ const struct tdmi_kernel *const *tdmi_cpu_convs(void)
     return convs;
 }
 
+const struct tdmi_kernel *tdmi_cpu_dense_of_any_shape(void)
+{
+#if TDM_HAVE_ONEDNN
+    return &tdmi_dense_by_onednn;
+#else
+    return &tdmi_ref_dense;
+#endif
+}
+
 /* Lines below the list replace lines of it, which is what the warning is about. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -29,7 +38,5 @@ const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS] = {
     [TDMI_OP_ADD] = &tdmi_cpu_add,           [TDMI_OP_RELU] = &tdmi_cpu_activation,
     [TDMI_OP_RELU6] = &tdmi_cpu_activation,  [TDMI_OP_GLOBAL_POOL] = &tdmi_cpu_global_pool,
     [TDMI_OP_MAX_POOL] = &tdmi_cpu_max_pool, [TDMI_OP_AVG_POOL] = &tdmi_cpu_avg_pool,
-#if TDM_HAVE_ONEDNN
-    [TDMI_OP_DENSE] = &tdmi_dense_by_onednn,
-#endif
+    [TDMI_OP_DENSE] = &tdmi_cpu_dense,
 };

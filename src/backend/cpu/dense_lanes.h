@@ -1,0 +1,68 @@
+/*
+ * Dense layers in training whose shard fills the lanes of a vector, each with a picture: a weight
+ * is a single number for all of them, read where it lies. What goes through is turned (value,
+ * picture) on its way in and back on its way out; the gradient of the weights has outputs as lanes.
+ * One call is one thread's.
+ *
+ * Every value is one chain of additions: y over the inputs, from the bias on; dx over the outputs;
+ * dweights and dbias over the pictures.
+ */
+#ifndef TANDEM_BACKEND_CPU_DENSE_LANES_H
+#define TANDEM_BACKEND_CPU_DENSE_LANES_H
+
+#include "backend/cpu/isa.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tdmi_dense_lanes {
+    int in, out, max_images;
+    enum tdmi_isa isa;
+};
+
+/* weights (in, out); pictures one after the other. Outputs are written, not added to. */
+struct tdmi_dense_call {
+    int n;
+    const float *x, *weights;
+    const float *bias; /* NULL: 0 */
+    float *y;
+    /* backward */
+    const float *dy;
+    float *dweights, *dbias; /* dbias NULL: none */
+    float *dx;               /* NULL: not wanted */
+    void *workspace;
+};
+
+/* Lanes of a vector: pictures that are worked on at a time. */
+int tdmi_dense_lanes_count(enum tdmi_isa isa);
+size_t tdmi_dense_lanes_workspace_bytes(const struct tdmi_dense_lanes *desc);
+void tdmi_dense_lanes_forward(const struct tdmi_dense_lanes *desc,
+                              const struct tdmi_dense_call *call);
+void tdmi_dense_lanes_backward(const struct tdmi_dense_lanes *desc,
+                               const struct tdmi_dense_call *call);
+
+/* ---- what the instruction sets share -------------------------------------------------------- */
+
+/* Where things lie in the workspace. */
+struct tdmi_dense_scratch {
+    float *x;      /* (vector of pictures, in, picture): all of the shard */
+    float *dy;     /* (out, picture): of one vector */
+    float *result; /* y or dx, turned, of one vector */
+    float *rows;   /* dy as it is, rows of whole vectors with zeros at their ends */
+    int row;       /* of rows, floats */
+    int64_t total; /* floats */
+};
+
+struct tdmi_dense_scratch tdmi_dense_lanes_scratch(const struct tdmi_dense_lanes *desc,
+                                                   void *workspace);
+
+struct tdmi_dense_lanes_kernels {
+    int lanes;
+    void (*forward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
+    void (*backward)(const struct tdmi_dense_lanes *desc, const struct tdmi_dense_call *call);
+};
+
+extern const struct tdmi_dense_lanes_kernels tdmi_dense_lanes_scalar, tdmi_dense_lanes_avx2,
+    tdmi_dense_lanes_avx512;
+
+#endif
