@@ -285,7 +285,10 @@ def apps():
         pictures = noise(3, size)
         where = folder(pictures)
         model = make(weights=None, input_shape=(size, size, 3))
-        seed_keras(model, (pictures / 127.5 - 1.0).astype(np.float32))
+        # What keras.applications does to its input, which is what a model of its name is asked with.
+        bgr = pictures[..., ::-1] - np.array([103.939, 116.779, 123.68])
+        inputs = (bgr if ours == "resnet50" else pictures / 127.5 - 1.0).astype(np.float32)
+        seed_keras(model, inputs)
         stem = f"{WORK.name}/{name}"
         model.save(f"{stem}.h5")
         model.save(f"{stem}.keras")
@@ -293,22 +296,16 @@ def apps():
         with h5py.File(f"{stem}-weights.h5", "w") as file:
             legacy_h5_format.save_weights_to_hdf5_group(file, model)
         model.layers[-1].activation = keras.activations.linear
-        bgr = pictures[..., ::-1] - np.array([103.939, 116.779, 123.68])
-        scales = [("tf", pictures / 127.5 - 1.0)] + ([("caffe", bgr)] if ours == "resnet50" else [])
-        for scale, inputs in scales:
-            theirs = model.predict(inputs.astype(np.float32), verbose=0)
-            for file, options in [(f"{stem}.h5", ()), (f"{stem}.keras", ()), (f"{stem}.h5", ("--model", ours)),
-                                  (f"{stem}.weights.h5", ("--model", ours)), (f"{stem}-weights.h5", ("--model", ours))]:
-                if scale == "tf":
-                    options += ("--scale", "tf")
-                told(f"Keras {os.path.basename(file)} {' '.join(options)}", tandem(file, where, "--fit", "stretch", *options)[0],
-                     theirs)
+        theirs = model.predict(inputs, verbose=0)
+        for file, options in [(f"{stem}.h5", ()), (f"{stem}.keras", ()), (f"{stem}.h5", ("--model", ours)),
+                              (f"{stem}.weights.h5", ("--model", ours)), (f"{stem}-weights.h5", ("--model", ours))]:
+            told(f"Keras {os.path.basename(file)} {' '.join(options)}",
+                 tandem(file, where, "--fit", "stretch", *options)[0], theirs)
         bare = make(weights=None, input_shape=(size, size, 3), include_top=False, pooling="avg")
         bare.set_weights(model.get_weights()[:-2])
         bare.save(f"{stem}-notop.h5")
         told(f"Keras {name}-notop.h5, features",
-             tandem(f"{stem}-notop.h5", where, "--fit", "stretch", "--scale", "tf")[0],
-             bare.predict((pictures / 127.5 - 1.0).astype(np.float32), verbose=0))
+             tandem(f"{stem}-notop.h5", where, "--fit", "stretch")[0], bare.predict(inputs, verbose=0))
 
 
 for part, run in [("imagenet", imagenet), ("cifar", cifar), ("keras", keras_files), ("torch", torch_networks),
