@@ -7,8 +7,9 @@ Each network is trained a few steps on painted pictures, so that weights and run
 round numbers, and exported in every form. ONNX: the checker accepts the file, and onnxruntime gives
 our logits and probabilities, from floats and (--preprocess) from bytes. safetensors: torchvision's class,
 or a module that is written from the paper (networks.py), takes it with strict=True and gives our logits;
-where our network pads as Keras does, the same class pads so in a hook. A network of every op there is, in
-each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
+where our network pads as Keras does, the same class pads so in a hook. .h5: Keras' load_model
+takes it and gives our logits; load_weights takes it for the class of keras.applications, where there is
+one (export_keras.py). A network of every op there is, in each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
 BUILD/bench/bench_every_op (cmake --build BUILD --target bench_logits bench_every_op).
 """
 import argparse
@@ -135,6 +136,19 @@ def check_torch(check, build, model, name, stem, x, classes, logits):
     check.near(f"{name}: PyTorch's logits", got, logits)
 
 
+def check_keras(check, build, model, name, stem, x, logits):
+    """In a process of its own: TensorFlow and PyTorch do not get along in one."""
+    exported(build, model, f"{stem}.h5")
+    np.savez(f"{stem}.npz", x=x.transpose(0, 2, 3, 1), logits=logits)
+    script = pathlib.Path(__file__).with_name("export_keras.py")
+    subprocess.run([sys.executable, "-W", "ignore", script, name, f"{stem}.h5", f"{stem}.npz"], check=True,
+                   stderr=subprocess.DEVNULL)
+    answer = np.load(f"{stem}.npz")
+    check.near(f"{name}: Keras' logits", answer["logits"], logits)
+    if "application" in answer:
+        check.near(f"{name}: probabilities of keras.applications", answer["application"], softmax(logits))
+
+
 def check_model(check, build, folder, name, pictures, n):
     run = folder / f"run-{name}"
     subprocess.run([build / "tandem", "train", pictures, "-o", run, "--model", name, "--batch", "8", "--quiet",
@@ -143,6 +157,7 @@ def check_model(check, build, folder, name, pictures, n):
     x, classes = check_onnx(check, build, run, name, folder / name, pixels, logits)
     assert classes == sorted(part.name for part in pictures.iterdir()), classes
     check_torch(check, build, run, name, folder / name, x, classes, logits)
+    check_keras(check, build, run, name, folder / name, x, logits)
     for file in folder.glob(f"{name}.*"):
         file.unlink()
 

@@ -1,5 +1,6 @@
 /*
- * A trained model as a file that other programs open: ONNX for runtimes, safetensors for PyTorch.
+ * A trained model as a file that other programs open: ONNX for runtimes, safetensors for
+ * PyTorch, .h5 for Keras.
  */
 #ifndef TANDEM_EXPORT_H
 #define TANDEM_EXPORT_H

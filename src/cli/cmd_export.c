@@ -76,7 +76,8 @@ static const struct tdmi_option options[] = {
      .name_at = tdm_export_form,
      .default_words = "by the ending of the file",
      .group = "Result",
-     .help = "onnx for runtimes; safetensors with the names of torchvision for PyTorch"},
+     .help = "onnx for runtimes; safetensors with the names of torchvision for PyTorch; h5 for "
+             "Keras"},
     {.name = "preprocess",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(preprocess),
@@ -93,6 +94,8 @@ static const char *const examples[] = {
     "the same, which takes bytes of pictures that have the right size",
     "tandem export runs/first -o first.safetensors",
     "for PyTorch: load_state_dict(load_file(\"first.safetensors\"))",
+    "tandem export runs/first -o first.h5",
+    "for Keras: keras.models.load_model(\"first.h5\")",
     "tandem export resnet50.pth --model resnet50 -o resnet50.onnx",
     "weights of another program in the form of a third",
     NULL,

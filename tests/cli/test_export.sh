@@ -38,12 +38,16 @@ meta = head["__metadata__"]
 assert json.loads(meta["classes"]) == ["left \"1\"", "rechts ÄÖ"], meta["classes"]
 assert json.loads(meta["preprocess"])["scale"] == "unit" and meta["format"] == "pt"'
 
+expect_exit 0 "$TANDEM" export run -o model.h5
+expect_exit 0 "$TANDEM" weights inspect model.h5 --json
+expect_json weights
+
 # ---- refusals ------------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" export run
 expect_stderr_matches 'no file to write was given'
 expect_exit 2 "$TANDEM" export -o model.onnx
 expect_exit 2 "$TANDEM" export run -o model.tflite
-expect_stderr_matches 'there is .onnx, .safetensors'
+expect_stderr_matches 'there is .onnx, .safetensors, .h5'
 expect_exit 2 "$TANDEM" export run -o model --form tflite
 expect_exit 2 "$TANDEM" export run -o model.safetensors --preprocess
 expect_exit 3 "$TANDEM" export nowhere -o model.onnx

@@ -486,9 +486,9 @@ static void the_form_is_the_endings_or_the_one_that_is_named(void **state)
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
     struct tdm_export_result result;
     refused(&model, (struct tdm_export_options){.path = below(tree, "model.pb")}, TDM_E_USAGE,
-            "there is .onnx, .safetensors");
+            "there is .onnx, .safetensors, .h5");
     refused(&model, (struct tdm_export_options){.path = below(tree, "model"), .form = "tflite"},
-            TDM_E_USAGE, "there is onnx, safetensors");
+            TDM_E_USAGE, "there is onnx, safetensors, h5");
     refused(&model,
             (struct tdm_export_options){.path = below(tree, "x.safetensors"), .preprocess = true},
             TDM_E_USAGE, "onnx files only");

@@ -61,8 +61,9 @@ static tdm_status note_attribute(struct reader *reader, const tdmi_hdf5_object *
 
 static tdm_status note_facts(struct reader *reader, const tdmi_hdf5_object *object, tdm_error *err)
 {
-    static const char *const keys[] = {"model_config", "keras_version", "backend",
-                                       "training_config"};
+    static const char *const keys[] = {"model_config",    "keras_version", "backend",
+                                       "training_config", "network",       "classes",
+                                       "preprocess",      "lineage"};
     tdm_status status = TDM_OK;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && status == TDM_OK; i++)
         status = note_attribute(reader, object, keys[i], keys[i], err);

@@ -62,6 +62,8 @@ static tdm_status make(struct maker *maker, tdm_error *err)
         tdmi_hdf5_writer_note(maker->writer, "", "keras_version", file->keras_version);
         tdmi_hdf5_writer_note(maker->writer, "", "model_config", file->model_config);
     }
+    for (size_t i = 0; i < file->n_notes; i++)
+        tdmi_hdf5_writer_note(maker->writer, "", file->notes[i].key, file->notes[i].text);
     return TDM_OK;
 }
 

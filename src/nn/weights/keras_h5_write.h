@@ -21,12 +21,18 @@ struct tdmi_keras_layer {
     size_t n_weights;
 };
 
+struct tdmi_keras_note { /* a text beside the model, which Keras passes over */
+    const char *key, *text;
+};
+
 struct tdmi_keras_file {
     const struct tdmi_keras_layer *layers; /* in the order of the network */
     size_t n_layers;
     const char *keras_version; /* whose ways the names and the configuration follow: "2.4.0" */
     const char *model_config;  /* JSON; NULL: weights alone, which load_weights takes */
     const char *backend;       /* NULL: "tensorflow" */
+    const struct tdmi_keras_note *notes;
+    size_t n_notes;
 };
 
 /* Atomically; the same file makes the same bytes. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "train/model_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

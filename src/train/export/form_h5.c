@@ -1,0 +1,91 @@
+/*
+ * Keras' .h5: the whole model, as load_model takes it, with the names of keras.applications where
+ * the network is one of theirs; load_weights takes the same file for a model that is there already.
+ */
+#include "nn/weights/keras_h5_write.h"
+#include "nn/weights/names.h"
+#include "train/export/keras.h"
+
+#include <string.h>
+
+/* Whose ways names and configuration follow. */
+static const char keras_version[] = "2.15.0";
+
+enum { most_weights = 4 };
+
+static tdm_status add_weight(struct tdmi_export *export, const char *layer,
+                             const struct tdmi_node *node, const struct tdmi_tensor *tensor,
+                             bool is_state, struct tdmi_keras_weight *weight, tdm_error *err)
+{
+    struct tdmi_layout layout = tdmi_layout_of_keras(node, tensor);
+    int64_t *shape = tdmi_arena_alloc(&export->arena, (size_t)layout.rank, sizeof *shape);
+    const char *name =
+        tdmi_arena_printf(&export->arena, "%s/%s:0", layer, tdmi_keras_variable(node, tensor));
+    if (!shape || !name)
+        return tdmi_export_no_memory(export, err);
+    memcpy(shape, layout.shape, sizeof *shape * (size_t)layout.rank);
+    *weight = (struct tdmi_keras_weight){name, layout.rank, shape,
+                                         tdmi_export_values(export, tensor, is_state)};
+    return TDM_OK;
+}
+
+static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_plan *plan,
+                            struct tdmi_keras_layer *layer, tdm_error *err)
+{
+    const tdmi_graph *graph = export->graph;
+    struct tdmi_keras_weight *weights =
+        tdmi_arena_alloc(&export->arena, most_weights, sizeof *weights);
+    if (!weights)
+        return tdmi_export_no_memory(export, err);
+    *layer = (struct tdmi_keras_layer){plan->name, weights, 0};
+    for (int n = 0; n < 2 && plan->nodes[n]; n++) {
+        const struct tdmi_node *node = plan->nodes[n];
+        for (int i = 0; i < node->n_params + node->n_states; i++) {
+            bool is_state = i >= node->n_params;
+            const struct tdmi_tensor *tensor =
+                is_state ? &graph->states[node->first_state + i - node->n_params]
+                         : &graph->params[node->first_param + i];
+            TDM_TRY(add_weight(export, plan->name, node, tensor, is_state,
+                               &weights[layer->n_weights++], err),
+                    err, "layer '%s'", plan->name);
+        }
+    }
+    return TDM_OK;
+}
+
+static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
+{
+    struct tdmi_keras_network network;
+    tdm_status status = tdmi_keras_plan_layers(export, &network, err);
+    if (status != TDM_OK)
+        return status;
+    size_t n = (size_t)network.n_layers;
+    int *order = tdmi_arena_alloc(&export->arena, n, sizeof *order);
+    struct tdmi_keras_layer *layers = tdmi_arena_alloc(&export->arena, n, sizeof *layers);
+    const char *config = tdmi_keras_config(&network);
+    const struct tdmi_keras_note notes[] = {{"network", export->model->network},
+                                            {"classes", tdmi_export_classes(export)},
+                                            {"preprocess", tdmi_export_preprocess(export)},
+                                            {"lineage", tdmi_export_lineage(export)}};
+    enum { n_notes = sizeof notes / sizeof notes[0] };
+    bool is_complete = order && layers && config;
+    for (int i = 0; i < n_notes; i++)
+        is_complete = is_complete && notes[i].text;
+    if (!is_complete)
+        return tdmi_export_no_memory(export, err);
+    tdmi_keras_order(&network, order);
+    for (size_t i = 0; i < n && status == TDM_OK; i++)
+        status = add_layer(export, &network.layers[order[i]], &layers[i], err);
+    if (status != TDM_OK)
+        return status;
+    const struct tdmi_keras_file file = {.layers = layers,
+                                         .n_layers = n,
+                                         .keras_version = keras_version,
+                                         .model_config = config,
+                                         .notes = notes,
+                                         .n_notes =
+                                             *notes[n_notes - 1].text ? n_notes : n_notes - 1};
+    return tdmi_keras_h5_write(&file, export->path, err);
+}
+
+const struct tdmi_export_form tdmi_export_h5 = {.write = write_model};

@@ -1,0 +1,69 @@
+/*
+ * A network as layers of Keras. Nearly every node is one layer; padding that Keras has no word for
+ * is a layer of its own, a separable convolution is one layer of two nodes, and some ops are said
+ * in several.
+ *
+ * Keras' pictures lie as ours, (y, x, channel), so no value moves; what a dense layer or a global
+ * mean gives is flat (n, values).
+ */
+#ifndef TANDEM_TRAIN_EXPORT_KERAS_H
+#define TANDEM_TRAIN_EXPORT_KERAS_H
+
+#include "train/export/export.h"
+
+enum tdmi_keras_class {
+    TDMI_KERAS_INPUT,
+    TDMI_KERAS_CONV,
+    TDMI_KERAS_DEPTHWISE_CONV,
+    TDMI_KERAS_SEPARABLE_CONV,
+    TDMI_KERAS_NORM,
+    TDMI_KERAS_RELU,
+    TDMI_KERAS_ACTIVATION,
+    TDMI_KERAS_ADD,
+    TDMI_KERAS_MULTIPLY,
+    TDMI_KERAS_CONCATENATE,
+    TDMI_KERAS_MAX_POOL,
+    TDMI_KERAS_AVERAGE_POOL,
+    TDMI_KERAS_GLOBAL_POOL,
+    TDMI_KERAS_ZERO_PADDING,
+    TDMI_KERAS_PERMUTE,
+    TDMI_KERAS_RESCALING,
+    TDMI_KERAS_FLATTEN,
+    TDMI_KERAS_RESHAPE,
+    TDMI_KERAS_DROPOUT,
+    TDMI_KERAS_DENSE
+};
+
+struct tdmi_keras_plan {
+    enum tdmi_keras_class class;
+    const char *name;
+    int inputs[2], n_inputs;          /* earlier layers */
+    const struct tdmi_node *nodes[2]; /* whose weights it has; NULL: none */
+    struct tdmi_shape in;             /* INPUT: the pictures; RESHAPE: its channels */
+    struct tdmi_op_attrs attrs;       /* of the node, where its class has such */
+    bool is_same;                     /* padding, of windows */
+    double most;                      /* RELU: its upper end; 0: none */
+    double scale, offset;             /* RESCALING */
+    const char *function;             /* ACTIVATION */
+    bool is_flat;                     /* what it gives */
+    int depth, visit;                 /* see tdmi_keras_order */
+};
+
+struct tdmi_keras_network {
+    struct tdmi_export *export;
+    struct tdmi_keras_plan *layers;
+    int n_layers, room;
+    int *values; /* by node: the layer that gives it */
+    bool is_broken;
+};
+
+/* TDM_E_INPUT names a node that Keras has no layers for. Lives in the export's arena. */
+tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_network *network,
+                                  tdm_error *err) TDM_MUST_USE;
+/* The order in which Keras keeps the layers of such a network, and expects their weights: order[i]
+ * is the number of the layer at place i. */
+void tdmi_keras_order(struct tdmi_keras_network *network, int *order);
+/* The model_config: JSON in the arena, NULL when out of memory. */
+const char *tdmi_keras_config(const struct tdmi_keras_network *network);
+
+#endif

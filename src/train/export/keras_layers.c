@@ -1,0 +1,426 @@
+/* Which layers a network of ours is in Keras. */
+#include "nn/weights/names.h"
+#include "train/export/keras.h"
+
+#include <string.h>
+
+/* ---- adding layers ------------------------------------------------------------------------ */
+
+/* A slash would be a group in the file. */
+static const char *spelled(struct tdmi_keras_network *network, const char *name)
+{
+    char *copy = tdmi_arena_copy(&network->export->arena, name);
+    for (char *at = copy; at && *at; at++)
+        *at = *at == '/' ? '.' : *at;
+    network->is_broken |= !copy;
+    return copy ? copy : "";
+}
+
+/* name of the node's layer, with what behind it when it is one beside. */
+static const char *name_of(struct tdmi_keras_network *network, const struct tdmi_node *node,
+                           const char *what)
+{
+    char layer[TDMI_NAME_BYTES];
+    if (!tdmi_keras_layer(network->export->model->network, node->name, layer))
+        return spelled(network, node->name);
+    if (!what)
+        return spelled(network, layer);
+    const char *name = tdmi_arena_printf(&network->export->arena, "%s.%s", layer, what);
+    network->is_broken |= !name;
+    return spelled(network, name ? name : "");
+}
+
+static int add(struct tdmi_keras_network *network, struct tdmi_keras_plan layer)
+{
+    if (network->n_layers == network->room || network->is_broken) {
+        network->is_broken = true;
+        return 0;
+    }
+    network->layers[network->n_layers] = layer;
+    return network->n_layers++;
+}
+
+static int add_after(struct tdmi_keras_network *network, int input, struct tdmi_keras_plan layer)
+{
+    layer.inputs[0] = input;
+    layer.n_inputs = 1;
+    return add(network, layer);
+}
+
+static int value(const struct tdmi_keras_network *network, const struct tdmi_node *node, int k)
+{
+    return network->values[node->inputs[k]];
+}
+
+static int as_flat(struct tdmi_keras_network *network, const struct tdmi_node *node, int layer)
+{
+    if (network->layers[layer].is_flat)
+        return layer;
+    return add_after(network, layer,
+                     (struct tdmi_keras_plan){.class = TDMI_KERAS_FLATTEN,
+                                              .name = name_of(network, node, "flatten"),
+                                              .is_flat = true});
+}
+
+static int as_picture(struct tdmi_keras_network *network, const struct tdmi_node *node, int layer)
+{
+    if (!network->layers[layer].is_flat)
+        return layer;
+    return add_after(network, layer,
+                     (struct tdmi_keras_plan){.class = TDMI_KERAS_RESHAPE,
+                                              .name = name_of(network, node, "picture"),
+                                              .in = node->in[0]});
+}
+
+/* ---- padding ------------------------------------------------------------------------------ */
+
+static bool has_pads(const struct tdmi_op_attrs *attrs)
+{
+    return attrs->pad_top || attrs->pad_bottom || attrs->pad_left || attrs->pad_right;
+}
+
+/* What Keras' "same" puts around one axis. */
+static bool is_same_axis(int size, const struct tdmi_op_attrs *attrs, int before, int after)
+{
+    int dilation = attrs->dilation ? attrs->dilation : 1;
+    int total = ((size + attrs->stride - 1) / attrs->stride - 1) * attrs->stride +
+                dilation * (attrs->kernel - 1) + 1 - size;
+    total = total > 0 ? total : 0;
+    return before == total / 2 && after == total - total / 2;
+}
+
+static bool pads_same(const struct tdmi_node *node)
+{
+    const struct tdmi_op_attrs *attrs = &node->attrs;
+    return is_same_axis(node->in[0].h, attrs, attrs->pad_top, attrs->pad_bottom) &&
+           is_same_axis(node->in[0].w, attrs, attrs->pad_left, attrs->pad_right);
+}
+
+static int add_zeros(struct tdmi_keras_network *network, const struct tdmi_node *node, int x)
+{
+    return add_after(network, x,
+                     (struct tdmi_keras_plan){.class = TDMI_KERAS_ZERO_PADDING,
+                                              .name = name_of(network, node, "zeros"),
+                                              .attrs = node->attrs});
+}
+
+/* Zeros before a largest value are as good as none only where nothing is negative. */
+static bool is_never_negative(const tdmi_graph *graph, int index)
+{
+    const struct tdmi_node *node = &graph->nodes[index];
+    switch (node->kind) {
+    case TDMI_OP_RELU:
+    case TDMI_OP_RELU6:
+    case TDMI_OP_SIGMOID:
+        return true;
+    case TDMI_OP_MAX_POOL:
+    case TDMI_OP_AVG_POOL:
+    case TDMI_OP_GLOBAL_POOL:
+    case TDMI_OP_PAD:
+    case TDMI_OP_DROPOUT:
+        return is_never_negative(graph, node->inputs[0]);
+    default:
+        return false;
+    }
+}
+
+/* ---- ops ---------------------------------------------------------------------------------- */
+
+static tdm_status no_layer(const struct tdmi_node *node, const char *what, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_INPUT, "node '%s': Keras has no layer for %s", node->name, what);
+}
+
+static bool is_depthwise(const struct tdmi_node *node)
+{
+    return node->attrs.groups > 1 && node->attrs.groups == node->in[0].c;
+}
+
+/* The second half of a separable convolution whose first half is the layer before. */
+static bool completes_separable(const struct tdmi_keras_network *network, int index)
+{
+    const tdmi_graph *graph = network->export->graph;
+    const struct tdmi_node *node = &graph->nodes[index], *before = &graph->nodes[index - 1];
+    char layer[TDMI_NAME_BYTES], layer_before[TDMI_NAME_BYTES];
+    const char *name = network->export->model->network;
+    return node->inputs[0] == index - 1 && before->kind == TDMI_OP_CONV && is_depthwise(before) &&
+           !before->attrs.has_bias && node->attrs.kernel == 1 && node->attrs.stride == 1 &&
+           node->attrs.groups == 1 && !has_pads(&node->attrs) &&
+           tdmi_keras_layer(name, node->name, layer) &&
+           tdmi_keras_layer(name, before->name, layer_before) && strcmp(layer, layer_before) == 0;
+}
+
+static tdm_status conv(struct tdmi_keras_network *network, int index, tdm_error *err)
+{
+    const struct tdmi_node *node = &network->export->graph->nodes[index];
+    if (index > 0 && completes_separable(network, index)) {
+        struct tdmi_keras_plan *half = &network->layers[network->values[index - 1]];
+        half->class = TDMI_KERAS_SEPARABLE_CONV;
+        half->nodes[1] = node;
+        network->values[index] = network->values[index - 1];
+        return TDM_OK;
+    }
+    int x = as_picture(network, node, value(network, node, 0));
+    bool is_same = has_pads(&node->attrs) && pads_same(node);
+    if (is_depthwise(node) && node->attrs.stride > 1 && node->attrs.dilation > 1)
+        return no_layer(node, "a depthwise convolution with both stride and dilation", err);
+    if (has_pads(&node->attrs) && !is_same)
+        x = add_zeros(network, node, x);
+    network->values[index] =
+        add_after(network, x,
+                  (struct tdmi_keras_plan){.class = is_depthwise(node) ? TDMI_KERAS_DEPTHWISE_CONV
+                                                                       : TDMI_KERAS_CONV,
+                                           .name = name_of(network, node, NULL),
+                                           .nodes = {node},
+                                           .attrs = node->attrs,
+                                           .is_same = is_same});
+    return TDM_OK;
+}
+
+static tdm_status pool(struct tdmi_keras_network *network, int index, tdm_error *err)
+{
+    const tdmi_graph *graph = network->export->graph;
+    const struct tdmi_node *node = &graph->nodes[index];
+    const bool is_max = node->kind == TDMI_OP_MAX_POOL;
+    int x = as_picture(network, node, value(network, node, 0));
+    bool is_same = has_pads(&node->attrs) && !node->attrs.counts_padding && pads_same(node);
+    if (has_pads(&node->attrs) && !is_same) {
+        if (is_max && !is_never_negative(graph, node->inputs[0]))
+            return no_layer(node, "the largest value of padded windows of this shape", err);
+        if (!is_max && !node->attrs.counts_padding)
+            return no_layer(node, "the mean of padded windows of this shape", err);
+        x = add_zeros(network, node, x);
+    }
+    network->values[index] = add_after(
+        network, x,
+        (struct tdmi_keras_plan){.class = is_max ? TDMI_KERAS_MAX_POOL : TDMI_KERAS_AVERAGE_POOL,
+                                 .name = name_of(network, node, NULL),
+                                 .attrs = node->attrs,
+                                 .is_same = is_same});
+    return TDM_OK;
+}
+
+/* Channels are padded where Keras takes them for columns. */
+static void pad(struct tdmi_keras_network *network, int index)
+{
+    const struct tdmi_node *node = &network->export->graph->nodes[index];
+    int x = as_picture(network, node, value(network, node, 0));
+    if (has_pads(&node->attrs))
+        x = add_zeros(network, node, x);
+    if (node->attrs.pad_front || node->attrs.pad_back) {
+        x = add_after(network, x,
+                      (struct tdmi_keras_plan){.class = TDMI_KERAS_PERMUTE,
+                                               .name = name_of(network, node, "turn")});
+        x = add_after(network, x,
+                      (struct tdmi_keras_plan){.class = TDMI_KERAS_ZERO_PADDING,
+                                               .name = name_of(network, node, "channels"),
+                                               .attrs = {.pad_left = node->attrs.pad_front,
+                                                         .pad_right = node->attrs.pad_back}});
+        x = add_after(network, x,
+                      (struct tdmi_keras_plan){.class = TDMI_KERAS_PERMUTE,
+                                               .name = name_of(network, node, "turn_back")});
+    }
+    network->values[index] = x;
+}
+
+/* Value by value: what it gives is flat where its input is. */
+static int simple(struct tdmi_keras_network *network, const struct tdmi_node *node,
+                  struct tdmi_keras_plan layer)
+{
+    int x = value(network, node, 0);
+    layer.name = layer.name ? layer.name : name_of(network, node, NULL);
+    layer.is_flat = network->layers[x].is_flat;
+    return add_after(network, x, layer);
+}
+
+/* x times (x / 6 + 1/2, held between 0 and 1). */
+static int hswish(struct tdmi_keras_network *network, const struct tdmi_node *node)
+{
+    int x = value(network, node, 0);
+    int gate = simple(network, node,
+                      (struct tdmi_keras_plan){.class = TDMI_KERAS_RESCALING,
+                                               .name = name_of(network, node, "scale"),
+                                               .scale = 1.0 / 6.0,
+                                               .offset = 0.5});
+    bool flat = network->layers[x].is_flat;
+    gate = add_after(network, gate,
+                     (struct tdmi_keras_plan){.class = TDMI_KERAS_RELU,
+                                              .name = name_of(network, node, "gate"),
+                                              .most = 1.0,
+                                              .is_flat = flat});
+    return add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_MULTIPLY,
+                                                 .name = name_of(network, node, NULL),
+                                                 .inputs = {x, gate},
+                                                 .n_inputs = 2,
+                                                 .is_flat = flat});
+}
+
+static int join(struct tdmi_keras_network *network, const struct tdmi_node *node,
+                enum tdmi_keras_class class)
+{
+    int first = value(network, node, 0), second = value(network, node, 1);
+    bool flat = network->layers[first].is_flat || network->layers[second].is_flat;
+    if (flat && !network->layers[first].is_flat)
+        first = as_flat(network, node, first);
+    else if (flat)
+        second = as_flat(network, node, second);
+    return add(network, (struct tdmi_keras_plan){.class = class,
+                                                 .name = name_of(network, node, NULL),
+                                                 .inputs = {first, second},
+                                                 .n_inputs = 2,
+                                                 .is_flat = flat});
+}
+
+static int judge(struct tdmi_keras_network *network, const struct tdmi_node *node)
+{
+    int x = as_flat(network, node, value(network, node, 0));
+    if (node->kind == TDMI_OP_LOGISTIC && node->in[0].c == 1) {
+        int negative = add_after(network, x,
+                                 (struct tdmi_keras_plan){.class = TDMI_KERAS_RESCALING,
+                                                          .name = name_of(network, node, "first"),
+                                                          .scale = -1.0,
+                                                          .is_flat = true});
+        x = add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_CONCATENATE,
+                                                  .name = name_of(network, node, "both"),
+                                                  .inputs = {negative, x},
+                                                  .n_inputs = 2,
+                                                  .is_flat = true});
+    }
+    return add_after(
+        network, x,
+        (struct tdmi_keras_plan){.class = TDMI_KERAS_ACTIVATION,
+                                 .name = name_of(network, node, NULL),
+                                 .function = node->kind == TDMI_OP_SOFTMAX ? "softmax" : "sigmoid",
+                                 .is_flat = true});
+}
+
+static int dense(struct tdmi_keras_network *network, const struct tdmi_node *node)
+{
+    int x = as_flat(network, node, value(network, node, 0));
+    return add_after(network, x,
+                     (struct tdmi_keras_plan){.class = TDMI_KERAS_DENSE,
+                                              .name = name_of(network, node, NULL),
+                                              .nodes = {node},
+                                              .attrs = node->attrs,
+                                              .is_flat = true});
+}
+
+static tdm_status plan_node(struct tdmi_keras_network *network, int index, tdm_error *err)
+{
+    const struct tdmi_node *node = &network->export->graph->nodes[index];
+    int *given = &network->values[index];
+    struct tdmi_keras_plan layer = {.attrs = node->attrs};
+    switch (node->kind) {
+    case TDMI_OP_INPUT:
+        *given = add(network, (struct tdmi_keras_plan){.class = TDMI_KERAS_INPUT,
+                                                       .name = name_of(network, node, NULL),
+                                                       .in = node->out});
+        return TDM_OK;
+    case TDMI_OP_CONV:
+        return conv(network, index, err);
+    case TDMI_OP_BATCH_NORM:
+        layer.class = TDMI_KERAS_NORM;
+        layer.nodes[0] = node;
+        break;
+    case TDMI_OP_RELU:
+    case TDMI_OP_RELU6:
+        layer.class = TDMI_KERAS_RELU;
+        layer.most = node->kind == TDMI_OP_RELU6 ? 6.0 : 0.0;
+        break;
+    case TDMI_OP_SIGMOID:
+        layer.class = TDMI_KERAS_ACTIVATION;
+        layer.function = "sigmoid";
+        break;
+    case TDMI_OP_DROPOUT:
+        layer.class = TDMI_KERAS_DROPOUT;
+        break;
+    case TDMI_OP_HSWISH:
+        *given = hswish(network, node);
+        return TDM_OK;
+    case TDMI_OP_ADD:
+        *given = join(network, node, TDMI_KERAS_ADD);
+        return TDM_OK;
+    case TDMI_OP_CONCAT:
+        *given = join(network, node, TDMI_KERAS_CONCATENATE);
+        return TDM_OK;
+    case TDMI_OP_MAX_POOL:
+    case TDMI_OP_AVG_POOL:
+        return pool(network, index, err);
+    case TDMI_OP_PAD:
+        pad(network, index);
+        return TDM_OK;
+    case TDMI_OP_GLOBAL_POOL:
+        *given = add_after(network, as_picture(network, node, value(network, node, 0)),
+                           (struct tdmi_keras_plan){.class = TDMI_KERAS_GLOBAL_POOL,
+                                                    .name = name_of(network, node, NULL),
+                                                    .is_flat = true});
+        return TDM_OK;
+    case TDMI_OP_DENSE:
+        *given = dense(network, node);
+        return TDM_OK;
+    case TDMI_OP_SOFTMAX:
+    case TDMI_OP_LOGISTIC:
+        *given = judge(network, node);
+        return TDM_OK;
+    default:
+        return no_layer(node, tdmi_op_name(node->kind), err);
+    }
+    *given = simple(network, node, layer);
+    return TDM_OK;
+}
+
+tdm_status tdmi_keras_plan_layers(struct tdmi_export *export, struct tdmi_keras_network *network,
+                                  tdm_error *err)
+{
+    enum { most_of_a_node = 6 };
+    const tdmi_graph *graph = export->graph;
+    *network =
+        (struct tdmi_keras_network){.export = export, .room = most_of_a_node * graph->n_nodes};
+    network->layers =
+        tdmi_arena_alloc(&export->arena, (size_t)network->room, sizeof *network->layers);
+    network->values =
+        tdmi_arena_alloc(&export->arena, (size_t)graph->n_nodes, sizeof *network->values);
+    if (!network->layers || !network->values)
+        return tdmi_export_no_memory(export, err);
+    for (int i = 0; i < graph->n_nodes; i++)
+        TDM_TRY(plan_node(network, i, err), err, "describing the network to Keras");
+    return network->is_broken ? tdmi_export_no_memory(export, err) : TDM_OK;
+}
+
+/* ---- order -------------------------------------------------------------------------------- */
+
+/* The longest way to the end, and the first visit of a walk from there that takes inputs in turn:
+ * layers lie by falling depth, equals by visit. Inputs stand before their readers, so one pass from
+ * the end gives depths. */
+static void visit(struct tdmi_keras_network *network, int layer, int *n_visited)
+{
+    struct tdmi_keras_plan *it = &network->layers[layer];
+    if (it->visit > 0)
+        return;
+    it->visit = ++*n_visited;
+    for (int k = 0; k < it->n_inputs; k++)
+        visit(network, it->inputs[k], n_visited);
+}
+
+static bool is_before(const struct tdmi_keras_plan *a, const struct tdmi_keras_plan *b)
+{
+    return a->depth > b->depth || (a->depth == b->depth && a->visit < b->visit);
+}
+
+void tdmi_keras_order(struct tdmi_keras_network *network, int *order)
+{
+    struct tdmi_keras_plan *layers = network->layers;
+    int n_visited = 0;
+    visit(network, network->n_layers - 1, &n_visited);
+    for (int i = network->n_layers - 1; i >= 0; i--)
+        for (int k = 0; k < layers[i].n_inputs; k++) {
+            struct tdmi_keras_plan *input = &layers[layers[i].inputs[k]];
+            input->depth = input->depth > layers[i].depth ? input->depth : layers[i].depth + 1;
+        }
+    for (int i = 0; i < network->n_layers; i++) { /* nearly in order: insertion is quick */
+        int at = i;
+        for (; at > 0 && is_before(&layers[i], &layers[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
