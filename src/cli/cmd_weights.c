@@ -125,7 +125,7 @@ static void print_tensor(struct tdmi_output *out, const struct tdm_weights_tenso
     tdmi_print(out, "  ");
     tdmi_print_name(out, tensor->name, widest);
     tdmi_print(out, "  %-4s  %s%*s", tensor->type, shape, 18 - tdmi_columns(shape), "");
-    if (tensor->low < tensor->high || tensor->mean < 0 || tensor->mean > 0)
+    if (strchr(tensor->type, 'F') && tensor->values > tensor->not_finite)
         tdmi_print(out, "  %.4g to %.4g, mean %.3g", tensor->low, tensor->high, tensor->mean);
     if (tensor->not_finite > 0)
         tdmi_print(out, "  %lld not finite!", (long long)tensor->not_finite);

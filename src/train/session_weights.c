@@ -32,9 +32,11 @@ static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
     const struct tdm_weights_known *known = NULL;
     char path[1024];
     bool is_here = false;
-    tdm_status status = tdmi_catalogue_find(name, &known, err);
-    if (status != TDM_OK)
-        return TDM_WRAP(err, status, "there is no file %s to begin with", name);
+    if (tdmi_catalogue_find(name, &known, NULL) != TDM_OK)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is neither a file %s nor are published weights called so (tandem "
+                        "weights list shows them)",
+                        name);
     TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s", name);
     if (!is_here)
         return TDM_FAIL(err, TDM_E_INPUT,

@@ -25,14 +25,16 @@ python3 - "$temp/two.safetensors" <<'END'
 import json, struct, sys
 head = json.dumps({"__metadata__": {"license": "MIT"},
                    "b": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
-                   "a.weight": {"dtype": "F32", "shape": [2, 1], "data_offsets": [8, 16]}}).encode()
-values = struct.pack("<4f", 1, -2, float("nan"), 0.5)
+                   "a.weight": {"dtype": "F32", "shape": [2, 1], "data_offsets": [8, 16]},
+                   "zero": {"dtype": "F32", "shape": [1], "data_offsets": [16, 20]}}).encode()
+values = struct.pack("<5f", 1, -2, float("nan"), 0.5, 0)
 open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + values)
 END
 expect_exit 0 "$TANDEM" weights inspect two.safetensors
-expect_stdout_matches 'two.safetensors: safetensors, 2 tensors, 4 values, 16 B'
+expect_stdout_matches 'two.safetensors: safetensors, 3 tensors, 5 values, 20 B'
 expect_stdout_matches 'license +MIT'
 expect_stdout_matches 'a.weight +F32 +2×1 .* 1 not finite'
+expect_stdout_matches 'zero +F32 +1 +0 to 0, mean 0'
 expect_exit 0 "$TANDEM" weights inspect two.safetensors --json
 expect_json weights
 expect_exit 0 "$TANDEM" weights convert two.safetensors new/three.safetensors

@@ -32,6 +32,7 @@ static struct server {
     uint8_t bytes[FILE_BYTES];
     const char *tag; /* its ETag; NULL: none */
     int answer;      /* instead of the file: 404, 503; 0: the file */
+    long claim;      /* told as its length instead; 0: the truth */
     int n_cut;       /* so many answers end after cut_at bytes of the body */
     size_t cut_at;
     int n_asked;    /* requests */
@@ -69,7 +70,8 @@ static void answer(int to, const char *request)
         return;
     }
     n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %ld\r\n%s",
-                         from ? "206 Partial Content" : "200 OK", FILE_BYTES - from, tag);
+                         from ? "206 Partial Content" : "200 OK",
+                         server.claim ? server.claim : FILE_BYTES - from, tag);
     send_all(to, head, n);
     if (from) {
         n = (size_t)snprintf(head, sizeof head, "Content-Range: bytes %ld-%d/%d\r\n", from,
@@ -148,7 +150,7 @@ static int fresh_home(void **state)
     server.tag = "\"one\"";
     server.answer = server.n_cut = server.n_asked = 0;
     server.n_sent = server.cut_at = 0;
-    server.last_from = 0;
+    server.last_from = server.claim = 0;
     return 0;
 }
 
@@ -311,6 +313,17 @@ static void what_a_server_refuses_is_said_at_once(void **state)
     assert_int_equal(server.n_asked, 1);
 }
 
+static void what_is_much_larger_than_published_is_not_taken(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.claim = 100000000;
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
+    assert_says(&err, "twice what was published (2.0 MB)");
+    assert_int_equal(server.n_asked, 1);
+}
+
 static void a_name_that_nobody_published_is_wrong_usage(void **state)
 {
     (void)state;
@@ -349,6 +362,7 @@ int main(void)
         AT_HOME(another_file_than_the_published_one_is_removed),
         AT_HOME(a_file_that_changed_here_is_refused),
         AT_HOME(what_a_server_refuses_is_said_at_once),
+        AT_HOME(what_is_much_larger_than_published_is_not_taken),
         AT_HOME(a_name_that_nobody_published_is_wrong_usage),
         AT_HOME(digests_are_compared_as_publishers_write_them),
     };

@@ -160,7 +160,7 @@ static void weights_that_are_not_there_are_told_how_to_get(void **state)
     options.weights = "resnet18";
     fails_with(&options, TDM_E_INPUT, "tandem weights fetch resnet18");
     options.weights = "no-such.h5";
-    fails_with(&options, TDM_E_USAGE, "there is no file no-such.h5");
+    fails_with(&options, TDM_E_INPUT, "neither a file no-such.h5 nor");
     options.weights = below(tree, "pictures/a/000.ppm");
     fails_with(&options, TDM_E_INPUT, "no form of weights");
     assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);

@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 enum { TRIES = 4, NOTE_BYTES = 65536 };
+/* A server that sends more than so many times what was published sends something else. */
+#define MOST_TIMES 2.0
 
 struct fetch {
     const struct tdm_weights_known *known;
@@ -139,10 +141,26 @@ static tdm_status compare(const struct fetch *fetch, const char *path,
 
 /* ---- transferring ------------------------------------------------------------------------- */
 
+static int64_t most_bytes(const struct fetch *fetch)
+{
+    return (int64_t)(MOST_TIMES * 1e6 * fetch->known->megabytes);
+}
+
+static tdm_status too_large(const struct fetch *fetch, tdm_error *err)
+{
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "the server sends more than %lld bytes, twice what was published (%.1f MB): it is "
+        "another file",
+        (long long)most_bytes(fetch), fetch->known->megabytes);
+}
+
 static tdm_status on_begin(void *self, int64_t from, int64_t total, const char *tag, tdm_error *err)
 {
     struct fetch *fetch = self;
     fetch->total = total > 0 ? total : 0;
+    if (total > most_bytes(fetch))
+        return too_large(fetch, err);
     if (from != fetch->at && ftruncate(fetch->fd, 0) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot empty %s: %s", fetch->part, strerror(errno));
     if (from != fetch->at)
@@ -156,6 +174,8 @@ static tdm_status on_begin(void *self, int64_t from, int64_t total, const char *
 static tdm_status on_bytes(void *self, const void *bytes, size_t length_bytes, tdm_error *err)
 {
     struct fetch *fetch = self;
+    if (fetch->at + (int64_t)length_bytes > most_bytes(fetch))
+        return too_large(fetch, err);
     for (size_t done = 0; done < length_bytes;) {
         ssize_t n = pwrite(fetch->fd, (const char *)bytes + done, length_bytes - done,
                            (off_t)(fetch->at + (int64_t)done));
