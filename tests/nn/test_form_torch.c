@@ -309,6 +309,117 @@ static void long_names_and_many_facts_have_limits(void **state)
     tdmi_text_release(&text);
 }
 
+/* A text or key of less than 256 bytes, as an opcode. */
+static void add_key(tdmi_text *pickle, const char *key)
+{
+    tdmi_text_printf(pickle, "X%c", (int)strlen(key));
+    tdmi_text_add(pickle, "\0\0\0", 3);
+    tdmi_text_add(pickle, key, strlen(key));
+}
+
+static tdmi_weights *open_pickle(const tdmi_text *pickle, tdmi_text *zip)
+{
+    tdmi_weights *weights = NULL;
+    tdm_error err = {0};
+    *zip = zip_of(pickle->bytes, pickle->length_bytes);
+    if (tdmi_weights_open_bytes(zip->bytes, zip->length_bytes, "x", &weights, &err) != TDM_OK)
+        fail_with(&err);
+    return weights;
+}
+
+/* Many keys for a list that was made once, one key before them and one after. */
+static tdmi_text recalling(const char *item, int n_items, int n_keys)
+{
+    static const char tensor[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
+    tdmi_text pickle = {0};
+    char key[16];
+    tdmi_text_add(&pickle, "\x80\x02}X\1\0\0\0w", 9);
+    tdmi_text_add(&pickle, tensor, sizeof tensor - 1);
+    tdmi_text_add(&pickle, "s", 1);
+    add_key(&pickle, "before");
+    tdmi_text_add(&pickle, "K\1s", 3);
+    for (int i = 0; i < n_keys; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        add_key(&pickle, key);
+        if (i == 0) {
+            tdmi_text_add(&pickle, "](", 2);
+            for (int k = 0; k < n_items; k++)
+                tdmi_text_add(&pickle, item, strlen(item));
+            tdmi_text_add(&pickle, "eq\0", 3);
+        } else {
+            tdmi_text_add(&pickle, "h\0", 2);
+        }
+        tdmi_text_add(&pickle, "s", 1);
+    }
+    add_key(&pickle, "after");
+    tdmi_text_add(&pickle, "K\1s.", 4);
+    return pickle;
+}
+
+static void one_list_under_many_keys_is_not_written_again_and_again(void **state)
+{
+    (void)state;
+    tdmi_text zip;
+    tdmi_text pickle = recalling("K\1", 10, 1);
+    tdmi_weights *weights = open_pickle(&pickle, &zip);
+    assert_fact(weights, "before", "1");
+    assert_fact(weights, "after", "1");
+    assert_non_null(tdmi_weights_fact(weights, "k0"));
+    tdmi_weights_close(weights);
+    tdmi_text_release(&zip);
+    tdmi_text_release(&pickle);
+    /* 380 kB of JSON, of which a file's facts may hold two. */
+    pickle = recalling("G\xbf\xd5UUUUUU", 19000, 1500);
+    weights = open_pickle(&pickle, &zip);
+    assert_fact(weights, "before", "1");
+    assert_non_null(tdmi_weights_fact(weights, "k0"));
+    assert_non_null(tdmi_weights_fact(weights, "k1"));
+    assert_null(tdmi_weights_fact(weights, "k2"));
+    assert_fact(weights, "after", NULL); /* nothing is noted once as much was tried */
+    tdmi_weights_close(weights);
+    tdmi_text_release(&zip);
+    tdmi_text_release(&pickle);
+}
+
+static void one_list_that_is_no_fact_is_not_gone_through_again_and_again(void **state)
+{
+    (void)state;
+    tdmi_text zip;
+    tdmi_text pickle = recalling("K\1", 25000, 1000);
+    tdmi_weights *weights = open_pickle(&pickle, &zip);
+    assert_fact(weights, "before", "1");
+    assert_fact(weights, "after", NULL);
+    tdmi_weights_close(weights);
+    tdmi_text_release(&zip);
+    tdmi_text_release(&pickle);
+}
+
+static void of_facts_with_one_key_the_last_counts_where_the_first_was(void **state)
+{
+    (void)state;
+    static const char tensor[] = TENSOR("K\4", "K\0K\4\x85K\1\x85");
+    static const char *const keys[] = {"rate", "epoch", "best", "rate", "epoch"};
+    tdmi_text pickle = {0}, zip;
+    tdmi_text_add(&pickle, "\x80\x02}X\1\0\0\0w", 9);
+    tdmi_text_add(&pickle, tensor, sizeof tensor - 1);
+    tdmi_text_add(&pickle, "s", 1);
+    for (int i = 0; i < 5; i++) {
+        add_key(&pickle, keys[i]);
+        tdmi_text_printf(&pickle, "K%cs", i + 1);
+    }
+    tdmi_text_add(&pickle, ".", 1);
+    tdmi_weights *weights = open_pickle(&pickle, &zip);
+    assert_int_equal(tdmi_weights_facts(weights), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(tdmi_weights_fact_key(weights, i), keys[i]);
+    assert_fact(weights, "rate", "4");
+    assert_fact(weights, "epoch", "5");
+    assert_fact(weights, "best", "3");
+    tdmi_weights_close(weights);
+    tdmi_text_release(&zip);
+    tdmi_text_release(&pickle);
+}
+
 static void damaged_zips_are_refused(void **state)
 {
     (void)state;
@@ -392,6 +503,9 @@ int main(void)
         cmocka_unit_test(tensors_outside_of_their_storage_are_refused),
         cmocka_unit_test(containers_that_hold_themselves_or_each_other_are_refused),
         cmocka_unit_test(long_names_and_many_facts_have_limits),
+        cmocka_unit_test(one_list_under_many_keys_is_not_written_again_and_again),
+        cmocka_unit_test(one_list_that_is_no_fact_is_not_gone_through_again_and_again),
+        cmocka_unit_test(of_facts_with_one_key_the_last_counts_where_the_first_was),
         cmocka_unit_test(damaged_zips_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_said_so),
         cmocka_unit_test(published_files_are_read),

@@ -10,8 +10,10 @@
 #include "base/banned.h"
 
 enum { MOST_VALUES = 20000, DEEPEST = 16, LONGEST_KEY = 1000, VALUE_BYTES = 16 };
-/* A pickle can recall one text a million times. */
+/* A pickle can recall one text or list a million times: there is an end to what is kept, and to
+ * what is tried. */
 enum { MOST_FACTS = 1000, MOST_FACT_BYTES = 1 << 20 };
+enum { MOST_VISITED = 4000000, MOST_WRITTEN_BYTES = 4 << 20 };
 
 const tdmi_pickle_value *tdmi_torch_plain(const tdmi_pickle_value *value)
 {
@@ -111,19 +113,21 @@ static bool add_scalar(const tdmi_pickle_value *value, tdmi_text *text)
 
 /* ---- JSON -------------------------------------------------------------------------------- */
 
-/* How many values; more than the limit for what is not to be written. */
-static int count_plain(const tdmi_pickle_value *value, int left, int depth)
+/* How many values; more than the limit for what is not to be written. Those that were looked at are
+ * added to *visited. */
+static int count_plain(const tdmi_pickle_value *value, int left, int depth, size_t *visited)
 {
     double number;
     int n = 1;
     value = tdmi_torch_plain(value);
+    ++*visited;
     if (left <= 0 || depth > DEEPEST)
         return MOST_VALUES;
     switch (value->kind) {
     case TDMI_PICKLE_LIST:
     case TDMI_PICKLE_TUPLE:
         for (size_t i = 0; i < value->count && n < left; i++)
-            n += count_plain(value->items[i], left - n, depth + 1);
+            n += count_plain(value->items[i], left - n, depth + 1, visited);
         return n;
     case TDMI_PICKLE_DICT:
         for (size_t i = 0; i < value->count && n < left; i++) {
@@ -131,7 +135,7 @@ static int count_plain(const tdmi_pickle_value *value, int left, int depth)
             if (key->kind != TDMI_PICKLE_TEXT && key->kind != TDMI_PICKLE_INTEGER)
                 return MOST_VALUES;
             n += (int)((key->count < LONGEST_KEY ? key->count : LONGEST_KEY) / VALUE_BYTES);
-            n += count_plain(value->items[2 * i + 1], left - n, depth + 1);
+            n += count_plain(value->items[2 * i + 1], left - n, depth + 1, visited);
         }
         return n;
     case TDMI_PICKLE_CALL:
@@ -195,12 +199,14 @@ static void write_json(tdm_json_writer *writer, const char *key, const tdmi_pick
     }
 }
 
-static void add_json(const tdmi_pickle_value *value, tdmi_text *text)
+static void add_json(struct tdmi_torch_files *files, const tdmi_pickle_value *value,
+                     tdmi_text *text)
 {
     const char *json = NULL;
     size_t length = 0;
     tdmi_text room = {0};
-    if (value->count == 0 || count_plain(value, MOST_VALUES, 0) >= MOST_VALUES)
+    if (value->count == 0 ||
+        count_plain(value, MOST_VALUES, 0, &files->visited_values) >= MOST_VALUES)
         return;
     tdm_json_writer *writer = tdm_json_writer_new(0);
     write_json(writer, NULL, value, &room);
@@ -220,12 +226,14 @@ tdm_status tdmi_torch_note(struct tdmi_torch_files *files, const char *key,
     const tdmi_pickle_value *plain = tdmi_torch_plain(value);
     bool is_container = plain->kind == TDMI_PICKLE_LIST || plain->kind == TDMI_PICKLE_TUPLE ||
                         plain->kind == TDMI_PICKLE_DICT;
-    if (files->n_facts >= MOST_FACTS || plain->count > MOST_FACT_BYTES)
+    if (files->n_facts >= MOST_FACTS || plain->count > MOST_FACT_BYTES ||
+        files->visited_values > MOST_VISITED || files->written_bytes > MOST_WRITTEN_BYTES)
         return TDM_OK;
     if (is_container)
-        add_json(plain, &text);
+        add_json(files, plain, &text);
     else
         (void)add_scalar(plain, &text);
+    files->written_bytes += text.length_bytes;
     if (text.is_broken)
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the facts of %s",
                           tdmi_weights_path(files->weights));

@@ -26,6 +26,7 @@ struct tdmi_torch_files {
     void *self;
     uint64_t copied_bytes, most_copied_bytes; /* of tensors that do not lie without gaps */
     size_t n_facts, fact_bytes;
+    size_t visited_values, written_bytes; /* for facts, those too that came to nothing */
 };
 
 /* Is it a call that makes a tensor or parameter? */
