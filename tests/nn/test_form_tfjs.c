@@ -144,6 +144,18 @@ static void models_that_do_not_fit_are_refused(void **state)
         assert_model_refused(cases[i][0], cases[i][1]);
 }
 
+static void a_shard_is_named_once_in_the_whole_manifest(void **state)
+{
+    (void)state;
+    static const char group[] = "{\"paths\":[\"a.bin\"],\"weights\":[{\"name\":\"%s\","
+                                "\"shape\":[4],\"dtype\":\"float32\"}]}";
+    char first[200], second[200], text[500];
+    snprintf(first, sizeof first, group, "v");
+    snprintf(second, sizeof second, group, "w");
+    snprintf(text, sizeof text, "{\"weightsManifest\":[%s,%s]}", first, second);
+    assert_model_refused(text, "shard 'a.bin' is listed twice");
+}
+
 static void a_cut_model_and_a_folder_without_one_are_refused(void **state)
 {
     (void)state;
@@ -179,6 +191,7 @@ int main(void)
         cmocka_unit_test(the_network_is_a_fact),
         cmocka_unit_test(paths_that_leave_the_folder_are_refused),
         cmocka_unit_test(models_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_shard_is_named_once_in_the_whole_manifest),
         cmocka_unit_test(a_cut_model_and_a_folder_without_one_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_said_so),
     };

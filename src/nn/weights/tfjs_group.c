@@ -7,6 +7,7 @@
 #include "data/storage.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
 
@@ -155,6 +156,35 @@ static bool stays_inside(const char *path)
     }
 }
 
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const tdm_json_value *groups,
+                                  tdm_error *err)
+{
+    size_t n = 0, n_all = 0;
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; i < tdm_json_count(groups); i++)
+        n_all += tdm_json_count(tdm_json_member(tdm_json_at(groups, i), "paths"));
+    const char **all = tdmi_alloc(n_all + 1, sizeof *all);
+    if (all == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
+    for (size_t i = 0; i < tdm_json_count(groups); i++) {
+        const tdm_json_value *paths = tdm_json_member(tdm_json_at(groups, i), "paths");
+        for (size_t k = 0; k < tdm_json_count(paths); k++)
+            all[n++] = tdm_json_as_string(tdm_json_at(paths, k), "");
+    }
+    qsort(all, n, sizeof *all, by_path);
+    /* What is no path at all is refused by find_shards. */
+    for (size_t i = 1; status == TDM_OK && i < n; i++)
+        if (*all[i] != '\0' && strcmp(all[i - 1], all[i]) == 0)
+            status = TDMI_WEIGHTS_BAD(err, weights, "shard '%.200s' is listed twice", all[i]);
+    tdmi_free(all);
+    return status;
+}
+
 /* Each shard's place and size; all of them are to have wanted bytes. */
 static tdm_status find_shards(tdmi_weights *weights, const char *folder,
                               const tdm_json_value *paths, uint64_t wanted, struct shard *shards,
@@ -170,9 +200,6 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
         shards[i].path = tdmi_path_join(tdmi_weights_arena(weights), folder, path);
         if (shards[i].path == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(shards[k].path, shards[i].path) == 0)
-                return TDMI_WEIGHTS_BAD(err, weights, "shard '%.200s' is listed twice", path);
         TDM_TRY(tdmi_storage_look(shards[i].path, &place, err), err, "cannot read %s",
                 tdmi_weights_path(weights));
         if (place.kind != TDMI_FILE_REGULAR)

@@ -8,6 +8,10 @@
 #include "nn/weights/form.h"
 #include "tandem/json.h"
 
+/* No shard may be named twice, in one group or in two: what is read would be many times what there
+ * is. groups: the whole list. */
+tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const tdm_json_value *groups,
+                                  tdm_error *err) TDM_MUST_USE;
 /* Adds the group's tensors to the list; its shards lie in folder ("" is here). TDM_E_INPUT: a path
  * that leaves the folder, a type that is not read, or shards of another size than the shapes ask
  * for, which is found out before memory is asked for. */
