@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 static const float floats[4] = {1, -2, 0.5F, 3};
@@ -121,6 +123,41 @@ static void every_half_is_the_float_that_its_bits_say(void **state)
     }
 }
 
+/* A file may have as many facts as fit: to take them in is to sort them, which for so many takes a
+ * blink; when each was compared with all before it, half a minute. */
+static void as_many_facts_as_a_file_has_are_taken_in_quickly(void **state)
+{
+    (void)state;
+    enum { N_FACTS = 100000, MOST_SECONDS = 5 };
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    char key[32], value[32];
+    tdm_error err = {0};
+    tdmi_weights *weights = NULL;
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_add(writer, "f32", TDMI_DTYPE_F32, 2, square, floats);
+    for (int i = 0; i < N_FACTS; i++) {
+        snprintf(key, sizeof key, "a fact of the file %d", i);
+        snprintf(value, sizeof value, "%d", i);
+        tdmi_safetensors_note(writer, key, value);
+    }
+    assert_int_equal(tdmi_safetensors_finish_bytes(writer, &bytes, &n_bytes, &err), TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    clock_t before = clock();
+    assert_int_equal(tdmi_weights_open_bytes(bytes, n_bytes, "many", &weights, &err), TDM_OK);
+    assert_true(tdmi_weights_facts(weights) > N_FACTS); /* the checksum too */
+    for (int i = 0; i < N_FACTS; i++) {
+        snprintf(key, sizeof key, "a fact of the file %d", i);
+        snprintf(value, sizeof value, "%d", i);
+        assert_string_equal(tdmi_weights_fact(weights, key), value);
+    }
+    double seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
+    if (seconds > MOST_SECONDS)
+        fail_msg("%d facts took %.1f s", N_FACTS, seconds);
+    tdmi_weights_close(weights);
+    tdmi_free(bytes);
+}
+
 static void content_of_no_known_form_is_refused_with_the_known_ones(void **state)
 {
     (void)state;
@@ -142,6 +179,7 @@ int main(void)
         cmocka_unit_test(safetensors_are_used_where_they_lie_and_their_checksum_is_verified),
         cmocka_unit_test(floats_of_any_width_are_read_and_whole_numbers_refused),
         cmocka_unit_test(every_half_is_the_float_that_its_bits_say),
+        cmocka_unit_test(as_many_facts_as_a_file_has_are_taken_in_quickly),
         cmocka_unit_test(content_of_no_known_form_is_refused_with_the_known_ones),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

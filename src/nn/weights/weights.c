@@ -38,6 +38,7 @@ struct held {
 
 struct fact {
     const char *key, *value;
+    size_t place; /* in the order in which they were noted */
 };
 
 struct tdmi_weights {
@@ -48,7 +49,8 @@ struct tdmi_weights {
     struct tdmi_weights_tensor *tensors;
     const struct tdmi_weights_tensor **by_name;
     size_t n_tensors, capacity;
-    struct fact *facts;
+    struct fact *facts; /* by key, once the list is read */
+    const struct fact **in_order;
     size_t n_facts, fact_capacity;
     struct held *held; /* newest first */
     tdmi_arena arena;
@@ -166,12 +168,9 @@ tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char 
     weights->facts = block;
     if (length_bytes > 0)
         memcpy(text, value, length_bytes);
-    for (size_t i = 0; i < weights->n_facts; i++)
-        if (strcmp(weights->facts[i].key, key) == 0) {
-            weights->facts[i].value = text;
-            return TDM_OK;
-        }
-    weights->facts[weights->n_facts++] = (struct fact){.key = name, .value = text};
+    weights->facts[weights->n_facts] =
+        (struct fact){.key = name, .value = text, .place = weights->n_facts};
+    weights->n_facts++;
     return TDM_OK;
 }
 
@@ -199,6 +198,46 @@ static tdm_status index_names(tdmi_weights *weights, tdm_error *err)
     return TDM_OK;
 }
 
+static int fact_by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct fact *)a)->key, ((const struct fact *)b)->key);
+}
+
+static int fact_by_key_and_place(const void *a, const void *b)
+{
+    const struct fact *left = a, *right = b;
+    int order = strcmp(left->key, right->key);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+static int fact_by_place(const void *a, const void *b)
+{
+    const struct fact *const *left = a, *const *right = b;
+    return ((*left)->place > (*right)->place) - ((*left)->place < (*right)->place);
+}
+
+/* Of one key the last counts, where the first stood. */
+static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
+{
+    struct fact *facts = weights->facts;
+    size_t n = 0;
+    weights->in_order = tdmi_alloc(weights->n_facts + 1, sizeof(const struct fact *));
+    if (weights->in_order == NULL)
+        return no_memory(weights, err);
+    if (weights->n_facts > 0)
+        qsort(facts, weights->n_facts, sizeof *facts, fact_by_key_and_place);
+    for (size_t i = 0; i < weights->n_facts; i++)
+        if (n > 0 && strcmp(facts[n - 1].key, facts[i].key) == 0)
+            facts[n - 1].value = facts[i].value;
+        else
+            facts[n++] = facts[i];
+    weights->n_facts = n;
+    for (size_t i = 0; i < n; i++)
+        weights->in_order[i] = &facts[i];
+    qsort(weights->in_order, n, sizeof *weights->in_order, fact_by_place);
+    return TDM_OK;
+}
+
 static tdm_status unknown_form(const tdmi_weights *weights, tdm_error *err)
 {
     char known[300] = "";
@@ -216,7 +255,9 @@ static tdm_status read_list(tdmi_weights *weights, tdm_error *err)
     if (weights->form == NULL)
         return unknown_form(weights, err);
     tdm_status status = weights->form->read(weights, &weights->input, err);
-    return status == TDM_OK ? index_names(weights, err) : status;
+    if (status == TDM_OK)
+        status = index_names(weights, err);
+    return status == TDM_OK ? index_facts(weights, err) : status;
 }
 
 static tdm_status map_file(tdmi_weights *weights, tdm_error *err)
@@ -297,6 +338,7 @@ void tdmi_weights_close(tdmi_weights *weights)
         (void)munmap(weights->mapping, weights->input.n_bytes);
     tdmi_free(weights->by_name);
     tdmi_free(weights->tensors);
+    tdmi_free(weights->in_order);
     tdmi_free(weights->facts);
     tdmi_arena_release(&weights->arena);
     tdmi_free(weights);
@@ -339,10 +381,12 @@ const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights,
 
 const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key)
 {
-    for (size_t i = 0; i < weights->n_facts; i++)
-        if (strcmp(weights->facts[i].key, key) == 0)
-            return weights->facts[i].value;
-    return NULL;
+    const struct fact wanted = {.key = key};
+    if (weights->n_facts == 0)
+        return NULL;
+    const struct fact *found =
+        bsearch(&wanted, weights->facts, weights->n_facts, sizeof *weights->facts, fact_by_key);
+    return found == NULL ? NULL : found->value;
 }
 
 size_t tdmi_weights_facts(const tdmi_weights *weights)
@@ -352,5 +396,5 @@ size_t tdmi_weights_facts(const tdmi_weights *weights)
 
 const char *tdmi_weights_fact_key(const tdmi_weights *weights, size_t index)
 {
-    return weights->facts[index].key;
+    return weights->in_order[index]->key;
 }
