@@ -351,6 +351,34 @@ static void narrow_mobilenets_of_both_publishers_fill_their_own_form(void **stat
     tdmi_graph_free(graph);
 }
 
+static void a_variance_without_a_root_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    assert_int_equal(tdmi_network_find("mobilenetv2-0.35", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 5, &graph, NULL), TDM_OK);
+    /* 1e-5 is the epsilon of PyTorch's norms. */
+    static const float variances[] = {-1.0F, -2e-5F, -0.5e-5F};
+    for (int i = 0; i < 3; i++) {
+        struct made made;
+        struct tdmi_import import;
+        const struct tdmi_import_wish wish = {.network = "mobilenetv2-0.35"};
+        begin(&made);
+        add_network(&made, graph, "mobilenetv2-0.35", false);
+        made.values[4][2] = variances[i]; /* conv, gamma, beta, mean, variance */
+        if (i < 2) {
+            refused(&made, &wish, TDM_E_INPUT,
+                    "tensor 'features.0.1.running_var' has the variance");
+            continue;
+        }
+        imported(&made, &wish, &import);
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    tdmi_graph_free(graph);
+}
+
 int main(void)
 {
     tdm_log_set_level(TDM_LOG_SILENT); /* every complaint is a message too */
@@ -363,6 +391,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_none_are_refused_by_name),
         cmocka_unit_test(words_for_the_input_are_taken_or_refused),
         cmocka_unit_test(narrow_mobilenets_of_both_publishers_fill_their_own_form),
+        cmocka_unit_test(a_variance_without_a_root_is_refused_by_name),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

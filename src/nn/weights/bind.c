@@ -199,6 +199,19 @@ static bool is_finite(const float *values, int64_t n)
     return found == 0;
 }
 
+/* What a batch norm divides by is the root of variance + epsilon: the first value that leaves
+ * nothing to take it of, or NULL. */
+static const float *first_without_root(const struct tdmi_node *node,
+                                       const struct tdmi_tensor *tensor, const float *values)
+{
+    if (node->kind != TDMI_OP_BATCH_NORM || strcmp(tensor->spec.name, "running_var") != 0)
+        return NULL;
+    for (int64_t i = 0; i < tensor->n; i++)
+        if (!((double)values[i] + node->attrs.epsilon > 0.0))
+            return &values[i];
+    return NULL;
+}
+
 struct filling {
     const struct tdmi_bindings *bindings;
     uint64_t seed;
@@ -221,6 +234,13 @@ static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s: tensor '%.200s' has a NaN or an infinity; weights are finite numbers",
                         tdmi_weights_path(it->bindings->weights), binding->from->name);
+    const float *wrong = first_without_root(node, tensor, to);
+    if (wrong)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s: tensor '%.200s' has the variance %g; with the batch norm's epsilon of "
+                        "%g, more than 0 is accepted",
+                        tdmi_weights_path(it->bindings->weights), binding->from->name,
+                        (double)*wrong, node->attrs.epsilon);
     if (turns)
         tdmi_values_from_torch(node, tensor, to, at);
     return TDM_OK;

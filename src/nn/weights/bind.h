@@ -44,8 +44,8 @@ void tdmi_bindings_take(struct tdmi_bindings *bindings, const struct tdmi_weight
 bool tdmi_bindings_fit(const struct tdmi_bindings *bindings, int node);
 /* TDM_E_INPUT lists what is missing, misshaped or fits nowhere; every line is a message too. */
 tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *err) TDM_MUST_USE;
-/* TDM_E_INPUT names a tensor that is no float or has a NaN or an infinity. params and states are
- * zeroed. */
+/* TDM_E_INPUT names a tensor that is no float, has a NaN or an infinity, or is a variance of a
+ * batch norm that gives it no root. params and states are zeroed. */
 tdm_status tdmi_bindings_fill(const struct tdmi_bindings *bindings, uint64_t seed, float *params,
                               float *states, tdm_error *err) TDM_MUST_USE;
 
