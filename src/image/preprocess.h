@@ -64,6 +64,9 @@ tdm_status tdmi_fit_find(const char *word, enum tdmi_fit *fit, tdm_error *err) T
 tdm_status tdmi_filter_find(const char *word, enum tdmi_filter *filter,
                             tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_scale_find(const char *word, enum tdmi_scale *scale, tdm_error *err) TDM_MUST_USE;
+/* The words themselves. */
+const char *tdmi_fit_word(enum tdmi_fit fit);
+const char *tdmi_scale_word(enum tdmi_scale scale);
 
 /* As an object under key (names in words: "fit": "pad"). */
 void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_writer *writer,

@@ -24,6 +24,16 @@ static const char *const scale_names[] = {
 static const char *const members[] = {"width",  "height", "channels", "fit", "crop_fraction",
                                       "filter", "scale",  "draft",    NULL};
 
+const char *tdmi_fit_word(enum tdmi_fit fit)
+{
+    return fit_names[fit];
+}
+
+const char *tdmi_scale_word(enum tdmi_scale scale)
+{
+    return scale_names[scale];
+}
+
 void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_writer *writer,
                              const char *key)
 {

@@ -100,6 +100,14 @@ int tdmi_channels_of(const tdmi_graph *graph, int node)
     return shape_of(graph, node).c;
 }
 
+const char *tdmi_padding_word(enum tdmi_padding padding)
+{
+    static const char *const words[] = {[TDMI_PADDING_SAME] = "same",
+                                        [TDMI_PADDING_SYMMETRIC] = "symmetric",
+                                        [TDMI_PADDING_NONE] = "none"};
+    return words[padding];
+}
+
 /* Of one axis: "same" gives ceil(size / stride) windows. */
 static void pads_of(enum tdmi_padding padding, int size, int kernel, int stride, int *before,
                     int *after)

@@ -148,7 +148,8 @@ static void tensors_of_pytorch_are_turned_to_our_layout(void **state)
     assert_string_equal(import.lineage.origin, "PyTorch");
     assert_string_equal(import.lineage.form, "safetensors");
     assert_false(import.has_new_head);
-    assert_int_equal(import.n_notes, 0);
+    assert_int_equal(import.n_notes, 1); /* what the file does not say */
+    assert_non_null(strstr(import.notes[0], "scale unit, fit pad and padding symmetric"));
     tdmi_import_release(&import);
     end(&made);
 }
@@ -200,7 +201,7 @@ static void a_head_of_other_classes_is_new(void **state)
         assert_true(import.has_new_head);
         assert_int_equal(import.n_classes, 4);
         assert_string_equal(import.classes[2], "c");
-        assert_int_equal(import.n_notes, 1);
+        assert_int_equal(import.n_notes, 2);
         assert_non_null(strstr(import.notes[0], has_head ? "the file's has 10" : "has none"));
         assert_true(param(&import, "conv1.bias")[5] == 1.25F);
         assert_true(param(&import, "dense3.weight")[0] != 0.0F);
@@ -379,6 +380,56 @@ static void a_variance_without_a_root_is_refused_by_name(void **state)
     tdmi_graph_free(graph);
 }
 
+/* Ours say so under the same keys. */
+static const char said_preprocess[] =
+    "{\"width\": 28, \"height\": 28, \"channels\": 1, \"fit\": \"crop\", "
+    "\"crop_fraction\": 0.5, \"filter\": \"bicubic\", \"scale\": \"torch\", "
+    "\"draft\": true}";
+
+static void what_an_export_of_ours_says_holds_where_the_wish_is_silent(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "network", "lenet5");
+    tdmi_safetensors_note(made.writer, "preprocess", said_preprocess);
+    imported(&made, &(struct tdmi_import_wish){.input = {.filter = "lanczos"}}, &import);
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+    assert_string_equal(import.network, "lenet5");
+    assert_int_equal(preprocess->fit, TDMI_FIT_CROP);
+    assert_true(preprocess->crop_fraction == 0.5);
+    assert_int_equal(preprocess->scale, TDMI_SCALE_TORCH);
+    assert_int_equal(preprocess->filter, TDMI_FILTER_LANCZOS);
+    assert_true(preprocess->uses_draft);
+    assert_int_equal(import.n_notes, 0); /* nothing was taken for granted */
+    tdmi_import_release(&import);
+    end(&made);
+}
+
+static void words_of_others_under_our_keys_are_passed_over(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "preprocess", "imagenet");
+    tdmi_safetensors_note(made.writer, "padding", "1");
+    imported(&made, &(struct tdmi_import_wish){.network = "lenet5"}, &import);
+    assert_int_equal(tdmi_graph_preprocess(import.graph)->scale, TDMI_SCALE_UNIT);
+    assert_int_equal(import.n_notes, 2);
+    assert_non_null(strstr(import.notes[0], "passed over"));
+    assert_non_null(strstr(import.notes[1], "scale unit, fit pad and padding symmetric"));
+    tdmi_import_release(&import);
+    end(&made);
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "network", "net");
+    refused(&made, &(struct tdmi_import_wish){0}, TDM_E_USAGE, "--model NAME");
+}
+
 int main(void)
 {
     tdm_log_set_level(TDM_LOG_SILENT); /* every complaint is a message too */
@@ -392,6 +443,8 @@ int main(void)
         cmocka_unit_test(words_for_the_input_are_taken_or_refused),
         cmocka_unit_test(narrow_mobilenets_of_both_publishers_fill_their_own_form),
         cmocka_unit_test(a_variance_without_a_root_is_refused_by_name),
+        cmocka_unit_test(what_an_export_of_ours_says_holds_where_the_wish_is_silent),
+        cmocka_unit_test(words_of_others_under_our_keys_are_passed_over),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

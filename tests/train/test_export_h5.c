@@ -1,5 +1,6 @@
 /* Models as Keras' .h5: which layers they are, in which order, and with which weights. */
 #include "nn/known_network.h"
+#include "nn/weights/import.h"
 #include "nn/weights/weights.h"
 #include "train/export/keras.h"
 #include "train/model_internal.h"
@@ -192,6 +193,67 @@ static void the_same_model_gives_the_same_file_with_its_classes(void **state)
     model_release(&model);
 }
 
+/* Imported again: the same values in the same tensors, by the description alone. */
+static void comes_back(const struct tdm_model *model, const char *path)
+{
+    tdm_error err = {0};
+    char text[3000];
+    struct tdmi_import import;
+    tdmi_weights *weights = exported(model, path);
+    if (tdmi_import(weights, &(struct tdmi_import_wish){0}, &import, &err) != TDM_OK) {
+        tdm_error_format(&err, text, sizeof text);
+        fail_msg("%s", text);
+    }
+    const tdmi_graph *found = import.graph, *wanted = model->file.graph;
+    assert_int_equal(found->n_params, wanted->n_params);
+    for (int i = 0; i < wanted->n_params; i++) {
+        const struct tdmi_tensor *is = &found->params[i], *was = &wanted->params[i];
+        assert_int_equal(is->n, was->n);
+        assert_memory_equal(import.params + is->offset, model->file.params + was->offset,
+                            sizeof(float) * (size_t)was->n);
+    }
+    assert_int_equal(tdmi_graph_preprocess(import.graph)->scale,
+                     tdmi_graph_preprocess(model->file.graph)->scale);
+    tdmi_import_release(&import);
+    tdmi_weights_close(weights);
+}
+
+/* Keras' ResNet-50 wants blue first; an export of ours by that name does not. */
+static void colours_stay_in_order_whatever_the_network_is_called(void **state)
+{
+    const struct tree *tree = *state;
+    static const enum tdmi_scale scales[] = {TDMI_SCALE_TORCH, TDMI_SCALE_CAFFE};
+    for (int i = 0; i < 2; i++) {
+        const struct tdmi_preprocess preprocess = {
+            .width = 8, .height = 8, .channels = 3, .crop_fraction = 1, .scale = scales[i]};
+        tdmi_graph *graph = tdmi_graph_new();
+        int x = tdmi_add_conv(graph, "conv1", tdmi_add_input(graph, &preprocess), 4, 3, 1, 1, true);
+        tdmi_add_softmax(graph, tdmi_add_dense(graph, "fc", x, 3));
+        assert_int_equal(tdmi_graph_finish(graph, "resnet50", NULL), TDM_OK);
+        struct tdm_model model = model_of(graph, "resnet50");
+        comes_back(&model, below(tree, "colours.h5"));
+        model_release(&model);
+    }
+}
+
+/* Whose network has no rules of names has two layers where xception has one of two halves. */
+static void halves_of_separable_convolutions_come_back_as_layers(void **state)
+{
+    const struct tree *tree = *state;
+    const struct tdmi_preprocess preprocess = {
+        .width = 8, .height = 8, .channels = 3, .crop_fraction = 1};
+    const struct tdmi_build what = {.padding = TDMI_PADDING_SAME};
+    tdmi_graph *graph = tdmi_graph_new();
+    int x =
+        tdmi_add_depthwise(graph, &what, "sep.depthwise", tdmi_add_input(graph, &preprocess), 3, 1);
+    x = tdmi_add_conv(graph, "sep.pointwise", x, 5, 1, 1, 0, false);
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 3));
+    assert_int_equal(tdmi_graph_finish(graph, "strange", NULL), TDM_OK);
+    struct tdm_model model = model_of(graph, "strange");
+    comes_back(&model, below(tree, "halves.h5"));
+    model_release(&model);
+}
+
 static struct tree *scene_tree;
 static struct tdm_model scene_model;
 
@@ -237,6 +299,8 @@ int main(void)
         cmocka_unit_test(the_configuration_says_what_keras_has_no_word_for_in_layers),
         cmocka_unit_test(what_keras_has_no_layer_for_is_refused_by_name),
         cmocka_unit_test(the_same_model_gives_the_same_file_with_its_classes),
+        cmocka_unit_test(colours_stay_in_order_whatever_the_network_is_called),
+        cmocka_unit_test(halves_of_separable_convolutions_come_back_as_layers),
         cmocka_unit_test(without_memory_nothing_is_written),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, tear_down);

@@ -49,9 +49,10 @@ tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding
     return TDM_OK;
 }
 
-tdm_status tdmi_import_take_input(const struct tdmi_import_input *input,
+tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err)
 {
+    const struct tdmi_import_input *input = &it->wish->input;
     if (input->fit)
         TDM_TRY(tdmi_fit_find(input->fit, &preprocess->fit, err), err, "the input's fit");
     if (input->filter)
@@ -71,7 +72,7 @@ tdm_status tdmi_import_take_input(const struct tdmi_import_input *input,
     if (input->size > 0)
         preprocess->width = preprocess->height = input->size;
     /* Published accuracies are of whole pictures. */
-    preprocess->uses_draft = false;
+    preprocess->uses_draft = it->facts.has_preprocess && it->facts.preprocess.uses_draft;
     return TDM_OK;
 }
 
@@ -95,6 +96,8 @@ static tdm_status turn_colours(struct tdmi_importing *it, tdm_error *err)
 {
     const tdmi_graph *graph = it->import->graph;
     const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(graph);
+    if (it->facts.has_preprocess)
+        return TDM_OK; /* ours, turned before it was exported */
     if (preprocess->scale != TDMI_SCALE_CAFFE || preprocess->channels != 3)
         return TDM_OK;
     for (int i = 1; i < graph->n_nodes; i++) {
@@ -194,9 +197,11 @@ static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
 static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
 {
     if (it->wish->network)
-        return tdmi_import_named(it, err);
+        return tdmi_import_named(it, it->wish->network, err);
     if (tdmi_weights_fact(it->weights, "model_config"))
         return tdmi_import_described(it, err);
+    if (it->facts.network)
+        return tdmi_import_named(it, it->facts.network, err);
     return TDM_FAIL(err, TDM_E_USAGE,
                     "importing %s: the file does not say its network; --model NAME does",
                     tdmi_weights_path(it->weights));
@@ -205,7 +210,9 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
 static tdm_status import(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *made = it->import;
-    tdm_status status = make_graph(it, err);
+    tdm_status status = tdmi_import_read_facts(it, err);
+    if (status == TDM_OK)
+        status = make_graph(it, err);
     if (status != TDM_OK)
         return status;
     size_t params = (size_t)made->graph->param_values, states = (size_t)made->graph->state_values;

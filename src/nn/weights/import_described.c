@@ -88,6 +88,8 @@ static void take_known(struct describing *d, struct tdmi_preprocess *preprocess)
         import->shard = network.shard;
         import->learning_rate = network.learning_rate;
     }
+    if (d->it->facts.has_preprocess)
+        *preprocess = d->it->facts.preprocess;
 }
 
 static tdm_status add_input(struct describing *d, tdm_error *err)
@@ -107,16 +109,18 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "the file rescales its input itself; --scale %s says it again",
                         input->scale);
-    preprocess.width = d->config.width ? d->config.width : 224;
-    preprocess.height = d->config.height ? d->config.height : 224;
+    if (d->config.width || !d->it->facts.has_preprocess)
+        preprocess.width = d->config.width ? d->config.width : 224;
+    if (d->config.height || !d->it->facts.has_preprocess)
+        preprocess.height = d->config.height ? d->config.height : 224;
     preprocess.channels = d->config.channels;
     if (input->padding)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "the file says the padding of each layer; --padding %s says it again",
                         input->padding);
-    TDM_TRY(tdmi_import_take_input(input, &preprocess, err), err, "the input");
+    TDM_TRY(tdmi_import_take_input(d->it, &preprocess, err), err, "the input");
     tdmi_add_input(d->build.graph, &preprocess);
-    if (!is_said && !input->scale)
+    if (!is_said && !input->scale && !d->it->facts.has_preprocess)
         return tdmi_import_note(d->it, err,
                                 "the file does not say how bytes become numbers: %s is taken for "
                                 "granted (--scale)",

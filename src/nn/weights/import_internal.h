@@ -5,24 +5,35 @@
 #include "nn/weights/bind.h"
 #include "nn/weights/import.h"
 
+/* What an export of ours says of itself; all that is not said is zero. */
+struct tdmi_import_facts {
+    bool has_preprocess, has_padding;
+    struct tdmi_preprocess preprocess; /* of pixels in red, green and blue, whatever the scale */
+    enum tdmi_padding padding;
+    const char *network; /* one of ours, lent by the weights */
+};
+
 struct tdmi_importing {
     const tdmi_weights *weights;
     const struct tdmi_import_wish *wish;
     struct tdmi_import *import; /* graph and arena are filled while working */
     struct tdmi_bindings bindings;
     enum tdmi_publisher origin;
+    struct tdmi_import_facts facts;
 };
 
 /* A graph with every tensor bound, or TDM_E_INPUT. Both set import->graph (owned even after a
  * failure), network, shard, learning_rate, has_new_head. */
-tdm_status tdmi_import_named(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name,
+                             tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_import_described(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
 /* A sentence for import->notes. */
 tdm_status tdmi_import_note(struct tdmi_importing *it, tdm_error *err, const char *format, ...)
     TDM_PRINTF(3, 4);
 
+tdm_status tdmi_import_read_facts(struct tdmi_importing *it, tdm_error *err) TDM_MUST_USE;
 /* What the wish says of the input, over what is there; TDM_E_USAGE for a word that is none. */
-tdm_status tdmi_import_take_input(const struct tdmi_import_input *input,
+tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
 /* "same" and "symmetric"; NULL leaves it. */
 tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding,

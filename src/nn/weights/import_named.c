@@ -110,6 +110,30 @@ static void take_channels(const struct tdmi_importing *it, const char *network,
     }
 }
 
+/* What an export of ours says itself. */
+static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
+{
+    if (it->facts.has_preprocess)
+        what->preprocess = it->facts.preprocess;
+    if (it->facts.has_padding)
+        what->padding = it->facts.padding;
+}
+
+/* Where neither file nor wish says all of it, what stands instead is told. */
+static tdm_status tell_assumed(struct tdmi_importing *it, const struct tdmi_build *what,
+                               tdm_error *err)
+{
+    const struct tdmi_import_input *input = &it->wish->input;
+    if (it->facts.has_preprocess || tdmi_weights_fact(it->weights, "tandem") ||
+        (input->scale && input->padding && input->fit))
+        return TDM_OK;
+    return tdmi_import_note(it, err,
+                            "the file does not say how pictures become numbers: scale %s, fit %s "
+                            "and padding %s are taken (--scale, --fit, --padding)",
+                            tdmi_scale_word(what->preprocess.scale),
+                            tdmi_fit_word(what->preprocess.fit), tdmi_padding_word(what->padding));
+}
+
 /* ---- the head -------------------------------------------------------------------------------- */
 
 static bool nodes_fit(const struct tdmi_importing *it, int first, int end)
@@ -143,11 +167,11 @@ static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_er
                             (long long)classes);
 }
 
-tdm_status tdmi_import_named(struct tdmi_importing *it, tdm_error *err)
+tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
 {
     const struct tdmi_import_wish *wish = it->wish;
     struct tdmi_network network;
-    TDM_TRY(tdmi_network_find(wish->network, &network, err), err, "importing %s",
+    TDM_TRY(tdmi_network_find(name, &network, err), err, "importing %s",
             tdmi_weights_path(it->weights));
     it->import->network = tdmi_arena_copy(&it->import->arena, network.name);
     it->import->shard = network.shard;
@@ -162,13 +186,16 @@ tdm_status tdmi_import_named(struct tdmi_importing *it, tdm_error *err)
     TDM_TRY(build(it, &network, &what, err), err, "first look");
     const int64_t classes = classes_of(it);
     take_channels(it, network.name, &what);
+    take_facts(it, &what);
     if (wish->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
         what.head.classes = (int)classes;
-    TDM_TRY(tdmi_import_take_input(&wish->input, &what.preprocess, err), err, "importing %s",
+    TDM_TRY(tdmi_import_take_input(it, &what.preprocess, err), err, "importing %s",
             tdmi_weights_path(it->weights));
     TDM_TRY(tdmi_import_take_padding(wish->input.padding, &what.padding, err), err, "importing %s",
             tdmi_weights_path(it->weights));
     TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
     tdm_status status = settle_head(it, classes, err);
+    if (status == TDM_OK)
+        status = tell_assumed(it, &what, err);
     return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
 }

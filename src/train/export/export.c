@@ -4,6 +4,7 @@
 #include "train/export/export.h"
 #include "base/choice.h"
 #include "base/file.h"
+#include "nn/network.h"
 #include "train/model_internal.h"
 
 #include <stdio.h>
@@ -131,6 +132,44 @@ const char *tdmi_export_preprocess(struct tdmi_export *export)
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_preprocess_to_json(tdmi_graph_preprocess(export->graph), writer, NULL);
     return finished(export, writer);
+}
+
+static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
+{
+    for (int i = 0; i < ours->head; i++) {
+        const struct tdmi_op_attrs *x = &ours->nodes[i].attrs, *y = &built->nodes[i].attrs;
+        if (i >= built->n_nodes || ours->nodes[i].kind != built->nodes[i].kind ||
+            x->pad_top != y->pad_top || x->pad_bottom != y->pad_bottom ||
+            x->pad_left != y->pad_left || x->pad_right != y->pad_right)
+            return false;
+    }
+    return true;
+}
+
+/* Found by building the network with each. */
+const char *tdmi_export_padding(const struct tdmi_export *export)
+{
+    enum { paddings = TDMI_PADDING_NONE + 1 };
+    struct tdmi_network network;
+    const char *word = "";
+    int n_fitting = 0;
+    if (tdmi_network_find(export->model->network, &network, NULL) != TDM_OK)
+        return word;
+    struct tdmi_build what = tdmi_network_defaults(&network, export->model->n_classes);
+    what.preprocess = *tdmi_graph_preprocess(export->graph);
+    for (int i = paddings - 1; i >= 0; i--) {
+        tdmi_graph *graph = NULL;
+        what.padding = (enum tdmi_padding)i;
+        tdm_status status = tdmi_network_make(&network, &what, &graph, NULL);
+        if (status == TDM_E_MEMORY)
+            return NULL;
+        if (status == TDM_OK && pads_alike(export->graph, graph)) {
+            word = tdmi_padding_word(what.padding);
+            n_fitting++;
+        }
+        tdmi_graph_free(graph);
+    }
+    return n_fitting == paddings ? "" : word;
 }
 
 const char *tdmi_export_lineage(struct tdmi_export *export)

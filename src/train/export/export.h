@@ -38,6 +38,9 @@ const float *tdmi_export_torch_values(struct tdmi_export *export, const struct t
 /* JSON texts in the arena, NULL when out of memory: the list of classes, the preprocessing. */
 const char *tdmi_export_classes(struct tdmi_export *export);
 const char *tdmi_export_preprocess(struct tdmi_export *export);
+/* How a network of ours pads, in a word; "" where nobody asks: its form has one padding, or it is
+ * none of ours. */
+const char *tdmi_export_padding(const struct tdmi_export *export);
 /* Where the weights came from; "" of a model from scratch. */
 const char *tdmi_export_lineage(struct tdmi_export *export);
 

@@ -13,14 +13,25 @@ static const char keras_version[] = "2.15.0";
 
 enum { most_weights = 4 };
 
-static tdm_status add_weight(struct tdmi_export *export, const char *layer,
+/* Halves of a separable convolution are called so only where they are one layer. */
+static const char *variable_of(const struct tdmi_keras_plan *plan, const struct tdmi_node *node,
+                               const struct tdmi_tensor *tensor)
+{
+    if (strcmp(tensor->spec.name, "weight") == 0 && plan->class == TDMI_KERAS_CONV)
+        return "kernel";
+    if (strcmp(tensor->spec.name, "weight") == 0 && plan->class == TDMI_KERAS_DEPTHWISE_CONV)
+        return "depthwise_kernel";
+    return tdmi_keras_variable(node, tensor);
+}
+
+static tdm_status add_weight(struct tdmi_export *export, const struct tdmi_keras_plan *plan,
                              const struct tdmi_node *node, const struct tdmi_tensor *tensor,
                              bool is_state, struct tdmi_keras_weight *weight, tdm_error *err)
 {
     struct tdmi_layout layout = tdmi_layout_of_keras(node, tensor);
     int64_t *shape = tdmi_arena_alloc(&export->arena, (size_t)layout.rank, sizeof *shape);
     const char *name =
-        tdmi_arena_printf(&export->arena, "%s/%s:0", layer, tdmi_keras_variable(node, tensor));
+        tdmi_arena_printf(&export->arena, "%s/%s:0", plan->name, variable_of(plan, node, tensor));
     if (!shape || !name)
         return tdmi_export_no_memory(export, err);
     memcpy(shape, layout.shape, sizeof *shape * (size_t)layout.rank);
@@ -45,9 +56,9 @@ static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_
             const struct tdmi_tensor *tensor =
                 is_state ? &graph->states[node->first_state + i - node->n_params]
                          : &graph->params[node->first_param + i];
-            TDM_TRY(add_weight(export, plan->name, node, tensor, is_state,
-                               &weights[layer->n_weights++], err),
-                    err, "layer '%s'", plan->name);
+            TDM_TRY(
+                add_weight(export, plan, node, tensor, is_state, &weights[layer->n_weights++], err),
+                err, "layer '%s'", plan->name);
         }
     }
     return TDM_OK;
@@ -63,14 +74,20 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
     int *order = tdmi_arena_alloc(&export->arena, n, sizeof *order);
     struct tdmi_keras_layer *layers = tdmi_arena_alloc(&export->arena, n, sizeof *layers);
     const char *config = tdmi_keras_config(&network);
-    const struct tdmi_keras_note notes[] = {{"network", export->model->network},
+    const struct tdmi_keras_note texts[] = {{"network", export->model->network},
                                             {"classes", tdmi_export_classes(export)},
                                             {"preprocess", tdmi_export_preprocess(export)},
+                                            {"padding", tdmi_export_padding(export)},
                                             {"lineage", tdmi_export_lineage(export)}};
-    enum { n_notes = sizeof notes / sizeof notes[0] };
+    enum { most_notes = sizeof texts / sizeof texts[0] };
+    struct tdmi_keras_note notes[most_notes];
+    size_t n_notes = 0;
     bool is_complete = order && layers && config;
-    for (int i = 0; i < n_notes; i++)
-        is_complete = is_complete && notes[i].text;
+    for (int i = 0; i < most_notes; i++) {
+        is_complete = is_complete && texts[i].text;
+        if (is_complete && *texts[i].text)
+            notes[n_notes++] = texts[i];
+    }
     if (!is_complete)
         return tdmi_export_no_memory(export, err);
     tdmi_keras_order(&network, order);
@@ -83,8 +100,7 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
                                          .keras_version = keras_version,
                                          .model_config = config,
                                          .notes = notes,
-                                         .n_notes =
-                                             *notes[n_notes - 1].text ? n_notes : n_notes - 1};
+                                         .n_notes = n_notes};
     return tdmi_keras_h5_write(&file, export->path, err);
 }
 

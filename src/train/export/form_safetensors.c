@@ -174,12 +174,15 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     const char *preprocess = tdmi_export_preprocess(export);
     tdm_status status = TDM_OK;
     const char *lineage = tdmi_export_lineage(export);
-    if (!classes || !preprocess || !lineage)
+    const char *padding = tdmi_export_padding(export);
+    if (!classes || !preprocess || !lineage || !padding)
         return tdmi_export_no_memory(export, err);
     tdmi_safetensors_note(writing->writer, "format", "pt");
     tdmi_safetensors_note(writing->writer, "network", export->model->network);
     tdmi_safetensors_note(writing->writer, "classes", classes);
     tdmi_safetensors_note(writing->writer, "preprocess", preprocess);
+    if (*padding)
+        tdmi_safetensors_note(writing->writer, "padding", padding);
     if (*lineage)
         tdmi_safetensors_note(writing->writer, "lineage", lineage);
     for (int i = 0; i < export->graph->n_nodes && status == TDM_OK; i++)
