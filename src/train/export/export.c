@@ -134,12 +134,14 @@ const char *tdmi_export_preprocess(struct tdmi_export *export)
     return finished(export, writer);
 }
 
+/* As far as the built one's head: a model that was read does not know where its own begins. */
 static bool pads_alike(const tdmi_graph *ours, const tdmi_graph *built)
 {
-    for (int i = 0; i < ours->head; i++) {
+    for (int i = 0; i < built->head; i++) {
+        if (i >= ours->n_nodes || ours->nodes[i].kind != built->nodes[i].kind)
+            return false;
         const struct tdmi_op_attrs *x = &ours->nodes[i].attrs, *y = &built->nodes[i].attrs;
-        if (i >= built->n_nodes || ours->nodes[i].kind != built->nodes[i].kind ||
-            x->pad_top != y->pad_top || x->pad_bottom != y->pad_bottom ||
+        if (x->pad_top != y->pad_top || x->pad_bottom != y->pad_bottom ||
             x->pad_left != y->pad_left || x->pad_right != y->pad_right)
             return false;
     }
