@@ -284,6 +284,11 @@ static void what_there_is_no_op_for_is_refused_by_name(void **state)
         {ONE("Dropout", "'rate':1"), "its rate"},
         {ONE("Conv2D", "'filters':4,'kernel_size':[3,3]"), "picture of features"},
         {ONE("MaxPooling2D", "'pool_size':[2,2],'strides':null"), "picture of features"},
+        {ONE("Permute", "'dims':[2,1,3]"), "(1, 3, 2) around zeros"},
+        {ONE("Permute", "'dims':[1,3,2]"), "picture of features"},
+        {ONE("Permute", "'dims':[1,3,2]}},{'class_name':'Conv2D','config':{'name':'y','filters':4,"
+                        "'kernel_size':[3,3]"),
+         "layer 'y' (Conv2D) reads a picture whose columns and channels"},
         {"{'class_name':'Custom','config':{}}", "a model of the class 'Custom'"},
         {"[1", "model_config"},
         {"{'class_name':'Sequential','config':{'layers':[]}}", "without layers"},

@@ -176,6 +176,26 @@ static tdm_status reshape(build_t *build, const layer_t *layer, value_t *value, 
     return TDM_OK;
 }
 
+/* Columns and channels exchanged, so that zeros beside columns are channels of zeros; no value
+ * moves, for whatever else reads them so is refused. */
+static tdm_status turn(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    static const int64_t wanted[] = {1, 3, 2};
+    const tdm_json_value *dims = tdm_json_member(layer->config, "dims");
+    const value_t *input = tdmi_keras_input_of(build, layer);
+    bool fits = tdm_json_count(dims) == 3;
+    for (size_t i = 0; i < 3 && fits; i++)
+        fits = tdm_json_as_integer(tdm_json_at(dims, i), 0) == wanted[i];
+    if (!fits)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is no op for it; (1, 3, 2) around zeros for channels is accepted");
+    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    *value = (value_t){.node = tdmi_keras_input_node(build, layer),
+                       .is_turned = !input->is_turned,
+                       .is_positive = input->is_positive};
+    return TDM_OK;
+}
+
 /* Felt by training alone. */
 static tdm_status leave_out(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
@@ -231,6 +251,7 @@ static const struct kind {
     {"MaxPooling2D", tdmi_keras_add_pool, true},
     {"AveragePooling2D", tdmi_keras_add_pool, true},
     {"GlobalAveragePooling2D", add_global_pool, true},
+    {"Permute", turn, true},
     {"Flatten", flatten, true},
     {"Reshape", reshape, true},
     {"Dropout", add_dropout, true},
@@ -264,6 +285,14 @@ bool tdmi_keras_is_passive(const layer_t *layer)
     return kind && kind->is_passive;
 }
 
+static bool reads_turned(const build_t *build, const layer_t *layer)
+{
+    bool is_turned = false;
+    for (int i = 0; i < layer->n_inputs; i++)
+        is_turned |= build->values[layer->inputs[i]].is_turned;
+    return is_turned;
+}
+
 tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
 {
     const layer_t *layer = &build->config->layers[index];
@@ -283,6 +312,11 @@ tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
         if (build->values[layer->inputs[i]].end != TDMI_KERAS_LOGITS)
             return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads probabilities", layer->name,
                             layer->class);
+    if (reads_turned(build, layer) && kind->add != turn && kind->add != tdmi_keras_add_zero_padding)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "layer '%s' (%s) reads a picture whose columns and channels a Permute has "
+                        "exchanged; only ZeroPadding2D and a Permute back are accepted there",
+                        layer->name, layer->class);
     return TDM_WRAP(err, kind->add(build, layer, value, err), "layer '%s' (%s)", layer->name,
                     layer->class);
 }

@@ -19,6 +19,7 @@ struct tdmi_keras_value {
                          below, left, right */
     int padded;       /* the node that has them, where some reader could not; 0: none yet */
     bool is_flat;     /* a row of numbers, though the node's may be a picture */
+    bool is_turned;   /* columns and channels exchanged: between two Permute layers */
     bool is_positive; /* nothing below 0, so that zeros around change no maximum */
     enum tdmi_keras_end end;
 };

@@ -139,6 +139,20 @@ tdm_status tdmi_keras_add_pool(build_t *build, const layer_t *layer, value_t *va
     return TDM_OK;
 }
 
+/* What stands for columns is channels: a node at once, for no window takes those over. */
+static void pad_channels(build_t *build, const layer_t *layer, value_t *value)
+{
+    const struct tdmi_op_attrs attrs = {.pad_top = value->pads[0],
+                                        .pad_bottom = value->pads[1],
+                                        .pad_front = value->pads[2],
+                                        .pad_back = value->pads[3]};
+    *value = (value_t){.node = tdmi_graph_add(build->graph, TDMI_OP_PAD,
+                                              tdmi_keras_free_name(build, layer, "").text,
+                                              value->node, attrs),
+                       .is_turned = true,
+                       .is_positive = value->is_positive};
+}
+
 tdm_status tdmi_keras_add_zero_padding(build_t *build, const layer_t *layer, value_t *value,
                                        tdm_error *err)
 {
@@ -158,5 +172,7 @@ tdm_status tdmi_keras_add_zero_padding(build_t *build, const layer_t *layer, val
             return TDM_FAIL(err, TDM_E_INPUT, "its padding is no whole number from 0 to 4096");
         value->pads[i] = (int)zeros;
     }
+    if (tdmi_keras_input_of(build, layer)->is_turned)
+        pad_channels(build, layer, value);
     return TDM_OK;
 }
