@@ -3,6 +3,7 @@
  */
 #include "nn/weights/import.h"
 #include "base/file.h"
+#include "nn/weights/digest.h"
 #include "nn/weights/import_internal.h"
 #include "nn/weights/origin.h"
 
@@ -183,9 +184,9 @@ static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
     if (!import->lineage.file || !import->lineage.form || (licence && !import->lineage.licence))
         return no_memory(it->weights, err);
     if (it->wish->wants_hash && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) {
-        char hex[65];
-        TDM_TRY(tdmi_lineage_hash(path, hex, err), err, "importing %s", path);
-        import->lineage.sha256 = tdmi_arena_copy(arena, hex);
+        struct tdmi_digest digest;
+        TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
+        import->lineage.sha256 = tdmi_arena_copy(arena, digest.sha256);
         if (!import->lineage.sha256)
             return no_memory(it->weights, err);
     }

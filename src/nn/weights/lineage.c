@@ -1,10 +1,7 @@
-/* The lineage of a model as JSON, and the hash of the file it began with. */
+/* The lineage of a model as JSON. */
 #include "nn/weights/lineage.h"
-#include "base/hash.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct member {
@@ -34,25 +31,6 @@ tdm_status tdmi_lineage_copy(const struct tdmi_lineage *from, tdmi_arena *arena,
                             "remembering where the weights came from: out of memory");
         memcpy((char *)lineage + members[i].offset, &copy, sizeof copy);
     }
-    return TDM_OK;
-}
-
-tdm_status tdmi_lineage_hash(const char *path, char hex[65], tdm_error *err)
-{
-    uint8_t bytes[1 << 14], digest[32];
-    tdmi_sha256 state;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return TDM_FAIL(err, TDM_E_INPUT, "hashing %s: %s", path, strerror(errno));
-    tdmi_sha256_init(&state);
-    for (size_t n; (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        tdmi_sha256_add(&state, bytes, n);
-    bool is_whole = ferror(file) == 0;
-    (void)fclose(file);
-    if (!is_whole)
-        return TDM_FAIL(err, TDM_E_INPUT, "hashing %s: it cannot be read to its end", path);
-    tdmi_sha256_result(&state, digest);
-    tdmi_sha256_hex(digest, hex);
     return TDM_OK;
 }
 

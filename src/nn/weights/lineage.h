@@ -18,9 +18,6 @@ struct tdmi_lineage {    /* NULL: not known; file NULL: there is none */
     const char *licence;
 };
 
-/* SHA-256 of a file as 64 hex digits. */
-tdm_status tdmi_lineage_hash(const char *path, char hex[65], tdm_error *err) TDM_MUST_USE;
-
 /* Strings are copied. */
 tdm_status tdmi_lineage_copy(const struct tdmi_lineage *from, tdmi_arena *arena,
                              struct tdmi_lineage *lineage, tdm_error *err) TDM_MUST_USE;
