@@ -173,6 +173,18 @@ int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name,
     return add(graph, kind, name, (const int[]){first, second}, attrs);
 }
 
+tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    for (int i = 0; graph && i < n; i++) {
+        const struct tdmi_node *node = &from->nodes[i];
+        const int inputs[] = {node->n_inputs > 0 ? node->inputs[0] : -1,
+                              node->n_inputs > 1 ? node->inputs[1] : -1};
+        add(graph, node->kind, node->name, inputs, node->attrs);
+    }
+    return graph;
+}
+
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err)
 {
     if (graph->mistake.code != TDM_OK) {
@@ -236,6 +248,11 @@ const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph)
 int tdmi_graph_classes(const tdmi_graph *graph)
 {
     return graph->nodes[graph->n_nodes - 1].out.c;
+}
+
+int tdmi_graph_logits(const tdmi_graph *graph)
+{
+    return graph->nodes[graph->n_nodes - 1].in[0].c;
 }
 
 void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, int index,

@@ -59,6 +59,8 @@ int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, 
 /* The same for ops of two inputs, which must be two different nodes. */
 int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
                     int second, struct tdmi_op_attrs attrs);
+/* The first n nodes of another, to be gone on with; NULL without memory. */
+tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n);
 /* Complete? The last node must be the only one that nobody reads, the first an input. */
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;
 
@@ -70,6 +72,8 @@ double tdmi_node_flops(const struct tdmi_node *node);
 double tdmi_graph_flops(const tdmi_graph *graph);
 const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph);
 int tdmi_graph_classes(const tdmi_graph *graph);
+/* What the last node makes probabilities of: one a class, or 1 for two classes. */
+int tdmi_graph_logits(const tdmi_graph *graph);
 
 /* Fill fresh values by each tensor's rule: a pure function of seed and tensor index. */
 void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states);

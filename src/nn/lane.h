@@ -71,7 +71,7 @@ void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int fir
 const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node);
 double *tdmi_lane_norm_total(const tdmi_lane *lane, int node);
 
-/* After forward without training: (n, classes). */
+/* After forward without training: (n, classes), and (n, tdmi_graph_logits). */
 const float *tdmi_lane_probabilities(const tdmi_lane *lane);
 const float *tdmi_lane_logits(const tdmi_lane *lane);
 

@@ -71,12 +71,25 @@ void tdmi_judge_close(tdmi_judge *judge)
     tdmi_free(judge);
 }
 
+/* One number that decides between two classes is the second one's logit, and its negative the
+ * first's: what the logistic function makes the probabilities of. From the end, for they lie where
+ * the pairs will. */
+static void pair_logits(float *logits, int n)
+{
+    for (int i = n - 1; i >= 0; i--) {
+        const float second = logits[i];
+        logits[2 * i] = -second;
+        logits[2 * i + 1] = second;
+    }
+}
+
 static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm_error *err)
 {
     int size = judge->plan->max_images;
     int n = judge->n - first < size ? judge->n - first : size;
     size_t classes = (size_t)tdmi_graph_classes(judge->plan->graph);
-    size_t bytes = sizeof(float) * classes * (size_t)n;
+    size_t outputs = (size_t)tdmi_graph_logits(judge->plan->graph);
+    float *logits = judge->logits ? judge->logits + (size_t)first * classes : NULL;
     const struct tdmi_memory_table *memory = &judge->plan->backend->memory;
     tdmi_stream *stream = tdmi_lane_stream(lane);
     tdmi_lane_forward(
@@ -88,13 +101,17 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
         NULL);
     if (judge->probabilities)
         TDM_TRY(memory->download(stream, judge->probabilities + (size_t)first * classes,
-                                 tdmi_lane_probabilities(lane), bytes, err),
+                                 tdmi_lane_probabilities(lane), sizeof(float) * classes * (size_t)n,
+                                 err),
                 err, "fetching probabilities");
-    if (judge->logits)
-        TDM_TRY(memory->download(stream, judge->logits + (size_t)first * classes,
-                                 tdmi_lane_logits(lane), bytes, err),
+    if (logits)
+        TDM_TRY(memory->download(stream, logits, tdmi_lane_logits(lane),
+                                 sizeof(float) * outputs * (size_t)n, err),
                 err, "fetching logits");
-    return judge->plan->backend->stream.wait(stream, err);
+    tdm_status status = judge->plan->backend->stream.wait(stream, err);
+    if (status == TDM_OK && logits && outputs < classes)
+        pair_logits(logits, n);
+    return status;
 }
 
 /* Every n_lanes-th piece, beginning with the lane's own. */

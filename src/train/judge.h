@@ -20,7 +20,8 @@ void tdmi_judge_close(tdmi_judge *judge);
 tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values,
                            tdm_error *err) TDM_MUST_USE;
 /* Fill judgements (where the label is not -1) and, unless NULL, probabilities and logits (each
- * (n, classes)) of a batch; all by position. */
+ * (n, classes)) of a batch; all by position. A network with one logit for two classes gives its
+ * negative and it. */
 tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                             struct tdmi_judgement *judgements, float *probabilities, float *logits,
                             tdm_error *err) TDM_MUST_USE;
