@@ -98,21 +98,13 @@ static void take_network(struct tdmi_session *session, const char *name, int sha
     session->network.learning_rate = rate;
 }
 
-/* A model of ours says its network, and which pictures it knows. */
+/* A model of ours says which pictures it knows. */
 static tdm_status look_for_ours(struct tdmi_session *session, const tdmi_weights *weights,
                                 tdm_error *err)
 {
-    const char *text = tdmi_weights_fact(weights, "tandem");
     const struct tdmi_weights_tensor *trained = tdmi_weights_find(weights, "split.train");
-    tdm_json_document *document = NULL;
-    if (!text)
+    if (!tdmi_weights_fact(weights, "tandem"))
         return TDM_OK;
-    TDM_TRY(tdm_json_read(text, strlen(text), session->weights, &document, err), err,
-            "reading what the model says of itself");
-    const char *name = tdm_json_as_string(tdm_json_member(tdm_json_root(document), "network"), "");
-    if (!session->base_network && tdmi_network_find(name, &session->network, NULL) == TDM_OK)
-        session->base_network = tdmi_arena_copy(&session->arena, session->network.name);
-    tdm_json_document_free(document);
     if (!trained || trained->dtype != TDMI_DTYPE_U64)
         return TDM_OK;
     session->base_hashes = tdmi_arena_alloc(&session->arena, (size_t)trained->n_values + 1,

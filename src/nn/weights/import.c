@@ -195,11 +195,24 @@ static tdm_status trace(struct tdmi_importing *it, tdm_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Is --model no more than what the file says itself? */
+static bool says_it_again(const struct tdmi_importing *it)
+{
+    struct tdmi_network asked, told;
+    return it->facts.network && tdmi_network_find(it->wish->network, &asked, NULL) == TDM_OK &&
+           tdmi_network_find(it->facts.network, &told, NULL) == TDM_OK &&
+           strcmp(asked.name, told.name) == 0;
+}
+
+/* Who knows more goes first: nodes, then layers, then a name. */
 static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
 {
-    if (it->wish->network)
+    const bool is_described = tdmi_weights_fact(it->weights, "model_config") != NULL;
+    if (it->facts.graph)
+        return tdmi_import_told(it, err);
+    if (it->wish->network && !(is_described && says_it_again(it)))
         return tdmi_import_named(it, it->wish->network, err);
-    if (tdmi_weights_fact(it->weights, "model_config"))
+    if (is_described)
         return tdmi_import_described(it, err);
     if (it->facts.network)
         return tdmi_import_named(it, it->facts.network, err);
@@ -237,6 +250,7 @@ tdm_status tdmi_import(const tdmi_weights *weights, const struct tdmi_import_wis
     *imported = (struct tdmi_import){0};
     tdmi_arena_init(&imported->arena, 0);
     tdm_status status = import(&it, err);
+    tdmi_graph_free(it.facts.graph);
     if (status != TDM_OK)
         tdmi_import_release(imported);
     return status;

@@ -22,14 +22,26 @@ struct describing {
 
 /* ---- what to take --------------------------------------------------------------------------- */
 
+/* From a layer without weights to the one that it makes something of. */
+static bool step_back(const struct tdmi_keras_config *config, int *at)
+{
+    const struct tdmi_keras_layer *layer = &config->layers[*at];
+    if (tdmi_keras_is_pair(config, *at, at))
+        return true;
+    if (*at == 0 || layer->n_inputs != 1 || !tdmi_keras_is_passive(layer))
+        return false;
+    *at = layer->inputs[0];
+    return true;
+}
+
 /* Back from the output over what has no weights. */
 static void find_classifier(struct describing *d)
 {
     const struct tdmi_keras_config *config = &d->config;
     int at = config->output;
     d->classifier = -1;
-    while (at > 0 && config->layers[at].n_inputs == 1 && tdmi_keras_is_passive(&config->layers[at]))
-        at = config->layers[at].inputs[0];
+    while (step_back(config, &at))
+        ;
     const struct tdmi_keras_layer *layer = &config->layers[at];
     const bool is_dense = strcmp(layer->class, "Dense") == 0;
     if (at == 0 || layer->n_inputs != 1 || (!is_dense && strcmp(layer->class, "Conv2D") != 0))
@@ -100,7 +112,7 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
     take_known(d, &preprocess);
     for (int i = 1; i < d->config.n_layers; i++) {
         const struct tdmi_keras_layer *layer = &d->config.layers[i];
-        if (!d->is_needed[i] || strcmp(layer->class, "Rescaling") != 0)
+        if (!d->is_needed[i] || strcmp(layer->class, "Rescaling") != 0 || layer->inputs[0] != 0)
             continue;
         TDM_TRY(tdmi_keras_rescaling(layer, &preprocess.scale, err), err, "the input");
         is_said = true;

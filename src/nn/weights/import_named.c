@@ -167,7 +167,8 @@ static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_er
                             (long long)classes);
 }
 
-tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
+static tdm_status make(struct tdmi_importing *it, const char *name,
+                       const struct tdmi_import_config *said, tdm_error *err)
 {
     const struct tdmi_import_wish *wish = it->wish;
     struct tdmi_network network;
@@ -186,6 +187,7 @@ tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_er
     TDM_TRY(build(it, &network, &what, err), err, "first look");
     const int64_t classes = classes_of(it);
     take_channels(it, network.name, &what);
+    (void)tdmi_import_config_padding(it, said, &what.padding);
     take_facts(it, &what);
     if (wish->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
         what.head.classes = (int)classes;
@@ -194,8 +196,19 @@ tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_er
     TDM_TRY(tdmi_import_take_padding(wish->input.padding, &what.padding, err), err, "importing %s",
             tdmi_weights_path(it->weights));
     TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
+    tdmi_import_config_norms(it, said);
     tdm_status status = settle_head(it, classes, err);
     if (status == TDM_OK)
         status = tell_assumed(it, &what, err);
     return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+}
+
+tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
+{
+    struct tdmi_import_config said;
+    tdm_status status = tdmi_import_config_open(it, &said, err);
+    if (status == TDM_OK)
+        status = make(it, name, &said, err);
+    tdmi_import_config_close(&said);
+    return status;
 }

@@ -16,19 +16,13 @@ static tdm_status add_activation(build_t *build, const layer_t *layer, value_t *
     return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), "", value, err);
 }
 
-static bool is_number(const layer_t *layer, const char *key, double wanted)
-{
-    const tdm_json_value *value = tdm_json_member(layer->config, key);
-    return !value || tdm_json_kind_of(value) == TDM_JSON_NULL ||
-           tdm_json_as_number(value, wanted + 1.0) == wanted;
-}
-
 static tdm_status add_relu(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
 {
     const tdm_json_value *most = tdm_json_member(layer->config, "max_value");
     const bool has_most = most && tdm_json_kind_of(most) != TDM_JSON_NULL;
-    if (!is_number(layer, "max_value", 6.0) || !is_number(layer, "negative_slope", 0.0) ||
-        !is_number(layer, "threshold", 0.0))
+    if (!tdmi_keras_is_number(layer, "max_value", 6.0) ||
+        !tdmi_keras_is_number(layer, "negative_slope", 0.0) ||
+        !tdmi_keras_is_number(layer, "threshold", 0.0))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "there is no op for it; max_value none or 6, negative_slope 0 and "
                         "threshold 0 have one");
@@ -203,15 +197,6 @@ static tdm_status leave_out(build_t *build, const layer_t *layer, value_t *value
     return pass_on(build, layer, value, err);
 }
 
-static tdm_status pass_scale(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
-{
-    if (layer->inputs[0] != 0)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "it scales what is no picture; right behind the input it "
-                        "is read");
-    return pass_on(build, layer, value, err);
-}
-
 tdm_status tdmi_keras_rescaling(const layer_t *layer, enum tdmi_scale *scale, tdm_error *err)
 {
     static const struct {
@@ -257,7 +242,8 @@ static const struct kind {
     {"Dropout", add_dropout, true},
     {"Add", add_join, true},
     {"Concatenate", add_join, true},
-    {"Rescaling", pass_scale, true},
+    {"Rescaling", tdmi_keras_add_rescaling, true},
+    {"Multiply", tdmi_keras_add_multiply, true},
     {"SpatialDropout2D", leave_out, true},
     {"GaussianNoise", leave_out, true},
     {"GaussianDropout", leave_out, true},
@@ -305,13 +291,16 @@ tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
                         "Conv2D, DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, "
                         "pooling, Add, Concatenate and the like are read",
                         layer->name, layer->class);
-    if (layer->n_inputs != 1 && kind->add != add_join)
+    if (layer->n_inputs != 1 && kind->add != add_join && kind->add != tdmi_keras_add_multiply)
         return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads %d tensors; one is accepted",
                         layer->name, layer->class, layer->n_inputs);
     for (int i = 0; i < layer->n_inputs; i++)
         if (build->values[layer->inputs[i]].end != TDMI_KERAS_LOGITS)
             return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads probabilities", layer->name,
                             layer->class);
+    if (tdmi_keras_goes_on(build, layer, value))
+        return TDM_OK;
+    TDM_TRY(tdmi_keras_check_within(build, layer, err), err, "within several layers of one op");
     if (reads_turned(build, layer) && kind->add != turn && kind->add != tdmi_keras_add_zero_padding)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "layer '%s' (%s) reads a picture whose columns and channels a Permute has "

@@ -12,6 +12,15 @@
 /* What follows the last layer and is the network's end, not an activation within. */
 enum tdmi_keras_end { TDMI_KERAS_LOGITS, TDMI_KERAS_SOFTMAX, TDMI_KERAS_SIGMOID };
 
+/* Values that exist only within what several layers say and one op of ours does; node is x then. */
+enum tdmi_keras_within {
+    TDMI_KERAS_NOTHING,
+    TDMI_KERAS_SIXTH,    /* x / 6 + 1/2: of a hard swish */
+    TDMI_KERAS_GATE,     /* that held between 0 and 1, by which x is multiplied */
+    TDMI_KERAS_NEGATIVE, /* -x: of one logit for two classes */
+    TDMI_KERAS_PAIR      /* -x and x, of which a sigmoid makes probabilities */
+};
+
 /* What a layer gives. */
 struct tdmi_keras_value {
     int node;
@@ -21,6 +30,7 @@ struct tdmi_keras_value {
     bool is_flat;     /* a row of numbers, though the node's may be a picture */
     bool is_turned;   /* columns and channels exchanged: between two Permute layers */
     bool is_positive; /* nothing below 0, so that zeros around change no maximum */
+    enum tdmi_keras_within within;
     enum tdmi_keras_end end;
 };
 
@@ -48,6 +58,8 @@ tdm_status tdmi_keras_add_layer(struct tdmi_keras_build *build, int layer,
 /* Scale of a Rescaling layer that reads the input. */
 tdm_status tdmi_keras_rescaling(const struct tdmi_keras_layer *layer, enum tdmi_scale *scale,
                                 tdm_error *err) TDM_MUST_USE;
+/* Is it -x and x of a layer that gives x? Then *x is that layer. */
+bool tdmi_keras_is_pair(const struct tdmi_keras_config *config, int layer, int *x);
 /* Does it pass values on, changed one by one or put together: no weights? */
 bool tdmi_keras_is_passive(const struct tdmi_keras_layer *layer);
 /* The node of a value, zeros around it included. */

@@ -45,6 +45,25 @@ tdm_status tdmi_keras_activate(struct tdmi_keras_build *build, const struct tdmi
                                const char *activation, const char *suffix,
                                struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
 
+/* ---- what several layers say and one op does: keras_within.c ---- */
+
+/* Rescaling behind the input, whose scale is read (tdmi_keras_rescaling), or within. */
+tdm_status tdmi_keras_add_rescaling(struct tdmi_keras_build *build,
+                                    const struct tdmi_keras_layer *layer,
+                                    struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_keras_add_multiply(struct tdmi_keras_build *build,
+                                   const struct tdmi_keras_layer *layer,
+                                   struct tdmi_keras_value *value, tdm_error *err) TDM_MUST_USE;
+/* Does the layer go on with what its inputs are within? Then value is made of them. */
+bool tdmi_keras_goes_on(const struct tdmi_keras_build *build, const struct tdmi_keras_layer *layer,
+                        struct tdmi_keras_value *value);
+/* Inputs that only another layer could go on with are refused. */
+tdm_status tdmi_keras_check_within(const struct tdmi_keras_build *build,
+                                   const struct tdmi_keras_layer *layer,
+                                   tdm_error *err) TDM_MUST_USE;
+/* A number of the layer's, or wanted where it has none. */
+bool tdmi_keras_is_number(const struct tdmi_keras_layer *layer, const char *key, double wanted);
+
 /* ---- layers with windows ---- */
 
 #define X(name)                                                            \

@@ -88,11 +88,13 @@ static void choose_prefix(const struct tdmi_bindings *bindings, const char **pre
     const int total = graph->n_params + graph->n_states;
     int first = 0, most = 0, tried = 0;
     char layer[TDMI_NAME_BYTES];
-    while (graph->nodes[first].n_params == 0)
-        first++; /* a network has a layer with weights: the last dense one at least */
-    const char *tensor = tdmi_binding_tensor(bindings, first, 0)->spec.name;
     *prefix = "";
     *bytes = 0;
+    while (first < graph->n_nodes && graph->nodes[first].n_params == 0)
+        first++;
+    if (first == graph->n_nodes)
+        return;
+    const char *tensor = tdmi_binding_tensor(bindings, first, 0)->spec.name;
     if (!layer_of(bindings, graph->nodes[first].name, 0, layer))
         return;
     for (size_t t = 0; t < tdmi_weights_count(bindings->weights) && most < total; t++) {

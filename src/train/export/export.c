@@ -107,8 +107,7 @@ const float *tdmi_export_torch_values(struct tdmi_export *export, const struct t
     return theirs;
 }
 
-/* The text, copied, and the writer freed. */
-static const char *finished(struct tdmi_export *export, tdm_json_writer *writer)
+const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer)
 {
     const char *text, *copy = NULL;
     if (tdm_json_finish(writer, &text, NULL, NULL) == TDM_OK)
@@ -124,14 +123,14 @@ const char *tdmi_export_classes(struct tdmi_export *export)
     for (int i = 0; i < export->model->n_classes; i++)
         tdm_json_string(writer, NULL, export->model->classes[i]);
     tdm_json_array_end(writer);
-    return finished(export, writer);
+    return tdmi_export_finished(export, writer);
 }
 
 const char *tdmi_export_preprocess(struct tdmi_export *export)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_preprocess_to_json(tdmi_graph_preprocess(export->graph), writer, NULL);
-    return finished(export, writer);
+    return tdmi_export_finished(export, writer);
 }
 
 /* As far as the built one's head: a model that was read does not know where its own begins. */
@@ -180,5 +179,5 @@ const char *tdmi_export_lineage(struct tdmi_export *export)
         return "";
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_lineage_to_json(&export->model->lineage, writer, NULL);
-    return finished(export, writer);
+    return tdmi_export_finished(export, writer);
 }

@@ -35,6 +35,8 @@ const float *tdmi_export_values(const struct tdmi_export *export, const struct t
 const float *tdmi_export_torch_values(struct tdmi_export *export, const struct tdmi_node *node,
                                       const struct tdmi_tensor *tensor, bool is_state);
 
+/* What a writer was given, in the arena; the writer is freed. NULL when out of memory. */
+const char *tdmi_export_finished(struct tdmi_export *export, tdm_json_writer *writer);
 /* JSON texts in the arena, NULL when out of memory: the list of classes, the preprocessing. */
 const char *tdmi_export_classes(struct tdmi_export *export);
 const char *tdmi_export_preprocess(struct tdmi_export *export);

@@ -167,6 +167,23 @@ static bool is_torchvisions(struct tdmi_export *export)
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
+/* Node by node, with the epsilon that its variances go with: what this library reads it back by.
+ * NULL without memory. */
+static const char *told(const struct writing *writing)
+{
+    struct tdmi_export *export = writing->export;
+    tdmi_graph *graph = tdmi_graph_begun(export->graph, export->graph->n_nodes);
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    if (graph && graph->mistake.code == TDM_OK) {
+        for (int i = 0; writing->is_torchvision && i < graph->n_nodes; i++)
+            if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM)
+                graph->nodes[i].attrs.epsilon = torchvision_epsilon;
+        tdmi_graph_to_json(graph, writer, NULL);
+    }
+    tdmi_graph_free(graph);
+    return tdmi_export_finished(export, writer);
+}
+
 static tdm_status add_all(struct writing *writing, tdm_error *err)
 {
     struct tdmi_export *export = writing->export;
@@ -175,12 +192,14 @@ static tdm_status add_all(struct writing *writing, tdm_error *err)
     tdm_status status = TDM_OK;
     const char *lineage = tdmi_export_lineage(export);
     const char *padding = tdmi_export_padding(export);
-    if (!classes || !preprocess || !lineage || !padding)
+    const char *graph = told(writing);
+    if (!classes || !preprocess || !lineage || !padding || !graph)
         return tdmi_export_no_memory(export, err);
     tdmi_safetensors_note(writing->writer, "format", "pt");
     tdmi_safetensors_note(writing->writer, "network", export->model->network);
     tdmi_safetensors_note(writing->writer, "classes", classes);
     tdmi_safetensors_note(writing->writer, "preprocess", preprocess);
+    tdmi_safetensors_note(writing->writer, "graph", graph);
     if (*padding)
         tdmi_safetensors_note(writing->writer, "padding", padding);
     if (*lineage)
