@@ -1,0 +1,190 @@
+/*
+ * Keys are locked one after another until enough would be gone, and only then removed: a fill that
+ * cannot fit costs nobody their rows. What is counted are the sizes of files; two processes that
+ * ask at once may both be told yes, and the disk then has the last word.
+ */
+#include "data/store_evict.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "data/store_key.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static const int64_t default_limit = (int64_t)32 << 30;
+/* So much of a disk stays free for others, or a tenth of it if that is less. */
+static const int64_t spared = (int64_t)1 << 30;
+
+struct key_found {
+    const char *folder, *lock_path, *name;
+    int64_t size_bytes;
+    struct timespec used;
+    int lock; /* -1: not held */
+};
+
+struct keys_found {
+    struct key_found *of;
+    size_t n;
+    int64_t size_bytes;
+};
+
+int64_t tdmi_store_free_bytes(const char *path)
+{
+    struct statvfs disk;
+    if (statvfs(path, &disk) != 0 || disk.f_blocks == 0)
+        return INT64_MAX;
+    const double block = (double)disk.f_frsize, tenth = (double)disk.f_blocks / 10 * block;
+    const double free_bytes =
+        (double)disk.f_bavail * block - (tenth < (double)spared ? tenth : (double)spared);
+    return free_bytes <= 0 ? 0 : free_bytes >= 0x1p62 ? INT64_MAX : (int64_t)free_bytes;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+/* A folder that vanishes meanwhile takes nothing. */
+static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
+{
+    tdmi_arena names;
+    struct tdmi_folder_entry *entries = NULL;
+    struct stat facts;
+    size_t n = 0;
+    tdmi_arena_init(&names, 4096);
+    tdm_status status = tdmi_folder_list(key->folder, &names, &entries, &n, err);
+    if (status == TDM_E_INPUT)
+        status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
+        if (path == NULL)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+        else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
+            key->size_bytes += facts.st_size;
+    }
+    tdmi_arena_release(&names);
+    if (status != TDM_OK)
+        return status;
+    key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
+    if (key->lock_path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+    if (stat(key->lock_path, &facts) == 0)
+        key->used = facts.st_mtim;
+    return TDM_OK;
+}
+
+static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_found *keys,
+                               tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    tdm_status status = tdmi_folder_list(root, arena, &entries, &n, err);
+    if (status != TDM_OK)
+        return status;
+    keys->of = tdmi_arena_alloc(arena, n, sizeof *keys->of);
+    if (keys->of == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        if (entries[i].kind != TDMI_FILE_FOLDER || !tdmi_store_is_key_name(entries[i].name))
+            continue;
+        struct key_found *key = &keys->of[keys->n++];
+        *key = (struct key_found){.name = entries[i].name, .lock = -1};
+        key->folder = tdmi_path_join(arena, root, key->name);
+        if (key->folder == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
+        status = look_at_key(key, arena, err);
+        keys->size_bytes += key->size_bytes;
+    }
+    return status;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct key_found *)a)->used,
+                          *y = &((const struct key_found *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static int64_t lock_enough(struct keys_found *keys, const char *own, int64_t needed)
+{
+    int64_t locked = 0;
+    for (size_t i = 0; i < keys->n && locked < needed; i++) {
+        struct key_found *key = &keys->of[i];
+        if (strcmp(key->name, own) == 0)
+            continue;
+        key->lock = tdmi_store_lock_idle(key->lock_path);
+        if (key->lock >= 0)
+            locked += key->size_bytes;
+    }
+    return locked;
+}
+
+static void let_go(struct keys_found *keys, int is_removed)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        if (keys->of[i].lock < 0)
+            continue;
+        if (is_removed)
+            tdmi_store_key_remove(keys->of[i].folder);
+        close(keys->of[i].lock);
+    }
+}
+
+static double gib(int64_t bytes)
+{
+    return (double)bytes / 0x1p30;
+}
+
+static tdm_status too_little(const struct tdmi_store_wish *wish, const struct keys_found *keys,
+                             int64_t limit, int64_t free_bytes, int64_t idle, tdm_error *err)
+{
+    if (keys->size_bytes - idle + wish->bytes > limit)
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
+                        "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
+                        "that are in use; allow it more, or wait for the others",
+                        (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)limit,
+                        gib(limit), (long long)(keys->size_bytes - idle));
+    return TDM_FAIL(err, TDM_E_SYSTEM,
+                    "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
+                    "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
+                    "or put the folder on another disk",
+                    (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)free_bytes,
+                    gib(free_bytes), (long long)idle);
+}
+
+tdm_status tdmi_store_make_room(const struct tdmi_store_wish *wish, tdm_error *err)
+{
+    tdmi_arena arena;
+    struct keys_found keys = {0};
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = look_through(wish->root, &arena, &keys, err);
+    if (status != TDM_OK)
+        goto out;
+    const int64_t free_bytes = tdmi_store_free_bytes(wish->root);
+    int64_t limit = wish->limit_bytes;
+    if (limit <= 0) {
+        /* Half of what was free before any row was here: growing must not lower it. */
+        limit = default_limit;
+        if (free_bytes < INT64_MAX && (free_bytes + keys.size_bytes) / 2 < limit)
+            limit = (free_bytes + keys.size_bytes) / 2;
+    }
+    int64_t needed = keys.size_bytes + wish->bytes - limit;
+    if (wish->bytes > free_bytes && wish->bytes - free_bytes > needed)
+        needed = wish->bytes - free_bytes;
+    if (needed > 0) {
+        qsort(keys.of, keys.n, sizeof *keys.of, by_use);
+        const int64_t idle = lock_enough(&keys, wish->own, needed);
+        let_go(&keys, idle >= needed);
+        if (idle < needed)
+            status = too_little(wish, &keys, limit, free_bytes, idle, err);
+    }
+out:
+    tdmi_arena_release(&arena);
+    return status;
+}
