@@ -286,10 +286,10 @@ void tdmi_fuse(tdmi_plan *plan)
         it->is_virtual = false;
         it->computed_by = it->norm = it->residual = -1;
     }
-    for (int i = 0; i < plan->first_trained && !plan->is_apart; i++)
+    for (int i = plan->first_node; i < plan->first_trained && !plan->is_apart; i++)
         if (!plan->nodes[i].is_virtual)
             group_nodes(plan, i);
-    for (int i = 0; i < plan->first_trained && !plan->is_apart; i++)
+    for (int i = plan->first_node; i < plan->first_trained && !plan->is_apart; i++)
         look_through(plan, i);
     if (!plan->is_apart)
         wish(plan);

@@ -212,6 +212,43 @@ tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err
     return TDM_OK;
 }
 
+tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base, tdm_error *err)
+{
+    if (end < 1 || end >= graph->n_nodes)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a base of %d nodes of %d was asked for; 1 to %d are accepted", end,
+                        graph->n_nodes, graph->n_nodes - 1);
+    for (int i = end; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_inputs; k++)
+            if (graph->nodes[i].inputs[k] < end - 1)
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "a base that ends with node '%s' gives more than that one: '%s' "
+                                "reads '%s'",
+                                graph->nodes[end - 1].name, graph->nodes[i].name,
+                                graph->nodes[graph->nodes[i].inputs[k]].name);
+    tdmi_graph *made = tdmi_graph_new();
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "taking a network apart: out of memory");
+    for (int i = 0; i < end; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        if (node->n_inputs == 2)
+            tdmi_graph_join(made, node->kind, node->name, node->inputs[0], node->inputs[1],
+                            node->attrs);
+        else
+            tdmi_graph_add(made, node->kind, node->name, node->n_inputs ? node->inputs[0] : -1,
+                           node->attrs);
+    }
+    if (made->mistake.code != TDM_OK) {
+        tdm_status status = made->mistake.code;
+        if (err)
+            *err = made->mistake;
+        tdmi_graph_free(made);
+        return TDM_WRAP(err, status, "taking a network apart");
+    }
+    *base = made;
+    return TDM_OK;
+}
+
 int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph)
 {
     return graph->param_values;

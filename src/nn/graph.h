@@ -64,6 +64,12 @@ tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n);
 /* Complete? The last node must be the only one that nobody reads, the first an input. */
 tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;
 
+/* The nodes before `end` alone, which must lead to one: its tensors lie where they lie in the
+ * whole, so that the values of the whole serve. What a frozen base is. TDM_E_USAGE: more than one
+ * of them is read from behind. */
+tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base,
+                           tdm_error *err) TDM_MUST_USE;
+
 int64_t tdmi_graph_sums_values(const tdmi_graph *graph);
 int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph); /* offsets into sums */
 int64_t tdmi_graph_tail_at(const tdmi_graph *graph);

@@ -315,10 +315,23 @@ int tdmi_lane_backward_end(const tdmi_plan *plan, int node, int lowest)
     return node;
 }
 
+/* What the nodes that are not there would have given. */
+static void take_rows(const tdmi_lane *lane)
+{
+    const tdmi_plan *plan = lane->plan;
+    const size_t bytes = tdmi_plan_sample_bytes(plan);
+    char *y = at(lane, plan->nodes[plan->first_node - 1].y);
+    for (int i = 0; i < lane->shard.n; i++) /* a failure shows at the next wait */
+        (void)plan->backend->memory.upload(lane->stream, y + (size_t)i * bytes,
+                                           lane->shard.pixels[i], bytes, NULL);
+}
+
 void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
                             float *sums)
 {
     const tdmi_plan *plan = lane->plan;
+    if (first == 0 && plan->first_node > 0)
+        take_rows(lane);
     for (int i = first; i <= last; i++)
         step_forward(lane, values, i, sums);
     if (plan->is_training && last + 1 == plan->graph->n_nodes)
@@ -361,9 +374,16 @@ double *tdmi_lane_norm_total(const tdmi_lane *lane, int node)
     return sums_at(lane, node).total;
 }
 
+const float *tdmi_lane_output(const tdmi_lane *lane)
+{
+    const tdmi_plan *plan = lane->plan;
+    const int last = plan->graph->n_nodes - 1, leader = plan->nodes[last].computed_by;
+    return at(lane, plan->nodes[leader >= 0 ? leader : last].y);
+}
+
 const float *tdmi_lane_probabilities(const tdmi_lane *lane)
 {
-    return at(lane, lane->plan->nodes[lane->plan->graph->n_nodes - 1].y);
+    return tdmi_lane_output(lane);
 }
 
 const float *tdmi_lane_logits(const tdmi_lane *lane)

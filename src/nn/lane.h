@@ -10,7 +10,7 @@
 /* The images of one shard. */
 struct tdmi_shard {
     int n;                                /* 1 to the plan's max_images */
-    const uint8_t *const *pixels;         /* n pictures */
+    const uint8_t *const *pixels;         /* n pictures; or rows of floats: plan->first_node */
     const int32_t *labels;                /* n, or NULL: only probabilities are wanted */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
     struct tdmi_judgement *judgements;    /* n, written when there are labels */
@@ -71,7 +71,9 @@ void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int fir
 const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node);
 double *tdmi_lane_norm_total(const tdmi_lane *lane, int node);
 
-/* After forward without training: (n, classes), and (n, tdmi_graph_logits). */
+/* What the last node gives, after forward without training: (n, its shape). */
+const float *tdmi_lane_output(const tdmi_lane *lane);
+/* Of a network that ends with probabilities: (n, classes), and (n, tdmi_graph_logits). */
 const float *tdmi_lane_probabilities(const tdmi_lane *lane);
 const float *tdmi_lane_logits(const tdmi_lane *lane);
 

@@ -40,7 +40,8 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         it->desc.wants_dx |= plan->nodes[node->inputs[k]].has_backward;
     }
     it->kernel = plan->backend->kernels[node->kind];
-    if (!it->kernel || (it->kernel->can_run && !it->kernel->can_run(&it->desc)))
+    if (index >= plan->first_node &&
+        (!it->kernel || (it->kernel->can_run && !it->kernel->can_run(&it->desc))))
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "planning node '%s': the backend %s cannot run the op %s of this shape",
                         node->name, plan->backend->name, tdmi_op_name(node->kind));
@@ -50,7 +51,15 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
 bool tdmi_plan_is_silent(const tdmi_plan *plan, int index)
 {
     const struct tdmi_node_plan *it = &plan->nodes[index];
-    return it->is_virtual && !it->desc.fusion.is_virtual;
+    return index < plan->first_node || (it->is_virtual && !it->desc.fusion.is_virtual);
+}
+
+size_t tdmi_plan_sample_bytes(const tdmi_plan *plan)
+{
+    const struct tdmi_node *nodes = plan->graph->nodes;
+    if (plan->first_node == 0)
+        return (size_t)tdmi_shape_values(nodes[0].out);
+    return sizeof(float) * (size_t)tdmi_shape_values(nodes[plan->first_node - 1].out);
 }
 
 static size_t chain_workspace(const tdmi_plan *plan, int last)
@@ -108,6 +117,8 @@ static void live(tdmi_plan *plan, int index)
     struct tdmi_node_plan *it = &plan->nodes[index];
     const struct tdmi_op *op = tdmi_op_of(graph->nodes[index].kind);
     const int backward = backward_time(graph, index);
+    if (index + 1 == plan->first_node) /* what is given from outside */
+        it->y = (struct tdmi_buffer){activation_bytes(plan, it->desc.out), 0, index, index};
     if (tdmi_plan_is_silent(plan, index))
         return;
     bool is_norm = graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training;
@@ -249,6 +260,26 @@ static int end_of_parameters(const tdmi_graph *graph)
     return end;
 }
 
+/* Everything from first_node on reads only the node before it, or nodes that are run. */
+static tdm_status check_border(const tdmi_graph *graph, const struct tdmi_plan_wish *wish,
+                               tdm_error *err)
+{
+    const int first = wish->first_node;
+    if (first == 0)
+        return TDM_OK;
+    if (first < 0 || first >= graph->n_nodes || (wish->is_training && wish->first_trained < first))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "nodes 1 to %d may begin it, and what is trained must lie behind",
+                        graph->n_nodes - 1);
+    for (int i = first; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_inputs; k++)
+            if (graph->nodes[i].inputs[k] < first - 1)
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "node '%s' reads '%s', which is not the node before the border",
+                                graph->nodes[i].name, graph->nodes[graph->nodes[i].inputs[k]].name);
+    return TDM_OK;
+}
+
 tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *backend,
                           const struct tdmi_plan_wish *wish, tdmi_plan **plan, tdm_error *err)
 {
@@ -259,6 +290,8 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
             "planning training with %d of %d nodes frozen: nothing with weights is left "
             "to train; at most %d are accepted",
             wish->first_trained, graph->n_nodes, end_of_parameters(graph) - 1);
+    TDM_TRY(check_border(graph, wish, err), err, "planning a network from node %d on",
+            wish->first_node);
     tdmi_plan *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
@@ -269,6 +302,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->max_images = wish->max_images;
     made->is_training = wish->is_training;
     made->is_apart = wish->is_apart;
+    made->first_node = wish->first_node;
     made->first_trained = wish->is_training ? wish->first_trained : graph->n_nodes;
     size_t n = (size_t)graph->n_nodes;
     made->nodes = tdmi_arena_alloc(&made->arena, n, sizeof *made->nodes);

@@ -75,6 +75,7 @@ typedef struct tdmi_plan {
     int max_images;
     bool is_training;
     bool is_apart;                /* no node does another's work */
+    int first_node;               /* nodes before it are not there: see the wish */
     int first_trained;            /* nodes before it are planned as without training */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
@@ -92,6 +93,10 @@ struct tdmi_plan_wish {
      * no gradient goes there, and of theirs lives for backward only what trained nodes read. 0:
      * none. */
     int first_trained;
+    /* Only this node and those behind it are run: what the node before it would give is given from
+     * outside, a row of floats a sample in place of pixels. Nothing behind it may read anything
+     * else from before it. 0: the whole network. */
+    int first_node;
 };
 
 /* TDM_E_ABSENT names the op that this backend lacks. */
@@ -103,6 +108,9 @@ tdm_status tdmi_plan_new(const tdmi_graph *graph, const struct tdmi_backend *bac
                          int max_images, bool is_training, tdmi_plan **plan,
                          tdm_error *err) TDM_MUST_USE;
 void tdmi_plan_free(tdmi_plan *plan);
+
+/* Bytes of one sample as a shard brings it: pixels, or the row that stands for them. */
+size_t tdmi_plan_sample_bytes(const tdmi_plan *plan);
 
 /* Nothing runs for these at all: readers look through an activation, a group's leader computes the
  * rest of it. */

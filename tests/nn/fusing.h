@@ -336,24 +336,33 @@ struct outcome {
     float *sums, probabilities[most_images * n_classes];
 };
 
-static struct outcome run(const tdmi_plan *plan, struct values values)
+struct pictures {
+    uint8_t pixels[most_images][7 * 9 * 3];
+    const uint8_t *at[most_images];
+};
+
+static void draw(struct pictures *pictures)
+{
+    for (int i = 0; i < most_images; i++) {
+        tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 1, (uint64_t)i);
+        pictures->at[i] = pictures->pixels[i];
+        for (int p = 0; p < 7 * 9 * 3; p++)
+            pictures->pixels[i][p] = (uint8_t)tdmi_rng_below(&rng, 256);
+    }
+}
+
+/* samples: pictures, or rows where the plan begins behind the input. */
+static struct outcome run_on(const tdmi_plan *plan, struct values values,
+                             const uint8_t *const *samples)
 {
     const tdmi_graph *graph = plan->graph;
     struct tdmi_values lent = {values.params, values.states};
     struct outcome outcome = {.sums = room(tdmi_graph_sums_values(graph))};
     struct tdmi_judgement judgements[most_images];
-    uint8_t pixels[most_images][7 * 9 * 3];
-    const uint8_t *pictures[most_images];
     const int32_t labels[most_images] = {0, 3, 4};
     tdmi_lane *lane;
     tdmi_packed *packed;
     tdmi_pool *pool;
-    for (int i = 0; i < most_images; i++) {
-        tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 1, (uint64_t)i);
-        pictures[i] = pixels[i];
-        for (int p = 0; p < 7 * 9 * 3; p++)
-            pixels[i][p] = (uint8_t)tdmi_rng_below(&rng, 256);
-    }
     assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_open(plan, NULL, &packed, NULL), TDM_OK);
     assert_int_equal(tdmi_packed_fill(packed, lent, 0, pool, NULL), TDM_OK);
@@ -361,7 +370,7 @@ static struct outcome run(const tdmi_plan *plan, struct values values)
     tdmi_lane_use(lane, tdmi_packed_memory(packed));
     for (int n = most_images; n >= most_images - 1; n--) {
         struct tdmi_shard shard = {
-            .n = n, .pixels = pictures, .labels = labels, .judgements = judgements};
+            .n = n, .pixels = samples, .labels = labels, .judgements = judgements};
         tdmi_lane_forward(lane, lent, &shard, plan->is_training ? outcome.sums : NULL);
         memcpy(outcome.probabilities, tdmi_lane_probabilities(lane),
                sizeof(float) * (size_t)n * n_classes);
@@ -372,6 +381,13 @@ static struct outcome run(const tdmi_plan *plan, struct values values)
     tdmi_packed_close(packed);
     tdmi_pool_free(pool);
     return outcome;
+}
+
+static struct outcome run(const tdmi_plan *plan, struct values values)
+{
+    struct pictures pictures;
+    draw(&pictures);
+    return run_on(plan, values, pictures.at);
 }
 
 static void same_outcome(const tdmi_graph *graph, const struct outcome *got,
