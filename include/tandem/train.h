@@ -26,6 +26,16 @@ struct tdm_train_options {
     /* Begin with these: a file of any program, or the name of published ones that are at hand
      * (tandem/weights.h). A last layer for other classes is replaced. NULL: from scratch. */
     const char *weights;
+    /* What is left as it is: "base", all but the head; "none"; a number of layers; "auto": the base
+     * of weights whose head is new, else nothing. */
+    const char *freeze;
+    /* Rows that a frozen base makes of pictures, kept on disk for all runs: "f32"; "f16", half the
+     * bytes, for the pictures that train; "none": made anew in every epoch. */
+    const char *features;
+    /* How pictures become its input, where the weights do not say it or another way is wanted; NULL
+     * and 0: as they were published. Words as in tdm_model_options. */
+    const char *fit, *resample, *scale, *padding;
+    double crop_fraction;
     int size;              /* input pixels, square; 0: the model's own */
     int epochs;            /* stop after so many; 0: no limit of this kind */
     int64_t steps;         /* … optimiser steps; 0: no limit of this kind */
@@ -57,6 +67,10 @@ struct tdm_train_options {
     bool resume;          /* go on where the run stands; start it where there is none */
 };
 
+struct tdm_features {
+    int64_t rows, reused, checked; /* of pictures; found on disk; of these made again, and equal */
+};
+
 struct tdm_train_result {
     char run[1024];
     int epochs, best_epoch;
@@ -64,13 +78,17 @@ struct tdm_train_result {
     double seconds, images_per_second; /* of training, all sittings */
     tdm_score
         train; /* of the best epoch, counted while training: each image once, before its update */
-    tdm_score val;   /* of the best epoch's weights */
-    int64_t skipped; /* pictures that could not be read, named in the run record */
-    bool cached;     /* features of a frozen base were reused */
-    int world;       /* ranks */
+    tdm_score val;                /* of the best epoch's weights */
+    int64_t skipped;              /* pictures that could not be read, named in the run record */
+    bool cached;                  /* features of a frozen base were reused */
+    struct tdm_features features; /* all 0 where none are kept */
+    int world;                    /* ranks */
 };
 
 TDM_API struct tdm_train_options tdm_train_options_default(void);
+
+TDM_API void tdm_features_to_json(const struct tdm_features *features, tdm_json_writer *writer,
+                                  const char *key);
 
 /* What model, optimizer and schedule may be called, one after the other; NULL past the last. */
 TDM_API const char *tdm_network_name(int index);

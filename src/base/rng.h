@@ -17,7 +17,8 @@ enum tdmi_rng_purpose {
     TDMI_RNG_AUGMENT = 4,
     TDMI_RNG_DROPOUT = 5,
     TDMI_RNG_SYNTH = 6,
-    TDMI_RNG_TEST = 7
+    TDMI_RNG_TEST = 7,
+    TDMI_RNG_RECHECK = 8 /* which stored rows are made again */
 };
 
 typedef struct tdmi_rng {

@@ -35,6 +35,7 @@ static void write_json(const struct tdmi_call *call, const struct values *values
     tdm_score_to_json(&result->val, json, "val");
     tdm_json_integer(json, "skipped", result->skipped);
     tdm_json_bool(json, "cached", result->cached);
+    tdm_features_to_json(&result->features, json, "features");
     tdm_json_integer(json, "world", result->world);
     tdm_json_object_begin(json, "options");
     tdmi_settings_write_json(call->settings, values, json);
@@ -51,6 +52,11 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
                result->best_epoch);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
+    if (result->features.rows > 0)
+        tdmi_print(out,
+                   "  features    of %lld pictures, %lld of them found, %lld looked at again\n",
+                   (long long)result->features.rows, (long long)result->features.reused,
+                   (long long)result->features.checked);
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
@@ -156,11 +162,25 @@ static const struct tdmi_option options[] = {
      .type = TDMI_OPTION_TEXT,
      .offset = FIELD(weights),
      .value_name = "FILE|NAME",
-     .default_words = "from scratch",
+     .default_words = "without --model what is at hand, else from scratch",
      .group = "Network",
      .help = "begin with these: a file of Keras, PyTorch or another program, or published ones "
              "that are at hand (tandem weights)"},
-    TDMI_ROW_SIZE(FIELD(size), 0, 4096, "Network", "side of its square input"),
+    {.name = "freeze",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(freeze),
+     .value_name = "base|none|N",
+     .default_words = "base where the weights' head is replaced, else none",
+     .group = "Network",
+     .help = "leave as it is: all but the head, nothing, or so many layers"},
+    {.name = "features",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(features),
+     .value_name = "f32|f16|none",
+     .group = "Network",
+     .help = "what a frozen base makes of pictures is computed once and kept for all runs so; or "
+             "not at all"},
+    TDMI_ROWS_INPUT(train, "Network", "as published"),
 
     {.name = "epochs",
      .type = TDMI_OPTION_INTEGER,

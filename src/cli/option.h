@@ -101,75 +101,76 @@ struct tdmi_option {
         .name = "augment", .type = TDMI_OPTION_TEXT, .offset = (at), .value_name = "SPEC",    \
         .default_words = "none", .name_at = tdm_augment_name, .group = heading, .help = words \
     }
+/* How pictures become a network's input; at is a struct of struct values that has these fields. */
+#define TDMI_ROWS_INPUT(at, heading, usual)                                         \
+    {.name = "fit",                                                                 \
+     .type = TDMI_OPTION_CHOICE,                                                    \
+     .offset = offsetof(struct values, at.fit),                                     \
+     .choices = "pad|crop|stretch",                                                 \
+     .default_words = usual,                                                        \
+     .group = heading,                                                              \
+     .is_command_line_only = true,                                                  \
+     .help = "how pictures come into its input"},                                   \
+        {.name = "crop-fraction",                                                   \
+         .type = TDMI_OPTION_NUMBER,                                                \
+         .offset = offsetof(struct values, at.crop_fraction),                       \
+         .low = 0.01,                                                               \
+         .high = 1.0,                                                               \
+         .default_words = usual,                                                    \
+         .group = heading,                                                          \
+         .is_command_line_only = true,                                              \
+         .help = "with fit crop: the short side becomes size divided by this"},     \
+        {.name = "resample",                                                        \
+         .type = TDMI_OPTION_CHOICE,                                                \
+         .offset = offsetof(struct values, at.resample),                            \
+         .choices = "lanczos|bicubic|bilinear",                                     \
+         .default_words = usual,                                                    \
+         .group = heading,                                                          \
+         .is_command_line_only = true,                                              \
+         .help = "how pictures are resized"},                                       \
+        {.name = "size",                                                            \
+         .type = TDMI_OPTION_INTEGER,                                               \
+         .offset = offsetof(struct values, at.size),                                \
+         .low = 1,                                                                  \
+         .high = 4096,                                                              \
+         .unit = "pixels",                                                          \
+         .value_name = "PX",                                                        \
+         .default_words = usual,                                                    \
+         .group = heading,                                                          \
+         .is_command_line_only = true,                                              \
+         .help = "pixels a side"},                                                  \
+        {.name = "scale",                                                           \
+         .type = TDMI_OPTION_CHOICE,                                                \
+         .offset = offsetof(struct values, at.scale),                               \
+         .choices = "tf|torch|unit|raw|caffe",                                      \
+         .default_words = usual,                                                    \
+         .group = heading,                                                          \
+         .is_command_line_only = true,                                              \
+         .help = "how bytes become numbers: x/127.5-1, by ImageNet's mean and"      \
+                 " deviation, x/255, x, x-mean"},                                   \
+    {                                                                               \
+        .name = "padding", .type = TDMI_OPTION_CHOICE,                              \
+        .offset = offsetof(struct values, at.padding), .choices = "same|symmetric", \
+        .default_words = usual, .group = heading, .is_command_line_only = true,     \
+        .help = "zeros around windows: TensorFlow's, or as many on all sides"       \
+    }
 /* Of every command that opens a model, about the file at hand and so no settings; at is the struct
  * tdm_model_options in struct values. */
-#define TDMI_ROWS_FOREIGN(at)                                                             \
-    {.name = "model",                                                                     \
-     .type = TDMI_OPTION_TEXT,                                                            \
-     .offset = offsetof(struct values, at.network),                                       \
-     .value_name = "NAME",                                                                \
-     .default_words = "as the file says",                                                 \
-     .group = "Weights of other programs",                                                \
-     .is_command_line_only = true,                                                        \
-     .help = "the network, where the file does not say it"},                              \
-        {.name = "fit",                                                                   \
-         .type = TDMI_OPTION_CHOICE,                                                      \
-         .offset = offsetof(struct values, at.fit),                                       \
-         .choices = "pad|crop|stretch",                                                   \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "how pictures come into its input"},                                     \
-        {.name = "crop-fraction",                                                         \
-         .type = TDMI_OPTION_NUMBER,                                                      \
-         .offset = offsetof(struct values, at.crop_fraction),                             \
-         .low = 0.01,                                                                     \
-         .high = 1.0,                                                                     \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "with fit crop: the short side becomes size divided by this"},           \
-        {.name = "resample",                                                              \
-         .type = TDMI_OPTION_CHOICE,                                                      \
-         .offset = offsetof(struct values, at.resample),                                  \
-         .choices = "lanczos|bicubic|bilinear",                                           \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "how pictures are resized"},                                             \
-        {.name = "size",                                                                  \
-         .type = TDMI_OPTION_INTEGER,                                                     \
-         .offset = offsetof(struct values, at.size),                                      \
-         .low = 1,                                                                        \
-         .high = 4096,                                                                    \
-         .unit = "pixels",                                                                \
-         .value_name = "PX",                                                              \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "pixels a side"},                                                        \
-        {.name = "scale",                                                                 \
-         .type = TDMI_OPTION_CHOICE,                                                      \
-         .offset = offsetof(struct values, at.scale),                                     \
-         .choices = "tf|torch|unit|raw|caffe",                                            \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "how bytes become numbers: x/127.5-1, by ImageNet's mean and deviation," \
-                 " x/255, x, x-mean"},                                                    \
-        {.name = "padding",                                                               \
-         .type = TDMI_OPTION_CHOICE,                                                      \
-         .offset = offsetof(struct values, at.padding),                                   \
-         .choices = "same|symmetric",                                                     \
-         .default_words = "as published",                                                 \
-         .group = "Weights of other programs",                                            \
-         .is_command_line_only = true,                                                    \
-         .help = "zeros around windows: TensorFlow's, or as many on all sides"},          \
-    {                                                                                     \
-        .name = "classes", .type = TDMI_OPTION_PATH,                                      \
-        .offset = offsetof(struct values, at.classes), .value_name = "FILE",              \
-        .default_words = "as the file says, or numbers", .is_command_line_only = true,    \
-        .group = "Weights of other programs", .help = "names of the classes, one a line"  \
+#define TDMI_ROWS_FOREIGN(at)                                                            \
+    {.name = "model",                                                                    \
+     .type = TDMI_OPTION_TEXT,                                                           \
+     .offset = offsetof(struct values, at.network),                                      \
+     .value_name = "NAME",                                                               \
+     .default_words = "as the file says",                                                \
+     .group = "Weights of other programs",                                               \
+     .is_command_line_only = true,                                                       \
+     .help = "the network, where the file does not say it"},                             \
+        TDMI_ROWS_INPUT(at, "Weights of other programs", "as published"),                \
+    {                                                                                    \
+        .name = "classes", .type = TDMI_OPTION_PATH,                                     \
+        .offset = offsetof(struct values, at.classes), .value_name = "FILE",             \
+        .default_words = "as the file says, or numbers", .is_command_line_only = true,   \
+        .group = "Weights of other programs", .help = "names of the classes, one a line" \
     }
 
 /* A struct tdmi_fractions, which tdmi_split_take reads. */

@@ -87,9 +87,10 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
 {
     int size = judge->plan->max_images;
     int n = judge->n - first < size ? judge->n - first : size;
-    size_t classes = (size_t)tdmi_graph_classes(judge->plan->graph);
-    size_t outputs = (size_t)tdmi_graph_logits(judge->plan->graph);
+    const tdmi_graph *graph = judge->plan->graph;
+    size_t classes = (size_t)tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out);
     float *logits = judge->logits ? judge->logits + (size_t)first * classes : NULL;
+    size_t outputs = logits ? (size_t)tdmi_graph_logits(graph) : 0;
     const struct tdmi_memory_table *memory = &judge->plan->backend->memory;
     tdmi_stream *stream = tdmi_lane_stream(lane);
     tdmi_lane_forward(
@@ -101,9 +102,8 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
         NULL);
     if (judge->probabilities)
         TDM_TRY(memory->download(stream, judge->probabilities + (size_t)first * classes,
-                                 tdmi_lane_probabilities(lane), sizeof(float) * classes * (size_t)n,
-                                 err),
-                err, "fetching probabilities");
+                                 tdmi_lane_output(lane), sizeof(float) * classes * (size_t)n, err),
+                err, "fetching what the network gives");
     if (logits)
         TDM_TRY(memory->download(stream, logits, tdmi_lane_logits(lane),
                                  sizeof(float) * outputs * (size_t)n, err),
@@ -137,7 +137,7 @@ tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                             struct tdmi_judgement *judgements, float *probabilities, float *logits,
                             tdm_error *err)
 {
-    int64_t image_bytes = tdmi_shape_values(judge->plan->graph->nodes[0].out);
+    const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(judge->plan);
     for (int p = 0; p < batch->n; p++) {
         judge->pixels[p] = batch->pixels + p * image_bytes;
         judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];

@@ -21,7 +21,8 @@ tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values,
                            tdm_error *err) TDM_MUST_USE;
 /* Fill judgements (where the label is not -1) and, unless NULL, probabilities and logits (each
  * (n, classes)) of a batch; all by position. A network with one logit for two classes gives its
- * negative and it. */
+ * negative and it. Of a base (tdmi_graph_base) probabilities are its features, and there is nothing
+ * else. */
 tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                             struct tdmi_judgement *judgements, float *probabilities, float *logits,
                             tdm_error *err) TDM_MUST_USE;

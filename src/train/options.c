@@ -8,6 +8,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "track/run.h"
+#include "train/freeze.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -39,6 +40,13 @@ static const struct row {
     ROW_ZERO(name, type, effect, field, low, high, NULL)
     ROW("model", MAYBE, OTHER_BITS, model, 0, 0),
     ROW("weights", WORDS, OTHER_BITS, weights, 0, 0),
+    ROW("freeze", TEXT, OTHER_BITS, freeze, 0, 0),
+    ROW("features", TEXT, OTHER_BITS, features, 0, 0),
+    ROW("fit", WORDS, OTHER_BITS, fit, 0, 0),
+    ROW("resample", WORDS, OTHER_BITS, resample, 0, 0),
+    ROW("scale", WORDS, OTHER_BITS, scale, 0, 0),
+    ROW("padding", WORDS, OTHER_BITS, padding, 0, 0),
+    ROW_ZERO("crop-fraction", NUMBER, OTHER_BITS, crop_fraction, 0, 1, "the model's own"),
     ROW_ZERO("size", INTEGER, OTHER_BITS, size, 0, 4096, "the network's own"),
     ROW_ZERO("epochs", INTEGER, LIMIT, epochs, 0, 1e9, "no limit"),
     ROW_ZERO("steps", LONG, LIMIT, steps, 0, 1e15, "no limit"),
@@ -85,6 +93,8 @@ struct tdm_train_options tdm_train_options_default(void)
         .train_fraction = 0.9,
         .val_fraction = 0.1,
         .fraction = 1.0,
+        .freeze = "auto",
+        .features = "f32",
         .cache = "auto",
         .batch = 32,
         .bn = "shard",
@@ -131,6 +141,16 @@ static double number_of(const struct tdm_train_options *options, const struct ro
     }
 }
 
+/* The same word, if it is one of what --features accepts; else NULL. */
+static const char *features_word(const char *word)
+{
+    static const char *const words[] = {"f32", "f16", "none"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return words[i];
+    return NULL;
+}
+
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
 {
     if (!options->source || !*options->source)
@@ -159,6 +179,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
             "training: option --augment");
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
+    TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
+    if (!features_word(options->features))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --features is '%s'; f32, f16 or none is accepted",
+                        options->features);
     if (strcmp(options->bn, "shard") != 0 && strcmp(options->bn, "batch") != 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --bn is '%s'; shard or batch is accepted", options->bn);
@@ -305,6 +330,10 @@ static const char *known_word(const char *option, const char *word)
     if (strcmp(option, "cache") == 0)
         return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
                                                                   : NULL;
+    if (strcmp(option, "freeze") == 0)
+        return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "features") == 0)
+        return features_word(word);
     if (strcmp(option, "bn") == 0)
         return strcmp(word, "batch") == 0 ? "batch" : strcmp(word, "shard") == 0 ? "shard" : NULL;
     if (strcmp(option, "schedule") == 0)

@@ -270,6 +270,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
                     session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
+    tdm_json_integer(writer, "first_trained", session->first_trained);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
     tdm_json_number(writer, "learning_rate", session->learning_rate);
@@ -314,11 +315,13 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_tell_weights(session);
     if (status == TDM_OK)
+        status = tdmi_session_open_values(session, is_resumed ? &stored : NULL, err);
+    if (status == TDM_OK)
+        status = tdmi_session_open_features(session, err);
+    if (status == TDM_OK)
         status = tdmi_session_open_network(session, err);
     if (status == TDM_OK)
         status = tdmi_session_open_input(session, err);
-    if (status == TDM_OK)
-        status = tdmi_session_fill(session, is_resumed ? &stored : NULL, err);
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
         status = tdmi_run_cut(session->run, session->progress.step, err);
     if (status == TDM_OK)
@@ -345,8 +348,9 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 void tdmi_session_release(struct tdmi_session *session)
 {
     const struct tdmi_backend *backend = session->backend;
-    tdmi_loader_close(session->val_loader);
-    tdmi_loader_close(session->train_loader);
+    tdmi_feed_close(session->val_feed);
+    tdmi_feed_close(session->train_feed);
+    tdmi_session_close_features(session);
     tdmi_order_release(&session->order);
     tdmi_update_close(session->update);
     tdmi_judge_close(session->judge);
@@ -404,8 +408,12 @@ tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, boo
     struct tdmi_model_file *host = &session->snapshot;
     const int32_t label = 0;
     const int64_t item = 0;
+    const struct tdmi_features *features = &session->features;
     const struct tdmi_batch picture = {
-        .n = 1, .pixels = host->test_pixels, .labels = &label, .items = &item};
+        .n = 1,
+        .pixels = features->is_used ? (const uint8_t *)features->test_row : host->test_pixels,
+        .labels = &label,
+        .items = &item};
     tdmi_arena scratch;
     tdmi_arena_init(&scratch, 4096);
     char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), name);

@@ -13,10 +13,22 @@
 #include "tandem/train.h"
 #include "tandem/weights.h"
 #include "track/track.h"
+#include "train/feed.h"
 #include "train/judge.h"
 #include "train/model_file.h"
 #include "train/step.h"
 #include "train/update.h"
+
+/* What is known of the rows that a frozen base makes of pictures. session_features.c */
+struct tdmi_features {
+    bool is_used;
+    tdmi_graph *base;        /* until the rows are made */
+    tdmi_store *train, *val; /* may be one */
+    int64_t *places;         /* by item of the source: its row there, or -1 */
+    int width;               /* floats a row */
+    struct tdm_features count;
+    float *test_row; /* of the self-test's picture */
+};
 
 struct tdmi_session {
     struct tdm_train_options options; /* as given, nothing resolved: what is recorded */
@@ -51,10 +63,12 @@ struct tdmi_session {
     uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
     tdmi_order order;                    /* of the pictures that train */
     struct tdmi_augment augment;         /* of the pictures that train */
-    tdmi_loader *train_loader, *val_loader;
+    tdmi_feed *train_feed, *val_feed;
     int64_t steps_per_epoch;
 
     tdmi_graph *graph;
+    int first_trained; /* node; what lies before it is frozen */
+    struct tdmi_features features;
     tdmi_plan *train_plan, *judge_plan;
     tdmi_step *step;
     tdmi_judge *judge;
@@ -88,17 +102,29 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
  * not needed any more. */
 tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_model_file *stored,
                                      tdm_error *err) TDM_MUST_USE;
+/* What the options say of how pictures become the network's input. */
+struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session);
+/* Where what is trained begins, in a graph that is there: by --freeze; in a run that is gone on
+ * with as it was begun, however its graph has come here. session_network.c */
+tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* One sentence on what could have been begun with. */
 void tdmi_session_tell_weights(struct tdmi_session *session);
 
-/* Graph, plans and memory, once source and split are there: session_network.c */
+/* In this order, once source and split are there.
+ * The graph, what is frozen of it, and the values it begins with; stored: the checkpoint that is
+ * gone on with, or NULL: session_network.c */
+tdm_status tdmi_session_open_values(struct tdmi_session *session,
+                                    const struct tdmi_model_file *stored,
+                                    tdm_error *err) TDM_MUST_USE;
+/* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
+tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Plans and memory: session_network.c */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* What its values begin with, and the self-test's picture, once the loaders are there. stored: the
- * checkpoint that is gone on with, or NULL. */
-tdm_status tdmi_session_fill(struct tdmi_session *session, const struct tdmi_model_file *stored,
-                             tdm_error *err) TDM_MUST_USE;
-/* The order and the loaders, once source, split, graph and pool are there: session_input.c */
+/* The order, the self-test's picture, and what feeds the loop: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The rows that are missing, made and kept; some of the others made again and compared. */
+tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_session_close_features(struct tdmi_session *session);
 
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */

@@ -58,36 +58,101 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+/* The first validation picture that can be read is the self-test's. */
+static tdm_status take_test_picture(struct tdmi_session *session, tdmi_loader *loader,
+                                    tdm_error *err)
+{
+    const struct tdmi_batch *batch;
+    char first[TDMI_PROBLEM_BYTES] = "";
+    size_t bytes = (size_t)tdmi_shape_values(session->graph->nodes[0].out);
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading validation pictures");
+    for (;;) {
+        TDM_TRY(tdmi_loader_next(loader, &batch, err), err, "reading validation pictures");
+        if (!batch) {
+            (void)tdmi_loader_skip_at(loader, 0, first, sizeof first);
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "none of the %lld validation pictures can be read; the first: %s",
+                            (long long)session->split.n_val, first);
+        }
+        for (int p = 0; p < batch->n; p++)
+            if (batch->labels[p] >= 0) {
+                memcpy(session->snapshot.test_pixels, batch->pixels + (size_t)p * bytes, bytes);
+                return TDM_OK;
+            }
+    }
+}
+
 /* A quarter of --memory is the source's (session.c), a half the training loader's, a quarter the
  * other's. The loaders' threads and the pool share the CPUs: a loader adds a thread only while
  * training waits for pictures, which is when the pool has nothing to do. */
-tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
+static tdm_status open_loader(struct tdmi_session *session, bool is_training, tdmi_loader **loader,
+                              tdm_error *err)
 {
-    struct tdmi_loader_options loader = {
+    const tdmi_split *split = &session->split;
+    struct tdmi_loader_options options = {
         .source = session->source,
         .preprocess = *tdmi_graph_preprocess(session->graph),
-        .items = session->split.train,
-        .n_items = session->split.n_train,
-        .order = &session->order,
+        .items = is_training ? split->train : split->val,
+        .n_items = is_training ? split->n_train : split->n_val,
+        .order = is_training ? &session->order : NULL,
         .batch = session->batch,
         .threads = tdmi_pool_threads(session->pool),
         .is_tuned = true,
-        .augment = session->augment,
         .augment_seed = session->options.seed,
-        .memory_bytes = (session->options.memory + 1) / 2,
+        .memory_bytes =
+            is_training ? (session->options.memory + 1) / 2 : (session->options.memory + 3) / 4,
         .cache = {.hashes = session->contents.hashes},
     };
-    TDM_TRY(tdmi_cache_kind_find(session->options.cache, &loader.cache.kind, err), err,
+    if (is_training)
+        options.augment = session->augment;
+    TDM_TRY(tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err), err,
             "preparing to read pictures");
+    return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
+                    "preparing to read %s pictures (they get a %s of --memory)",
+                    is_training ? "training" : "validation", is_training ? "half" : "quarter");
+}
+
+static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)
+{
+    tdmi_loader *loader;
+    TDM_TRY(open_loader(session, true, &loader, err), err, "feeding the training");
+    tdmi_session_note(session, "%s", tdmi_loader_cache_note(loader));
+    return tdmi_feed_open_pictures(loader, &session->train_feed, err);
+}
+
+static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
+{
+    const tdmi_split *split = &session->split;
+    struct tdmi_feed_rows rows = {
+        .source = session->source,
+        .store = session->features.train,
+        .places = session->features.places,
+        .width = session->features.width,
+        .items = split->train,
+        .n_items = split->n_train,
+        .order = &session->order,
+        .batch = session->batch,
+    };
+    TDM_TRY(tdmi_session_make_features(session, err), err, "computing features");
+    TDM_TRY(tdmi_feed_open_rows(&rows, &session->train_feed, err), err, "feeding the training");
+    rows.store = session->features.val;
+    rows.items = split->val;
+    rows.n_items = split->n_val;
+    rows.order = NULL;
+    return tdmi_feed_open_rows(&rows, &session->val_feed, err);
+}
+
+tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
+{
+    tdmi_loader *loader;
     TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
-    TDM_TRY(tdmi_loader_open(&loader, &session->train_loader, err), err,
-            "preparing to read training pictures (they get a half of --memory)");
-    tdmi_session_note(session, "%s", tdmi_loader_cache_note(session->train_loader));
-    loader.items = session->split.val;
-    loader.n_items = session->split.n_val;
-    loader.order = NULL;
-    loader.augment = (struct tdmi_augment){0};
-    loader.memory_bytes = (session->options.memory + 3) / 4;
-    return TDM_WRAP(err, tdmi_loader_open(&loader, &session->val_loader, err),
-                    "preparing to read validation pictures (they get a quarter of --memory)");
+    TDM_TRY(open_loader(session, false, &loader, err), err, "feeding the validation");
+    tdm_status status = take_test_picture(session, loader, err);
+    if (status != TDM_OK || session->features.is_used) {
+        tdmi_loader_close(loader);
+        return status == TDM_OK ? feed_rows(session, err) : status;
+    }
+    TDM_TRY(tdmi_feed_open_pictures(loader, &session->val_feed, err), err,
+            "feeding the validation");
+    return feed_pictures(session, err);
 }

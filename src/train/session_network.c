@@ -2,6 +2,7 @@
  * The network of a training: its graph, plans and memory, and what its values begin with.
  */
 #include "train/session.h"
+#include "train/freeze.h"
 
 #include <string.h>
 
@@ -59,23 +60,84 @@ static tdm_status upload(struct tdmi_session *session, tdm_error *err)
     return session->backend->stream.wait(session->stream, err);
 }
 
-tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
+    return (struct tdmi_import_input){.fit = options->fit,
+                                      .filter = options->resample,
+                                      .scale = options->scale,
+                                      .padding = options->padding,
+                                      .crop_fraction = options->crop_fraction,
+                                      .size = options->size};
+}
+
+static tdm_status build(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_import_input input = tdmi_session_input(session);
+    struct tdmi_build what =
+        tdmi_network_defaults(&session->network, tdmi_source_classes(session->source));
+    if (session->graph)
+        return TDM_OK;
+    TDM_TRY(tdmi_import_input_apply(&input, &what.preprocess, err), err, "its input");
+    TDM_TRY(tdmi_import_take_padding(input.padding, &what.padding, err), err, "its input");
+    return tdmi_network_make(&session->network, &what, &session->graph, err);
+}
+
+tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
+{
+    const char *word = session->options.freeze;
+    if (session->run && tdmi_run_found(session->run) != TDMI_RUN_NONE) {
+        const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+        const int64_t node = tdm_json_as_integer(tdm_json_member(data, "first_trained"), 0);
+        session->first_trained = node > 0 && node < session->graph->n_nodes ? (int)node : 0;
+        return TDM_OK;
+    }
+    if (strcmp(word, "auto") == 0)
+        word = session->weights && session->base.has_new_head ? "base" : "none";
+    return TDM_WRAP(err, tdmi_freeze_border(session->graph, word, &session->first_trained, err),
+                    "option --freeze");
+}
+
+static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
+{
     struct tdmi_model_file *host = &session->snapshot;
-    struct tdmi_preprocess preprocess = session->network.preprocess;
-    if (options->size > 0)
-        preprocess.width = preprocess.height = options->size;
-    int classes = tdmi_source_classes(session->source);
-    if (session->graph == NULL)
-        TDM_TRY(tdmi_network_build(&session->network, &preprocess, classes, &session->graph, err),
-                err, "preparing the model");
-    TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, true,
-                          &session->train_plan, err),
-            err, "planning training");
-    TDM_TRY(tdmi_plan_new(session->graph, session->backend, session->shard, false,
-                          &session->judge_plan, err),
-            err, "planning validation");
+    const int classes = tdmi_source_classes(session->source);
+    host->n_classes = classes;
+    host->classes = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *host->classes);
+    if (!host->classes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", classes);
+    for (int i = 0; i < classes; i++)
+        host->classes[i] = tdmi_source_class(session->source, i);
+    return TDM_OK;
+}
+
+static void describe(struct tdmi_session *session)
+{
+    struct tdmi_model_file *host = &session->snapshot;
+    host->network = session->network.name;
+    host->graph = session->graph;
+    host->shard = session->shard;
+    host->shares_statistics = session->shares_statistics;
+    host->optimizer = session->optimizer->name;
+    host->train_hashes = session->train_hashes;
+    host->n_train_hashes = session->split.n_train;
+    host->val_hashes = session->val_hashes;
+    host->n_val_hashes = session->split.n_val;
+}
+
+tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_plan_wish wish = {
+        .max_images = session->shard,
+        .is_training = true,
+        .first_trained = session->first_trained,
+        .first_node = session->features.is_used ? session->first_trained : 0,
+    };
+    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->train_plan, err), err,
+            "planning training");
+    wish.is_training = false;
+    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->judge_plan, err), err,
+            "planning validation");
     const struct tdmi_step_options step = {
         .max_batch = session->batch,
         .can_mix = tdmi_augment_has_mix(&session->augment),
@@ -87,51 +149,12 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
             err, "preparing validation");
-    host->n_classes = classes;
-    host->classes = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *host->classes);
-    if (!host->classes)
-        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", classes);
-    for (int i = 0; i < classes; i++)
-        host->classes[i] = tdmi_source_class(session->source, i);
-    TDM_TRY(open_values(session, err), err, "preparing the model");
-    host->network = session->network.name;
-    host->graph = session->graph;
-    host->shard = session->shard;
-    host->shares_statistics = session->shares_statistics;
-    host->optimizer = session->optimizer->name;
-    host->train_hashes = session->train_hashes;
-    host->n_train_hashes = session->split.n_train;
-    host->val_hashes = session->val_hashes;
-    host->n_val_hashes = session->split.n_val;
     return TDM_WRAP(err,
-                    tdmi_update_open(session->graph, 0, session->backend, session->device,
-                                     session->optimizer, session->pool, session->params,
-                                     session->states, session->slots, &session->update, err),
+                    tdmi_update_open(session->graph, session->first_trained, session->backend,
+                                     session->device, session->optimizer, session->pool,
+                                     session->params, session->states, session->slots,
+                                     &session->update, err),
                     "preparing the optimizer");
-}
-
-/* The first validation picture that can be read is the self-test's. */
-static tdm_status take_test_picture(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdmi_batch *batch;
-    char first[TDMI_PROBLEM_BYTES] = "";
-    size_t bytes = (size_t)tdmi_shape_values(session->graph->nodes[0].out);
-    TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
-    for (;;) {
-        TDM_TRY(tdmi_loader_next(session->val_loader, &batch, err), err,
-                "reading validation pictures");
-        if (!batch) {
-            (void)tdmi_loader_skip_at(session->val_loader, 0, first, sizeof first);
-            return TDM_FAIL(err, TDM_E_INPUT,
-                            "none of the %lld validation pictures can be read; the first: %s",
-                            (long long)session->split.n_val, first);
-        }
-        for (int p = 0; p < batch->n; p++)
-            if (batch->labels[p] >= 0) {
-                memcpy(session->snapshot.test_pixels, batch->pixels + (size_t)p * bytes, bytes);
-                return TDM_OK;
-            }
-    }
 }
 
 /* ---- a run that is gone on with --------------------------------------------------------- */
@@ -184,17 +207,27 @@ static void take_weights(struct tdmi_session *session)
 
 /* ---- filling ---------------------------------------------------------------------------- */
 
-tdm_status tdmi_session_fill(struct tdmi_session *session, const struct tdmi_model_file *stored,
-                             tdm_error *err)
+static tdm_status fill(struct tdmi_session *session, const struct tdmi_model_file *stored,
+                       tdm_error *err)
 {
-    tdm_status status = take_test_picture(session, err);
-    if (status == TDM_OK && stored)
-        status = TDM_WRAP(err, adopt(session, stored, err), "resuming the run %s",
-                          tdmi_run_path(session->run));
-    else if (status == TDM_OK && session->weights)
+    if (stored)
+        TDM_TRY(adopt(session, stored, err), err, "resuming the run %s",
+                tdmi_run_path(session->run));
+    else if (session->weights)
         take_weights(session);
-    else if (status == TDM_OK)
+    else
         tdmi_graph_init_values(session->graph, session->options.seed, session->snapshot.params,
                                session->snapshot.states);
-    return status == TDM_OK ? upload(session, err) : status;
+    return upload(session, err);
+}
+
+tdm_status tdmi_session_open_values(struct tdmi_session *session,
+                                    const struct tdmi_model_file *stored, tdm_error *err)
+{
+    TDM_TRY(build(session, err), err, "preparing the model");
+    TDM_TRY(tdmi_session_find_border(session, err), err, "preparing the model");
+    TDM_TRY(name_classes(session, err), err, "preparing the model");
+    TDM_TRY(open_values(session, err), err, "preparing the model");
+    describe(session);
+    return fill(session, stored, err);
 }

@@ -7,14 +7,17 @@
 #include "base/hash.h"
 #include "nn/weights/catalogue.h"
 #include "nn/weights/weights.h"
+#include "train/freeze.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Of the rate that a network is trained with from scratch: what it knows already is to be moved
- * gently. */
+/* Of the rate that a network is trained with from scratch, where more than its head is trained:
+ * what it knows already is to be moved gently. */
 #define PART_OF_RATE 0.1
+/* Of a head alone, whatever it stands on: features are all of one size, and a head is one layer. */
+#define HEAD_RATE 0.01
 
 /* ---- which file ------------------------------------------------------------------------- */
 
@@ -67,10 +70,45 @@ static bool seems_begun(struct tdmi_session *session)
     return last && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR;
 }
 
+/* Nobody said: published weights that are at hand, the most wanted first; or what the run that is
+ * gone on with was begun with. */
+static tdm_status choose_by_default(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdm_train_options *options = &session->options;
+    const struct tdm_weights_known *known;
+    tdm_json_document *words = NULL;
+    char path[1024];
+    if (options->resume && options->run) {
+        struct tdm_train_options recorded = *options;
+        TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
+                "looking what the run was begun with");
+        if (words && recorded.model)
+            options->model = tdmi_arena_copy(&session->arena, recorded.model);
+        if (words && recorded.weights)
+            options->weights = tdmi_arena_copy(&session->arena, recorded.weights);
+        tdm_json_document_free(words);
+        if (options->model || options->weights)
+            return TDM_OK;
+    }
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
+        bool is_here = false;
+        TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s",
+                known->name);
+        if (is_here) {
+            options->weights = known->name;
+            return TDM_OK;
+        }
+    }
+    return TDM_OK;
+}
+
 tdm_status tdmi_session_find_weights(struct tdmi_session *session, tdm_error *err)
 {
     struct tdm_train_options *options = &session->options;
     options->weights = options->weights && *options->weights ? options->weights : NULL;
+    session->is_by_default = !options->model && !options->weights;
+    if (session->is_by_default)
+        TDM_TRY(choose_by_default(session, err), err, "choosing what to begin with");
     session->base_network = options->model;
     session->seems_begun = seems_begun(session); /* then the file is not needed */
     if (options->weights &&
@@ -78,8 +116,7 @@ tdm_status tdmi_session_find_weights(struct tdmi_session *session, tdm_error *er
         session->weights = file_of(session, options->weights);
     else if (options->weights)
         TDM_TRY(find_published(session, err), err, "beginning with --weights");
-    session->is_by_default = !options->model && !options->weights;
-    if (session->is_by_default)
+    if (session->is_by_default && !options->weights)
         options->model = "convnet7";
     if (options->model || session->base_network)
         return tdmi_network_find(options->model ? options->model : session->base_network,
@@ -131,7 +168,7 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
                                           .seed = options->seed,
                                           .classes = classes,
                                           .n_classes = n,
-                                          .input = {.size = options->size},
+                                          .input = tdmi_session_input(session),
                                           .wants_hash = true};
     return tdmi_import(weights, &wish, &session->base, err);
 }
@@ -139,11 +176,12 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
 /* Did whoever wrote the file fold its batch norms into the convolutions, and leave ones behind?
  * Then what a channel is scaled by stands in the convolution, and statistics of a batch would
  * divide by it. */
-static bool has_folded_norms(const struct tdmi_import *import)
+static bool has_folded_norms(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = import->graph;
+    const struct tdmi_import *import = &session->base;
+    const tdmi_graph *graph = session->graph;
     int n_norms = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = session->first_trained; i < graph->n_nodes; i++) {
         const struct tdmi_node *node = &graph->nodes[i];
         if (node->kind != TDMI_OP_BATCH_NORM)
             continue;
@@ -170,19 +208,25 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
     tdmi_weights_close(weights);
     if (status != TDM_OK)
         return TDM_WRAP(err, status, "beginning with the weights of %s", session->weights);
-    if (has_folded_norms(base))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "beginning with the weights of %s: its batch norms were folded into the "
-                        "convolutions (every mean is 0, every variance 1), so training would undo "
-                        "what it knows; it can be evaluated, and the file of its publisher "
-                        "(tandem weights list) can be trained",
-                        session->weights);
     session->graph = base->graph;
     base->graph = NULL;
     session->snapshot.lineage = base->lineage;
     if (session->published && !session->snapshot.lineage.licence)
         session->snapshot.lineage.licence = session->published->licence;
-    take_network(session, base->network, base->shard, PART_OF_RATE * base->learning_rate);
+    take_network(session, base->network, base->shard, base->learning_rate);
+    TDM_TRY(tdmi_session_find_border(session, err), err, "beginning with the weights of %s",
+            session->weights);
+    if (tdmi_freeze_has_base(session->graph, session->first_trained))
+        session->network.learning_rate = HEAD_RATE;
+    else
+        session->network.learning_rate *= PART_OF_RATE;
+    if (has_folded_norms(session))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "beginning with the weights of %s: its batch norms were folded into the "
+                        "convolutions (every mean is 0, every variance 1), so training them would "
+                        "undo what they know; with --freeze base they can be used as they are, and "
+                        "the file of its publisher (tandem weights list) can be trained",
+                        session->weights);
     return TDM_OK;
 }
 
@@ -209,26 +253,11 @@ tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_m
 
 static void tell_what_is_missed(struct tdmi_session *session)
 {
-    const struct tdm_weights_known *known, *here = NULL;
-    char path[1024];
-    tdm_error err;
-    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL && !here; i++) {
-        bool is_here = false;
-        if (tdm_weights_place(known, path, sizeof path, &is_here, &err) == TDM_OK && is_here)
-            here = known;
-    }
-    if (here)
-        tdmi_session_note(
-            session,
-            "%s is trained from scratch; pretrained weights are at hand: --weights %s "
-            "begins with them",
-            session->network.name, here->name);
-    else
-        tdmi_session_note(session,
-                          "no pretrained weights are at hand, so %s is trained from scratch; what "
-                          "is missed is transfer learning: tandem weights fetch mobilenetv2-notop "
-                          "(9 MB), then train --weights mobilenetv2-notop",
-                          session->network.name);
+    tdmi_session_note(session,
+                      "no pretrained weights are at hand, so %s is trained from scratch; what is "
+                      "missed is transfer learning: tandem weights fetch mobilenetv2-notop (9 MB) "
+                      "brings some, and the same command then begins with them",
+                      session->network.name);
 }
 
 /* A model that was trained on pictures which judge it now is told to be better than it is. */
@@ -249,7 +278,7 @@ static void tell_known_pictures(struct tdmi_session *session)
 void tdmi_session_tell_weights(struct tdmi_session *session)
 {
     const struct tdmi_import *base = &session->base;
-    if (session->is_by_default)
+    if (session->is_by_default && !session->weights)
         tell_what_is_missed(session);
     for (int i = 0; i < base->n_notes; i++)
         tdmi_session_note(session, "%s", base->notes[i]);

@@ -189,7 +189,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
                      const struct tdmi_mixing *mixing)
 {
     int size = step->plan->max_images;
-    int64_t image_bytes = tdmi_shape_values(step->plan->graph->nodes[0].out);
+    const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(step->plan);
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
     step->draws = (struct tdmi_draws){0};

@@ -155,12 +155,11 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                   .text = title});
     int64_t started = tdmi_clock_ns();
     double before = session->training_seconds;
-    TDM_TRY(
-        tdmi_loader_seek(session->train_loader, (uint32_t)progress->epoch, progress->position, err),
-        err, "reading training pictures");
+    TDM_TRY(tdmi_feed_seek(session->train_feed, (uint32_t)progress->epoch, progress->position, err),
+            err, "reading training pictures");
     while (progress->position < session->split.n_train && !reached_inside_epoch(session)) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_loader_next(session->train_loader, &batch, err);
+        tdm_status status = tdmi_feed_next(session->train_feed, &batch, err);
         if (status == TDM_E_STOPPED)
             return stop_here(session, err);
         TDM_TRY(status, err, "reading training pictures");
@@ -190,10 +189,10 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
                                                   .total = session->split.n_val,
                                                   .text = "validating"});
     TDM_TRY(tdmi_judge_take(session->judge, tdmi_session_values(session), err), err, "validating");
-    TDM_TRY(tdmi_loader_seek(session->val_loader, 0, 0, err), err, "reading validation pictures");
+    TDM_TRY(tdmi_feed_seek(session->val_feed, 0, 0, err), err, "reading validation pictures");
     while (!tdm_stop_is_requested()) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_loader_next(session->val_loader, &batch, err);
+        tdm_status status = tdmi_feed_next(session->val_feed, &batch, err);
         if (status == TDM_E_STOPPED)
             break;
         TDM_TRY(status, err, "reading validation pictures");
@@ -309,15 +308,17 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
         .skipped = session->contents.n_unreadable + progress->val_skipped +
                    (progress->train_skipped > progress->epoch_skipped ? progress->train_skipped
                                                                       : progress->epoch_skipped),
+        .cached = session->features.count.reused > 0,
+        .features = session->features.count,
         .world = session->transport->world(session->comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
 }
 
-static void name_skips(struct tdmi_session *session, const tdmi_loader *loader)
+static void name_skips(struct tdmi_session *session, const tdmi_feed *feed)
 {
     char text[600];
-    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
+    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
         tdmi_session_note(session, "skipped: %s", text);
 }
 
@@ -333,6 +334,7 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     tdm_json_number(writer, "seconds", result->seconds);
     tdm_json_number(writer, "images_per_second", result->images_per_second);
     tdm_json_integer(writer, "skipped", result->skipped);
+    tdm_features_to_json(&result->features, writer, "features");
     tdm_score_to_json(&result->train, writer, "train");
     tdm_score_to_json(&result->val, writer, "val");
     tdm_json_object_end(writer);
@@ -369,8 +371,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         if (status != TDM_OK)
             return status;
     }
-    name_skips(session, session->train_loader);
-    name_skips(session, session->val_loader);
+    name_skips(session, session->train_feed);
+    name_skips(session, session->val_feed);
     fill_result(session, result);
     return record_result(session, result, err);
 }

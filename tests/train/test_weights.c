@@ -3,6 +3,7 @@
  * importer's; which file is meant, what is told, and that a run gone on with needs none of it.
  */
 #include "train/pictures.h"
+#include "train/hearing.h"
 #include "nn/weights/safetensors.h"
 #include "tandem/model.h"
 
@@ -24,25 +25,6 @@ static int tear_down(void **state)
     tree_free(*state);
     free(*state);
     return 0;
-}
-
-/* All that a training tells. */
-struct heard {
-    char text[8000];
-};
-
-static void hear(void *self, const tdm_event *event)
-{
-    struct heard *heard = self;
-    size_t n = strlen(heard->text);
-    if (event->kind == TDM_EVENT_NOTE)
-        snprintf(heard->text + n, sizeof heard->text - n, "%s\n", event->text);
-}
-
-static void assert_heard(const struct heard *heard, const char *words, bool is_wanted)
-{
-    if ((strstr(heard->text, words) != NULL) != is_wanted)
-        fail_msg("'%s' is %s in: %s", words, is_wanted ? "not" : "", heard->text);
 }
 
 /* A trained model in "base". */

@@ -50,10 +50,9 @@ tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding
     return TDM_OK;
 }
 
-tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
-                                  struct tdmi_preprocess *preprocess, tdm_error *err)
+tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
+                                   struct tdmi_preprocess *preprocess, tdm_error *err)
 {
-    const struct tdmi_import_input *input = &it->wish->input;
     if (input->fit)
         TDM_TRY(tdmi_fit_find(input->fit, &preprocess->fit, err), err, "the input's fit");
     if (input->filter)
@@ -72,6 +71,13 @@ tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                         "a crop fraction is given and pictures are not cropped; --fit crop crops");
     if (input->size > 0)
         preprocess->width = preprocess->height = input->size;
+    return TDM_OK;
+}
+
+tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
+                                  struct tdmi_preprocess *preprocess, tdm_error *err)
+{
+    TDM_TRY(tdmi_import_input_apply(&it->wish->input, preprocess, err), err, "the input");
     /* Published accuracies are of whole pictures. */
     preprocess->uses_draft = it->facts.has_preprocess && it->facts.preprocess.uses_draft;
     return TDM_OK;

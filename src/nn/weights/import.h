@@ -21,6 +21,13 @@ struct tdmi_import_input {
     int size; /* pixels a side */
 };
 
+/* Over what is there; TDM_E_USAGE for a word that is none. padding: "same" and "symmetric", NULL
+ * leaves it. */
+tdm_status tdmi_import_input_apply(const struct tdmi_import_input *input,
+                                   struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding,
+                                    tdm_error *err) TDM_MUST_USE;
+
 struct tdmi_import_wish {       /* zeroed: everything as the file says */
     const char *network;        /* one of ours by name; NULL: the file's own word */
     struct tdmi_head head;      /* classes 0: the file's head, which it must have */

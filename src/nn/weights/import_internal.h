@@ -57,9 +57,6 @@ tdm_status tdmi_import_read_facts(struct tdmi_importing *it, tdm_error *err) TDM
 /* What the wish says of the input, over what is there; TDM_E_USAGE for a word that is none. */
 tdm_status tdmi_import_take_input(const struct tdmi_importing *it,
                                   struct tdmi_preprocess *preprocess, tdm_error *err) TDM_MUST_USE;
-/* "same" and "symmetric"; NULL leaves it. */
-tdm_status tdmi_import_take_padding(const char *word, enum tdmi_padding *padding,
-                                    tdm_error *err) TDM_MUST_USE;
 /* Marks all tensors from graph->head on as fresh, and what they were bound to as seen. */
 void tdmi_import_renew_head(struct tdmi_importing *it);
 

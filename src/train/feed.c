@@ -1,0 +1,114 @@
+/*
+ * Two ways to the same batches.
+ */
+#include "train/feed.h"
+#include "base/memory.h"
+
+struct tdmi_feed {
+    tdmi_loader *loader; /* NULL: rows */
+    struct tdmi_feed_rows rows;
+    uint32_t epoch;
+    int64_t position;
+    struct tdmi_batch batch; /* of rows; its arrays hold rows.batch samples */
+    float *values;
+    int32_t *labels;
+    int64_t *items;
+};
+
+static tdm_status refuse(tdmi_feed *feed, tdm_error *err)
+{
+    tdmi_feed_close(feed);
+    return TDM_FAIL(err, TDM_E_MEMORY, "preparing to feed the training: out of memory");
+}
+
+tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed, tdm_error *err)
+{
+    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
+    if (!made) {
+        tdmi_loader_close(loader);
+        return refuse(made, err);
+    }
+    made->loader = loader;
+    *feed = made;
+    return TDM_OK;
+}
+
+tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed, tdm_error *err)
+{
+    const size_t batch = (size_t)rows->batch, width = (size_t)rows->width;
+    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return refuse(made, err);
+    made->rows = *rows;
+    made->values = tdmi_alloc(batch * width, sizeof *made->values);
+    made->labels = tdmi_alloc(batch, sizeof *made->labels);
+    made->items = tdmi_alloc(batch, sizeof *made->items);
+    if (!made->values || !made->labels || !made->items)
+        return refuse(made, err);
+    *feed = made;
+    return TDM_OK;
+}
+
+void tdmi_feed_close(tdmi_feed *feed)
+{
+    if (!feed)
+        return;
+    tdmi_loader_close(feed->loader);
+    tdmi_free(feed->values);
+    tdmi_free(feed->labels);
+    tdmi_free(feed->items);
+    tdmi_free(feed);
+}
+
+tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm_error *err)
+{
+    if (feed->loader)
+        return tdmi_loader_seek(feed->loader, epoch, position, err);
+    feed->epoch = epoch;
+    feed->position = position;
+    return TDM_OK;
+}
+
+/* The sample at a position, into place p of the batch. */
+static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t position = feed->position + p;
+    const int64_t nth = rows->order ? tdmi_order_at(rows->order, feed->epoch, position) : position;
+    const int64_t item = rows->items[nth], at = rows->places[item];
+    feed->items[p] = item;
+    feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
+    if (at < 0)
+        return TDM_OK;
+    return tdmi_store_read(rows->store, at, feed->values + (size_t)p * (size_t)rows->width, err);
+}
+
+static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t n = rows->order ? rows->order->n : rows->n_items, left = n - feed->position;
+    *batch = NULL;
+    if (left <= 0)
+        return TDM_OK;
+    feed->batch = (struct tdmi_batch){.n = left < rows->batch ? (int)left : rows->batch,
+                                      .first = feed->position,
+                                      .values = feed->values,
+                                      .pixels = (const uint8_t *)feed->values,
+                                      .labels = feed->labels,
+                                      .items = feed->items};
+    for (int p = 0; p < feed->batch.n; p++)
+        TDM_TRY(take(feed, p, err), err, "reading features");
+    feed->position += feed->batch.n;
+    *batch = &feed->batch;
+    return TDM_OK;
+}
+
+tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    return feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
+}
+
+bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes)
+{
+    return feed->loader && tdmi_loader_skip_at(feed->loader, index, text, text_bytes);
+}

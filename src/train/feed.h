@@ -1,0 +1,42 @@
+/*
+ * What feeds the loop: batches of pictures from a loader, or batches of rows that a frozen base
+ * made of them once (train/features.h). Both come in the order of the same positions, so whoever
+ * asks cannot tell them apart but by what a sample is.
+ */
+#ifndef TANDEM_TRAIN_FEED_H
+#define TANDEM_TRAIN_FEED_H
+
+#include "data/loader.h"
+#include "data/store.h"
+
+typedef struct tdmi_feed tdmi_feed;
+
+/* Rows in place of pictures. Arrays are lent for the feed's life. */
+struct tdmi_feed_rows {
+    const tdmi_source *source; /* of labels */
+    const tdmi_store *store;
+    const int64_t *places; /* by item of the source: in the store, or -1: it has no row */
+    int width;             /* floats a row */
+    const int64_t *items;  /* the subset that is read */
+    int64_t n_items;
+    const tdmi_order *order; /* over the subset; NULL: as it stands */
+    int batch;
+};
+
+/* The loader becomes the feed's. */
+tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed,
+                                   tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed,
+                               tdm_error *err) TDM_MUST_USE;
+void tdmi_feed_close(tdmi_feed *feed);
+
+/* As the loader's of these names. What a row's batch calls pixels are floats. A sample without a
+ * row has the label -1 and an empty problem: why it has none was told when rows were made. */
+tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position,
+                          tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch,
+                          tdm_error *err) TDM_MUST_USE;
+/* false past the end, and of rows always. */
+bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What a training tells, kept to be looked into.
+ */
+#ifndef TANDEM_TESTS_TRAIN_HEARING_H
+#define TANDEM_TESTS_TRAIN_HEARING_H
+
+#include "tandem/event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* All that a training tells. */
+struct heard {
+    char text[8000];
+};
+
+static inline void hear(void *self, const tdm_event *event)
+{
+    struct heard *heard = self;
+    size_t n = strlen(heard->text);
+    if (event->kind == TDM_EVENT_NOTE)
+        snprintf(heard->text + n, sizeof heard->text - n, "%s\n", event->text);
+}
+
+static inline void assert_heard(const struct heard *heard, const char *words, bool is_wanted)
+{
+    if ((strstr(heard->text, words) != NULL) != is_wanted)
+        fail_msg("'%s' is %s in: %s", words, is_wanted ? "not" : "", heard->text);
+}
+
+#endif
