@@ -96,19 +96,43 @@ struct tdmi_chain_table {
                     const struct tdmi_op_call *calls, int n);
 };
 
+enum { TDMI_UPDATE_SLOTS = 2 };
+
+/* Coefficients of steps that are divided by the root of a running mean of squares. */
+struct tdmi_moments {
+    float first, second;         /* how far the running means of g and of g · g move */
+    float of_first, of_gradient; /* what the numerator has of the mean, and of g itself */
+    float of_root;
+    float epsilon; /* added to the root */
+    float keep;    /* weights are multiplied by it first: decay that is no part of g */
+};
+
 /* One optimiser step over one run of values that share all hyper-parameters. */
 struct tdmi_update_call {
     float *params;
     const float *gradient_sums;
-    float *slots[2]; /* the optimiser's own, as many as it keeps */
+    float *slots[TDMI_UPDATE_SLOTS]; /* the optimiser's own, as many as it keeps */
     int64_t n;
     float gradient_scale; /* 1 / samples: sums become means here, after every reduction */
     float learning_rate, momentum, weight_decay;
     bool is_nesterov;
+    struct tdmi_moments moments;
 };
 
+/* Formulas: backend/ref/update.c. Every backend on ordinary memory gives ref's bits. */
 struct tdmi_update_table {
     void (*sgd)(tdmi_stream *stream, const struct tdmi_update_call *call);
+    /* Slots: mean of squares, momentum. */
+    void (*rmsprop)(tdmi_stream *stream, const struct tdmi_update_call *call);
+    /* Slots of these three: mean, mean of squares. */
+    void (*adam)(tdmi_stream *stream, const struct tdmi_update_call *call);
+    /* LAMB in halves: moves the slots and adds up the squares of the weights and of the step that
+     * is due; then takes that step. */
+    void (*lamb_measure)(tdmi_stream *stream, const struct tdmi_update_call *call,
+                         double squares[2]);
+    void (*lamb_step)(tdmi_stream *stream, const struct tdmi_update_call *call);
+    /* *sum = the sum of squares, on the host once the stream has come so far */
+    void (*squares)(tdmi_stream *stream, const float *values, int64_t n, double *sum);
     /* states = (1 - momentum) · states + momentum · sums · scale */
     void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                   float momentum);
@@ -123,7 +147,7 @@ struct tdmi_backend {
     struct tdmi_memory_table memory;
     struct tdmi_stream_table stream;
     const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
-    struct tdmi_update_table update;
+    const struct tdmi_update_table *update;
 };
 
 #define X(backend) extern const struct tdmi_backend backend;

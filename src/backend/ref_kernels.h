@@ -11,9 +11,7 @@
 #include "backend/ops.def"
 #undef X
 
-void tdmi_ref_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
-void tdmi_ref_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                    float momentum);
-void tdmi_ref_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n);
+/* Updates in plain C: the table of backend ref. */
+extern const struct tdmi_update_table tdmi_ref_update;
 
 #endif

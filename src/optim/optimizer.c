@@ -1,6 +1,9 @@
-/* The list of optimisers. */
+/* The list of optimisers, and how a learning rate follows the batch. */
 #include "optim/optimizer.h"
 #include "base/choice.h"
+
+#include <math.h>
+#include <stdio.h>
 
 #define X(name) extern const struct tdmi_optimizer tdmi_optimizer_##name;
 #include "optim/optimizers.def"
@@ -33,4 +36,65 @@ tdm_status tdmi_optimizer_find(const char *name, const struct tdmi_optimizer **o
     if (status == TDM_OK)
         *optimizer = optimizers[index];
     return status;
+}
+
+tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *choice,
+                               tdm_error *err)
+{
+    char name[64];
+    const struct tdmi_optimizer *optimizer = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)tdmi_parameters_name_length(text), text);
+    tdm_status status = tdmi_optimizer_find(name, &optimizer, err);
+    if (status == TDM_OK)
+        status =
+            tdmi_parameters_read("optimizer", text, optimizer->parameters, choice->values, err);
+    if (status == TDM_OK)
+        choice->optimizer = optimizer;
+    return status;
+}
+
+void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_update_call *call)
+{
+    const double beta1 = values[0], beta2 = values[1], t = (double)step;
+    call->moments = (struct tdmi_moments){
+        .first = (float)(1.0 - beta1),
+        .second = (float)(1.0 - beta2),
+        .of_first = (float)(1.0 / (1.0 - pow(beta1, t))),
+        .of_root = (float)(1.0 / sqrt(1.0 - pow(beta2, t))),
+        .epsilon = (float)values[2],
+        .keep = 1.0f,
+    };
+}
+
+/* ---- the batch ------------------------------------------------------------------------------- */
+
+static const char *const scalings[] = {"none", "linear", "sqrt"};
+
+enum { n_scalings = sizeof scalings / sizeof scalings[0] };
+
+const char *tdmi_scaling_word(int scaling)
+{
+    return scaling >= 0 && scaling < n_scalings ? scalings[scaling] : NULL;
+}
+
+tdm_status tdmi_scaling_find(const char *word, enum tdmi_scaling *scaling, tdm_error *err)
+{
+    int index;
+    tdm_status status = tdmi_choice_find("scaling rule", word, scalings, n_scalings, &index, err);
+    if (status == TDM_OK)
+        *scaling = (enum tdmi_scaling)index;
+    return status;
+}
+
+double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double reference_batch)
+{
+    switch (scaling) {
+    case TDMI_SCALING_NONE:
+        return 1.0;
+    case TDMI_SCALING_LINEAR:
+        return batch / reference_batch;
+    case TDMI_SCALING_SQRT:
+        return sqrt(batch / reference_batch);
+    }
+    return 1.0;
 }

@@ -80,9 +80,11 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
                         (long long)progress->step + 1, rate_at(session, progress->step));
     if (tail[TDMI_TAIL_SAMPLES] > 0.0f)
         TDM_TRY(tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
-                                (struct tdmi_update_rates){(float)rate_at(session, progress->step),
-                                                           (float)options->momentum,
-                                                           (float)options->weight_decay},
+                                (struct tdmi_update_rates){
+                                    .learning_rate = (float)rate_at(session, progress->step),
+                                    .momentum = (float)options->momentum,
+                                    .weight_decay = (float)options->weight_decay,
+                                    .step = progress->step + 1},
                                 err),
                 err, "step %lld", (long long)progress->step + 1);
     progress->step++;

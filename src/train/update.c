@@ -1,19 +1,31 @@
 /*
  * The optimiser step in pieces: each is a run of values of one tensor, so that weight decay, which
- * biases and batch norm are spared, is one number for the whole piece.
+ * biases and batch norm are spared, is one number for the whole piece. Up to three passes, each
+ * over all pieces: squares of the gradient, where it may be too long; what the optimiser measures,
+ * where it does; the step. What pieces measured is added up in their order.
  */
 #include "train/update.h"
 #include "base/memory.h"
+
+#include <math.h>
 
 /* few_values: a second thread would wake up for nothing. */
 enum { piece_values = 64 * 1024, few_values = 64 * 1024 };
 
 struct piece {
     int64_t offset, n;
-    bool has_decay; /* of parameters */
+    int tensor;     /* of parameters: of the tensors that are trained */
     bool is_state;  /* blended, not stepped */
     float momentum; /* of states */
 };
+
+/* A tensor that is trained, and the step it is due: pieces add their place. */
+struct tensor {
+    bool has_decay;
+    struct tdmi_update_call call;
+};
+
+enum pass { GRADIENT, MEASURE, STEP };
 
 struct tdmi_update {
     const tdmi_graph *graph;
@@ -22,13 +34,19 @@ struct tdmi_update {
     const struct tdmi_optimizer *optimizer;
     tdmi_pool *pool;
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS];
-    struct piece *pieces;
-    int n_pieces;
+    float *mean_params, *mean_states; /* averages; NULL: none are kept */
+    struct piece *pieces;             /* those of parameters first */
+    int n_pieces, n_param_pieces;
+    struct tensor *tensors;
+    int n_tensors;
+    double (*squares)[2]; /* one row a piece of parameters */
+    struct tdmi_momenta momenta;
 
     /* of the step at hand */
     const float *sums;
-    float scale;
-    struct tdmi_update_rates rates;
+    float scale;   /* of running statistics */
+    float average; /* how far averages move */
+    enum pass pass;
 };
 
 static int64_t count_pieces(int64_t values)
@@ -52,9 +70,11 @@ static void cut_all(tdmi_update *update, int first_node)
         const struct tdmi_node *node = &graph->nodes[i];
         for (int j = 0; j < node->n_params; j++) {
             const struct tdmi_tensor *param = &graph->params[node->first_param + j];
-            cut(update, param, (struct piece){.has_decay = param->spec.has_decay});
+            cut(update, param, (struct piece){.tensor = update->n_tensors});
+            update->tensors[update->n_tensors++].has_decay = param->spec.has_decay;
         }
     }
+    update->n_param_pieces = update->n_pieces;
     for (int i = first_node; i < graph->n_nodes; i++) {
         const struct tdmi_node *node = &graph->nodes[i];
         for (int j = 0; j < node->n_states; j++)
@@ -75,9 +95,12 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
     for (int i = 0; i < graph->n_states; i++)
         n_pieces += count_pieces(graph->states[i].n);
     tdmi_update *made = tdmi_alloc(1, sizeof *made);
-    if (made)
+    if (made) {
         made->pieces = tdmi_alloc((size_t)n_pieces, sizeof *made->pieces);
-    if (!made || !made->pieces) {
+        made->tensors = tdmi_alloc((size_t)graph->n_params, sizeof *made->tensors);
+        made->squares = tdmi_alloc((size_t)n_pieces, sizeof *made->squares);
+    }
+    if (!made || !made->pieces || !made->tensors || !made->squares) {
         tdmi_update_close(made);
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing optimizer steps: out of memory");
     }
@@ -106,53 +129,165 @@ void tdmi_update_close(tdmi_update *update)
     if (update->stream)
         update->backend->stream.close(update->stream);
     tdmi_free(update->pieces);
+    tdmi_free(update->tensors);
+    tdmi_free(update->squares);
     tdmi_free(update);
+}
+
+void tdmi_update_average(tdmi_update *update, float *params, float *states)
+{
+    update->mean_params = params;
+    update->mean_states = states;
+}
+
+/* ---- pieces ----------------------------------------------------------------------------- */
+
+static void blend_piece(const tdmi_update *update, const struct piece *piece)
+{
+    const struct tdmi_update_table *table = update->backend->update;
+    float *states = update->states + piece->offset;
+    const float *sums = update->sums + tdmi_graph_state_sums_at(update->graph) + piece->offset;
+    table->blend(update->stream, states, sums, piece->n, update->scale, piece->momentum);
+    if (update->mean_states)
+        table->blend(update->stream, update->mean_states + piece->offset, states, piece->n, 1.0f,
+                     update->average);
+}
+
+static void step_piece(const tdmi_update *update, const struct piece *piece,
+                       const struct tdmi_update_call *call)
+{
+    update->optimizer->step(update->backend, update->stream, call);
+    if (update->mean_params)
+        update->backend->update->blend(update->stream, update->mean_params + piece->offset,
+                                       call->params, piece->n, 1.0f, update->average);
+}
+
+static void run_piece(tdmi_update *update, int index)
+{
+    const struct piece *piece = &update->pieces[index];
+    if (piece->is_state) {
+        blend_piece(update, piece);
+        return;
+    }
+    struct tdmi_update_call call = update->tensors[piece->tensor].call;
+    call.params = update->params + piece->offset;
+    call.gradient_sums = update->sums + piece->offset;
+    call.n = piece->n;
+    for (int i = 0; i < update->optimizer->n_slots; i++)
+        call.slots[i] = update->slots[i] + piece->offset;
+    switch (update->pass) {
+    case GRADIENT:
+        update->backend->update->squares(update->stream, call.gradient_sums, call.n,
+                                         &update->squares[index][0]);
+        break;
+    case MEASURE:
+        update->optimizer->measure(update->backend, update->stream, &call, update->squares[index]);
+        break;
+    case STEP:
+        step_piece(update, piece, &call);
+        break;
+    }
 }
 
 static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
 {
-    tdmi_update *update = self;
-    const struct piece *piece = &update->pieces[index];
     (void)worker;
     (void)err;
-    if (piece->is_state) {
-        update->backend->update.blend(update->stream, update->states + piece->offset,
-                                      update->sums + tdmi_graph_state_sums_at(update->graph) +
-                                          piece->offset,
-                                      piece->n, update->scale, piece->momentum);
-        return TDM_OK;
-    }
-    struct tdmi_update_call call = {
-        .params = update->params + piece->offset,
-        .gradient_sums = update->sums + piece->offset,
-        .n = piece->n,
-        .gradient_scale = update->scale,
-        .learning_rate = update->rates.learning_rate,
-        .momentum = update->rates.momentum,
-        .weight_decay = piece->has_decay ? update->rates.weight_decay : 0.0f,
-        .is_nesterov = update->rates.momentum > 0.0f,
-    };
-    for (int i = 0; i < update->optimizer->n_slots; i++)
-        call.slots[i] = update->slots[i] + piece->offset;
-    update->optimizer->step(update->backend, update->stream, &call);
+    run_piece(self, index);
     return TDM_OK;
+}
+
+static int pieces_of(const tdmi_update *update)
+{
+    return update->pass == STEP ? update->n_pieces : update->n_param_pieces;
 }
 
 static tdm_status all_pieces(void *self, int index, int worker, tdm_error *err)
 {
-    const tdmi_update *update = self;
-    for (int i = index; i < update->n_pieces; i++)
-        TDM_TRY(piece_task(self, i, worker, err), err, "updating parameters");
+    tdmi_update *update = self;
+    (void)worker;
+    (void)err;
+    for (int i = index; i < pieces_of(update); i++)
+        run_piece(update, i);
+    return TDM_OK;
+}
+
+static tdm_status run_pass(tdmi_update *update, enum pass pass, tdm_error *err)
+{
+    update->pass = pass;
+    if (update->graph->param_values + update->graph->state_values <= few_values)
+        TDM_TRY(tdmi_pool_run(update->pool, 1, all_pieces, update, err), err,
+                "updating parameters");
+    else
+        TDM_TRY(tdmi_pool_run(update->pool, pieces_of(update), piece_task, update, err), err,
+                "updating parameters");
+    return pass == STEP ? TDM_OK : update->backend->stream.wait(update->stream, err);
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
+/* As torch.nn.utils.clip_grad_norm_ does: the mean gradient of all tensors together is not longer
+ * than clip_norm. */
+static tdm_status shorten(tdmi_update *update, double clip_norm, float *scale, tdm_error *err)
+{
+    double sum = 0.0;
+    TDM_TRY(run_pass(update, GRADIENT, err), err, "measuring the gradient");
+    for (int i = 0; i < update->n_param_pieces; i++)
+        sum += update->squares[i][0];
+    const double norm = sqrt(sum) * (double)*scale;
+    const double part = clip_norm / (norm + 1e-6);
+    if (part < 1.0)
+        *scale = (float)(part * (double)*scale);
+    return TDM_OK;
+}
+
+static tdm_status adapt(tdmi_update *update, const double *values, tdm_error *err)
+{
+    TDM_TRY(run_pass(update, MEASURE, err), err, "measuring tensors");
+    for (int i = 0; i < update->n_param_pieces;) {
+        const int at = update->pieces[i].tensor;
+        struct tensor *tensor = &update->tensors[at];
+        double lengths[2] = {0.0, 0.0};
+        for (; i < update->n_param_pieces && update->pieces[i].tensor == at; i++)
+            for (int k = 0; k < 2; k++)
+                lengths[k] += update->squares[i][k];
+        for (int k = 0; k < 2; k++)
+            lengths[k] = sqrt(lengths[k]);
+        if (tensor->has_decay)
+            update->optimizer->adapt(values, lengths, &tensor->call);
+    }
     return TDM_OK;
 }
 
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err)
 {
+    double usual[TDMI_PARAMETERS];
+    const double *values = rates.values ? rates.values : usual;
+    struct tdmi_update_call call = {
+        .gradient_scale = 1.0f / n,
+        .learning_rate = rates.learning_rate,
+        .momentum = rates.momentum,
+        .weight_decay = rates.weight_decay,
+        .moments = {.keep = 1.0f},
+    };
     update->sums = sums;
     update->scale = 1.0f / n;
-    update->rates = rates;
-    if (update->graph->param_values + update->graph->state_values <= few_values)
-        return tdmi_pool_run(update->pool, 1, all_pieces, update, err);
-    return tdmi_pool_run(update->pool, update->n_pieces, piece_task, update, err);
+    update->average = (float)(1.0 - rates.average);
+    tdmi_parameters_usual(update->optimizer->parameters, usual);
+    if (rates.clip_norm > 0.0)
+        TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
+                "clipping the gradient");
+    update->optimizer->prepare(values, rates.step > 0 ? rates.step : 1, &update->momenta, &call);
+    for (int i = 0; i < update->n_tensors; i++) {
+        struct tensor *tensor = &update->tensors[i];
+        tensor->call = call;
+        if (!tensor->has_decay) {
+            tensor->call.weight_decay = 0.0f;
+            tensor->call.moments.keep = 1.0f;
+        }
+    }
+    if (update->optimizer->measure)
+        TDM_TRY(adapt(update, values, err), err, "adapting the step to tensors");
+    return run_pass(update, STEP, err);
 }

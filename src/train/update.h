@@ -1,6 +1,7 @@
 /*
  * What happens to parameters and running statistics when the sums of a step are complete: one
- * optimiser step, spread over the pool in fixed pieces.
+ * optimiser step, spread over the pool in fixed pieces, so that the number of threads changes no
+ * bit; before it the gradient may be made shorter, behind it averages may follow.
  */
 #ifndef TANDEM_TRAIN_UPDATE_H
 #define TANDEM_TRAIN_UPDATE_H
@@ -9,8 +10,13 @@
 #include "nn/graph.h"
 #include "optim/optimizer.h"
 
+/* Of one step. */
 struct tdmi_update_rates {
     float learning_rate, momentum, weight_decay;
+    int64_t step;         /* from 1; 0 is taken for 1 */
+    const double *values; /* of the optimizer's parameters; NULL: the usual ones */
+    double clip_norm;     /* no mean gradient is longer; 0: as it is */
+    double average;       /* what is kept of averages (tdmi_update_average) */
 };
 
 typedef struct tdmi_update tdmi_update;
@@ -23,6 +29,9 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
                             float *states, float *const *slots, tdmi_update **update,
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_update_close(tdmi_update *update);
+
+/* From here on params and states follow those that are trained, as arrays of the same layout. */
+void tdmi_update_average(tdmi_update *update, float *params, float *states);
 
 /* sums are over n samples, n at least 1; the division happens here. */
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,

@@ -1,6 +1,6 @@
 /*
  * Passes over whole tensors of backend cpu, in every instruction set that this processor runs,
- * against their formulas in double; updates against ref's, bit for bit.
+ * against their formulas in double.
  */
 #include "backend/cpu/elementwise.h"
 #include "backend/ref/ref.h"
@@ -252,7 +252,7 @@ static void global_pooling_reads_and_returns_through_the_form(void **state)
     each(2, check_global_pool);
 }
 
-/* ---- large tensors, updates -------------------------------------------------------------------
+/* ---- large tensors ----------------------------------------------------------------------------
  */
 
 static void large_tensors_that_pass_the_caches_by_are_right_too(void **state)
@@ -268,44 +268,6 @@ static void large_tensors_that_pass_the_caches_by_are_right_too(void **state)
     }
 }
 
-static void check_updates(struct world *it, const struct tdmi_elementwise_kernels *kernels)
-{
-    int64_t n = it->pixels * it->channels;
-    size_t bytes = sizeof(float) * (size_t)n;
-    for (int is_nesterov = 0; is_nesterov < 2; is_nesterov++) {
-        struct tdmi_update_call ours = {.params = it->x[0],
-                                        .gradient_sums = it->dy,
-                                        .slots = {it->add, NULL},
-                                        .n = n,
-                                        .gradient_scale = 1.0f / 7,
-                                        .learning_rate = 0.1f,
-                                        .momentum = 0.9f,
-                                        .weight_decay = 1e-4f,
-                                        .is_nesterov = is_nesterov != 0};
-        struct tdmi_update_call theirs = ours;
-        memcpy(it->y, it->x[0], bytes);
-        memcpy(it->dx, it->add, bytes);
-        theirs.params = it->y;
-        theirs.slots[0] = it->dx;
-        kernels->sgd(&ours);
-        tdmi_ref_sgd(NULL, &theirs);
-        assert_memory_equal(it->x[0], it->y, bytes);
-        assert_memory_equal(it->add, it->dx, bytes);
-    }
-    kernels->blend(it->x[0], it->dy, n, 1.0f / 7, 0.1f);
-    tdmi_ref_blend(NULL, it->y, it->dy, n, 1.0f / 7, 0.1f);
-    assert_memory_equal(it->x[0], it->y, bytes);
-    kernels->accumulate(it->x[0], it->dy, n);
-    tdmi_ref_accumulate(NULL, it->y, it->dy, n);
-    assert_memory_equal(it->x[0], it->y, bytes);
-}
-
-static void updates_have_the_bits_of_the_reference(void **state)
-{
-    (void)state;
-    each(1, check_updates);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,7 +275,6 @@ int main(void)
         cmocka_unit_test(their_gradients_are_masked_added_and_summed),
         cmocka_unit_test(global_pooling_reads_and_returns_through_the_form),
         cmocka_unit_test(large_tensors_that_pass_the_caches_by_are_right_too),
-        cmocka_unit_test(updates_have_the_bits_of_the_reference),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

@@ -47,7 +47,9 @@ static void a_backend_has_every_entry_that_is_not_optional(void **state)
         assert_true(it->memory.alloc && it->memory.free && it->memory.upload &&
                     it->memory.download);
         assert_true(it->stream.open && it->stream.close && it->stream.wait);
-        assert_true(it->update.sgd && it->update.blend);
+        assert_true(it->update->sgd && it->update->rmsprop && it->update->adam);
+        assert_true(it->update->lamb_measure && it->update->lamb_step && it->update->squares);
+        assert_true(it->update->blend && it->update->accumulate);
     }
 }
 

@@ -23,15 +23,15 @@ static void a_step_is_the_one_worked_by_hand(void **state)
     for (int nesterov = 0; nesterov < 2; nesterov++) {
         float param = 2.0f, velocity = 4.0f;
         const float sum = 8.0f;
-        tdmi_ref_sgd(NULL, &(struct tdmi_update_call){.params = &param,
-                                                      .gradient_sums = &sum,
-                                                      .slots = {&velocity},
-                                                      .n = 1,
-                                                      .gradient_scale = 0.25f,
-                                                      .learning_rate = 0.1f,
-                                                      .momentum = 0.5f,
-                                                      .weight_decay = 0.5f,
-                                                      .is_nesterov = nesterov});
+        tdmi_ref_update.sgd(NULL, &(struct tdmi_update_call){.params = &param,
+                                                             .gradient_sums = &sum,
+                                                             .slots = {&velocity},
+                                                             .n = 1,
+                                                             .gradient_scale = 0.25f,
+                                                             .learning_rate = 0.1f,
+                                                             .momentum = 0.5f,
+                                                             .weight_decay = 0.5f,
+                                                             .is_nesterov = nesterov});
         near(velocity, 5.0);
         near(param, nesterov ? 2.0 - 0.55 : 2.0 - 0.5);
     }
@@ -42,12 +42,12 @@ static void without_momentum_a_step_is_plain_descent(void **state)
     float params[3] = {1.0f, -2.0f, 0.5f}, velocity[3] = {9.0f, 9.0f, 9.0f};
     const float sums[3] = {10.0f, 0.0f, -30.0f};
     (void)state;
-    tdmi_ref_sgd(NULL, &(struct tdmi_update_call){.params = params,
-                                                  .gradient_sums = sums,
-                                                  .slots = {velocity},
-                                                  .n = 3,
-                                                  .gradient_scale = 0.1f,
-                                                  .learning_rate = 0.5f});
+    tdmi_ref_update.sgd(NULL, &(struct tdmi_update_call){.params = params,
+                                                         .gradient_sums = sums,
+                                                         .slots = {velocity},
+                                                         .n = 3,
+                                                         .gradient_scale = 0.1f,
+                                                         .learning_rate = 0.5f});
     near(params[0], 0.5);
     near(params[1], -2.0);
     near(params[2], 2.0);
@@ -59,12 +59,12 @@ static void running_statistics_move_by_momentum_towards_the_mean(void **state)
     float states[2] = {10.0f, 0.0f};
     const float sums[2] = {6.0f, -8.0f};
     (void)state;
-    tdmi_ref_blend(NULL, states, sums, 2, 0.5f, 0.1f);
+    tdmi_ref_update.blend(NULL, states, sums, 2, 0.5f, 0.1f);
     near(states[0], 9.3);
     near(states[1], -0.4);
-    tdmi_ref_blend(NULL, states, sums, 2, 0.5f, 1.0f);
+    tdmi_ref_update.blend(NULL, states, sums, 2, 0.5f, 1.0f);
     near(states[0], 3.0);
-    tdmi_ref_blend(NULL, states, sums, 2, 0.5f, 0.0f);
+    tdmi_ref_update.blend(NULL, states, sums, 2, 0.5f, 0.0f);
     near(states[0], 3.0);
 }
 
@@ -91,15 +91,15 @@ static void steps_are_those_of_pytorch(void **state)
             fixture_numbers(fixture, "after", wanted, 8);
             for (int i = 0; i < 8; i++)
                 sums[i] = (float)(gradient[i] * 32.0);
-            tdmi_ref_sgd(NULL, &(struct tdmi_update_call){.params = params,
-                                                          .gradient_sums = sums,
-                                                          .slots = {velocity},
-                                                          .n = 8,
-                                                          .gradient_scale = 1.0f / 32,
-                                                          .learning_rate = (float)rate,
-                                                          .momentum = (float)momentum,
-                                                          .weight_decay = (float)decay,
-                                                          .is_nesterov = nesterov});
+            tdmi_ref_update.sgd(NULL, &(struct tdmi_update_call){.params = params,
+                                                                 .gradient_sums = sums,
+                                                                 .slots = {velocity},
+                                                                 .n = 8,
+                                                                 .gradient_scale = 1.0f / 32,
+                                                                 .learning_rate = (float)rate,
+                                                                 .momentum = (float)momentum,
+                                                                 .weight_decay = (float)decay,
+                                                                 .is_nesterov = nesterov});
             for (int i = 0; i < 8; i++)
                 near(params[i], wanted[i]);
         }

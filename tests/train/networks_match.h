@@ -172,7 +172,8 @@ static bool open_run(struct network_run *it, const struct tdmi_backend *backend,
     it->classes = (int)fixture_number(fixture, "classes");
     double shift = fixture_number(fixture, "shift"), gain = fixture_number(fixture, "gain");
     double momentum = fixture_number(fixture, "momentum");
-    it->rates = (struct tdmi_update_rates){(float)fixture_number(fixture, "rate"), 0.9f, 0.0f};
+    it->rates = (struct tdmi_update_rates){.learning_rate = (float)fixture_number(fixture, "rate"),
+                                           .momentum = 0.9f};
     it->n_batches = is_curve ? (int)fixture_number(fixture, "batches") : 1;
     assert_true(it->images <= most_images && it->classes <= most_classes &&
                 it->n_batches <= most_batches);

@@ -69,7 +69,8 @@ static const float *run_step(tdmi_step *step, const struct frozen *it,
 /* Steps with updates between them, each beside the first step of another that has kept nothing. */
 static struct frozen train_rest(const struct bench *of, const tdmi_plan *plan, int threads)
 {
-    const struct tdmi_update_rates rates = {0.1f, 0.9f, 1e-3f};
+    const struct tdmi_update_rates rates = {
+        .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
     const tdmi_graph *graph = of->graph;
     struct frozen it = {plan,
                         copied(of->params, graph->param_values),

@@ -73,7 +73,8 @@ static void near(const char *name, float got, double wanted)
 
 static void every_tensor_follows_its_own_rule(void **state)
 {
-    const struct tdmi_update_rates rates = {0.1f, 0.5f, 0.3f};
+    const struct tdmi_update_rates rates = {
+        .learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.3f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct values before = make(graph), after = make(graph);
     (void)state;
@@ -103,7 +104,8 @@ static void every_tensor_follows_its_own_rule(void **state)
 
 static void what_is_frozen_keeps_every_bit(void **state)
 {
-    const struct tdmi_update_rates rates = {0.1f, 0.5f, 0.3f};
+    const struct tdmi_update_rates rates = {
+        .learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.3f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct values before = make(graph), all = make(graph), some = make(graph);
     const struct tdmi_node *first = &graph->nodes[graph->head];
@@ -126,7 +128,8 @@ static void what_is_frozen_keeps_every_bit(void **state)
 
 static void threads_change_no_bit(void **state)
 {
-    const struct tdmi_update_rates rates = {0.1f, 0.9f, 1e-3f};
+    const struct tdmi_update_rates rates = {
+        .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 1e-3f};
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     struct values one = make(graph), four = make(graph);
     (void)state;
@@ -161,12 +164,86 @@ static void running_out_of_memory_is_an_ordinary_error(void **state)
     tdmi_graph_free(graph);
 }
 
+/* Behind every step the averages move by what is not kept; frozen values are their own. */
+static void averages_follow_weights_and_statistics(void **state)
+{
+    const struct tdmi_update_rates rates = {.learning_rate = 0.1f, .average = 0.75};
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    struct values it = make(graph), before = make(graph), mean = make(graph);
+    const struct tdmi_optimizer *sgd;
+    tdmi_pool *pool;
+    tdmi_update *update;
+    float *slots[TDMI_OPTIMIZER_SLOTS] = {it.slot};
+    (void)state;
+    assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(graph, graph->head, &tdmi_backend_ref, NULL, sgd, pool,
+                                      it.params, it.states, slots, &update, NULL),
+                     TDM_OK);
+    tdmi_update_average(update, mean.params, mean.states);
+    assert_int_equal(tdmi_update_run(update, it.sums, 8.0f, rates, NULL), TDM_OK);
+    tdmi_update_close(update);
+    const int64_t head = graph->params[graph->nodes[graph->head].first_param].offset;
+    for (int64_t i = 0; i < graph->param_values; i++)
+        near("an average", mean.params[i],
+             i < head ? (double)before.params[i]
+                      : 0.75 * (double)before.params[i] + 0.25 * (double)it.params[i]);
+    assert_true(memcmp(it.params + head, before.params + head,
+                       sizeof(float) * (size_t)(graph->param_values - head)) != 0);
+    assert_memory_equal(mean.states, before.states, sizeof(float) * (size_t)graph->state_values);
+
+    assert_int_equal(tdmi_update_open(graph, 0, &tdmi_backend_ref, NULL, sgd, pool, it.params,
+                                      it.states, slots, &update, NULL),
+                     TDM_OK);
+    tdmi_update_average(update, mean.params, mean.states);
+    assert_int_equal(tdmi_update_run(update, it.sums, 8.0f, rates, NULL), TDM_OK);
+    tdmi_update_close(update);
+    for (int64_t i = 0; i < graph->state_values; i++)
+        near("an average", mean.states[i],
+             0.75 * (double)before.states[i] + 0.25 * (double)it.states[i]);
+    tdmi_pool_free(pool);
+    release(&it);
+    release(&before);
+    release(&mean);
+    tdmi_graph_free(graph);
+}
+
+/* A mean gradient that is short enough keeps its bits; a longer one becomes as long as is said. */
+static void a_gradient_is_made_as_long_as_is_said(void **state)
+{
+    struct tdmi_update_rates rates = {.learning_rate = 1.0f};
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    struct values before = make(graph), free_one = make(graph), long_one = make(graph),
+                  short_one = make(graph);
+    double squares = 0.0;
+    (void)state;
+    run(graph, &free_one, 1, 8.0f, rates);
+    rates.clip_norm = 1e6;
+    run(graph, &long_one, 3, 8.0f, rates);
+    assert_memory_equal(free_one.params, long_one.params,
+                        sizeof(float) * (size_t)graph->param_values);
+    rates.clip_norm = 0.5;
+    run(graph, &short_one, 3, 8.0f, rates);
+    for (int64_t i = 0; i < graph->param_values; i++) {
+        const double by = (double)short_one.params[i] - (double)before.params[i];
+        squares += by * by;
+    }
+    near("the length of a step", (float)sqrt(squares), 0.5);
+    release(&before);
+    release(&free_one);
+    release(&long_one);
+    release(&short_one);
+    tdmi_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_follows_its_own_rule),
         cmocka_unit_test(what_is_frozen_keeps_every_bit),
         cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(averages_follow_weights_and_statistics),
+        cmocka_unit_test(a_gradient_is_made_as_long_as_is_said),
         cmocka_unit_test(running_out_of_memory_is_an_ordinary_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

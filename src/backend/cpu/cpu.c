@@ -37,5 +37,5 @@ const struct tdmi_backend tdmi_backend_cpu = {
                .close = tdmi_host_stream_close,
                .wait = tdmi_host_stream_wait},
     .kernels = tdmi_cpu_kernels,
-    .update = {.sgd = tdmi_cpu_sgd, .blend = tdmi_cpu_blend, .accumulate = tdmi_cpu_accumulate},
+    .update = &tdmi_cpu_update,
 };

@@ -12,10 +12,7 @@ extern const struct tdmi_kernel tdmi_cpu_add, tdmi_cpu_activation, tdmi_cpu_glob
 extern const struct tdmi_kernel tdmi_cpu_max_pool, tdmi_cpu_avg_pool;
 
 /* The same bits as ref's, in vectors. */
-void tdmi_cpu_sgd(tdmi_stream *stream, const struct tdmi_update_call *call);
-void tdmi_cpu_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                    float momentum);
-void tdmi_cpu_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n);
+extern const struct tdmi_update_table tdmi_cpu_update;
 
 /* A way to run a convolution is a kernel of its own. */
 extern const struct tdmi_kernel tdmi_conv_by_depthwise, tdmi_conv_by_onednn;

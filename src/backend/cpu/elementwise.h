@@ -1,7 +1,7 @@
 /*
  * Passes over whole tensors in f32 that no other kernel can carry: the sum of two tensors and
- * activations, each operand read through a form, and the gradients of both; global pooling; and
- * what a step ends with. One call is one thread's; nothing is allocated. Activations in forms are
+ * activations, each operand read through a form, and the gradients of both; and global pooling.
+ * One call is one thread's; nothing is allocated. Activations in forms are
  * NONE, RELU and RELU6.
  */
 #ifndef TANDEM_BACKEND_CPU_ELEMENTWISE_H
@@ -57,11 +57,6 @@ struct tdmi_elementwise_kernels {
     void (*combine_backward)(const struct tdmi_combine_gradient *call);
     void (*global_pool)(const struct tdmi_global_pool *call);
     void (*global_pool_backward)(const struct tdmi_global_pool *call);
-    /* The same bits as ref's in every instruction set: multiplications and additions round alone,
-     * in ref's order. */
-    void (*sgd)(const struct tdmi_update_call *call);
-    void (*blend)(float *states, const float *sums, int64_t n, float scale, float momentum);
-    void (*accumulate)(float *to, const float *from, int64_t n);
 };
 
 /* For isa up to tdmi_isa_best(). */

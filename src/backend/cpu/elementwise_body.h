@@ -191,65 +191,10 @@ static void global_pool_backward(const struct tdmi_global_pool *call)
         lanes_fence();
 }
 
-/* ---- the end of a step ------------------------------------------------------------------------
- */
-
-LANES_INLINE void sgd_block(const struct tdmi_update_call *call, int64_t i, const enum way way,
-                            int n)
-{
-    float *params = call->params + i, *velocity = call->slots[0] + i;
-    const lanes momentum = lanes_all(call->momentum);
-    lanes w = get(params, way, n);
-    lanes g = lanes_add(
-        lanes_multiply(get(call->gradient_sums + i, way, n), lanes_all(call->gradient_scale)),
-        lanes_multiply(lanes_all(call->weight_decay), w));
-    lanes v = lanes_add(lanes_multiply(momentum, get(velocity, way, n)), g);
-    lanes step = call->is_nesterov ? lanes_add(g, lanes_multiply(momentum, v)) : v;
-    put(velocity, v, way, n);
-    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), way, n);
-}
-
-static void sgd(const struct tdmi_update_call *call)
-{
-    int64_t i = 0;
-    for (; i + LANES <= call->n; i += LANES)
-        sgd_block(call, i, WAY_WHOLE, LANES);
-    if (i < call->n)
-        sgd_block(call, i, WAY_PART, (int)(call->n - i));
-}
-
-LANES_INLINE void blend_block(float *states, const float *sums, lanes scale, lanes momentum,
-                              const enum way way, int n)
-{
-    lanes old = get(states, way, n);
-    lanes off = lanes_sub(lanes_multiply(get(sums, way, n), scale), old);
-    put(states, lanes_add(old, lanes_multiply(momentum, off)), way, n);
-}
-
-static void blend(float *states, const float *sums, int64_t n, float scale, float momentum)
-{
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        blend_block(states + i, sums + i, lanes_all(scale), lanes_all(momentum), WAY_WHOLE, LANES);
-    if (i < n)
-        blend_block(states + i, sums + i, lanes_all(scale), lanes_all(momentum), WAY_PART,
-                    (int)(n - i));
-}
-
-static void accumulate(float *to, const float *from, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        lanes_store(to + i, lanes_add(lanes_load(to + i), lanes_load(from + i)));
-    for (; i < n; i++)
-        to[i] += from[i];
-}
-
 #define TDMI_ELEMENTWISE_KERNELS                                                              \
     {                                                                                         \
         .combine = combine, .combine_backward = combine_backward, .global_pool = global_pool, \
-        .global_pool_backward = global_pool_backward, .sgd = sgd, .blend = blend,             \
-        .accumulate = accumulate                                                              \
+        .global_pool_backward = global_pool_backward                                          \
     }
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Ops of backend cpu that are passes over whole tensors: add, relu, relu6, global_pool, and the
- * updates a step ends with. What a desc and a call mean in terms of elementwise.h.
+ * Ops of backend cpu that are passes over whole tensors: add, relu, relu6 and global_pool. What a
+ * desc and a call mean in terms of elementwise.h.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/elementwise.h"
@@ -155,25 +155,3 @@ const struct tdmi_kernel tdmi_cpu_global_pool = {
     .forward = global_pool_forward,
     .backward = global_pool_backward,
 };
-
-/* ---- updates ----------------------------------------------------------------------------------
- */
-
-void tdmi_cpu_sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    (void)stream;
-    kernels()->sgd(call);
-}
-
-void tdmi_cpu_blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                    float momentum)
-{
-    (void)stream;
-    kernels()->blend(states, sums, n, scale, momentum);
-}
-
-void tdmi_cpu_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
-{
-    (void)stream;
-    kernels()->accumulate(to, from, n);
-}

@@ -7,6 +7,7 @@
 #ifndef TANDEM_BACKEND_CPU_LANES_H
 #define TANDEM_BACKEND_CPU_LANES_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -69,6 +70,15 @@ LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
 {
     return _mm512_mul_ps(a, b);
 }
+/* Division and root round as IEEE says: the same bits in every set. */
+LANES_INLINE lanes lanes_divide(lanes a, lanes b)
+{
+    return _mm512_div_ps(a, b);
+}
+LANES_INLINE lanes lanes_root(lanes a)
+{
+    return _mm512_sqrt_ps(a);
+}
 /* a · b + c */
 LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
 {
@@ -114,6 +124,14 @@ LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
     __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
     _mm512_storeu_pd(to, _mm512_add_pd(_mm512_loadu_pd(to), low));
     _mm512_storeu_pd(to + 8, _mm512_add_pd(_mm512_loadu_pd(to + 8), high));
+}
+/* to[i] += a[i]², squared in double, which is exact */
+LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
+{
+    __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(a));
+    __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1));
+    _mm512_storeu_pd(to, _mm512_fmadd_pd(low, low, _mm512_loadu_pd(to)));
+    _mm512_storeu_pd(to + 8, _mm512_fmadd_pd(high, high, _mm512_loadu_pd(to + 8)));
 }
 /* The line at an address will be read soon, from the second cache. */
 LANES_INLINE void lanes_prefetch(const float *at)
@@ -173,6 +191,14 @@ LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
 {
     return _mm256_mul_ps(a, b);
 }
+LANES_INLINE lanes lanes_divide(lanes a, lanes b)
+{
+    return _mm256_div_ps(a, b);
+}
+LANES_INLINE lanes lanes_root(lanes a)
+{
+    return _mm256_sqrt_ps(a);
+}
 LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
 {
     return _mm256_fmadd_ps(a, b, c);
@@ -214,6 +240,13 @@ LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
     __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
     _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), low));
     _mm256_storeu_pd(to + 4, _mm256_add_pd(_mm256_loadu_pd(to + 4), high));
+}
+LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
+{
+    __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
+    __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
+    _mm256_storeu_pd(to, _mm256_fmadd_pd(low, low, _mm256_loadu_pd(to)));
+    _mm256_storeu_pd(to + 4, _mm256_fmadd_pd(high, high, _mm256_loadu_pd(to + 4)));
 }
 LANES_INLINE void lanes_prefetch(const float *at)
 {
@@ -276,6 +309,16 @@ LANES_INLINE lanes lanes_multiply(lanes a, lanes b)
 {
     return a * b;
 }
+LANES_INLINE lanes lanes_divide(lanes a, lanes b)
+{
+    return a / b;
+}
+LANES_INLINE lanes lanes_root(lanes a)
+{
+    for (int i = 0; i < LANES; i++)
+        a[i] = sqrtf(a[i]);
+    return a;
+}
 LANES_INLINE lanes lanes_multiply_add(lanes a, lanes b, lanes c)
 {
     return a * b + c;
@@ -312,6 +355,11 @@ LANES_INLINE void lanes_add_to_doubles(double *to, lanes a)
 {
     for (int i = 0; i < LANES; i++)
         to[i] += (double)a[i];
+}
+LANES_INLINE void lanes_add_squares_to_doubles(double *to, lanes a)
+{
+    for (int i = 0; i < LANES; i++)
+        to[i] += (double)a[i] * (double)a[i];
 }
 LANES_INLINE void lanes_prefetch(const float *at)
 {

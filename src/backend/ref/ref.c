@@ -41,5 +41,5 @@ const struct tdmi_backend tdmi_backend_ref = {
                .close = tdmi_host_stream_close,
                .wait = tdmi_host_stream_wait},
     .kernels = kernels,
-    .update = {.sgd = tdmi_ref_sgd, .blend = tdmi_ref_blend, .accumulate = tdmi_ref_accumulate},
+    .update = &tdmi_ref_update,
 };

@@ -219,10 +219,12 @@ static tdm_status train(struct fixture *it, float *losses, tdm_error *err)
     for (int s = 0; s < steps; s++) {
         TDM_TRY(run_step(it, err), err, "step %d", s + 1);
         losses[s] = tail_of(it, TDMI_TAIL_LOSS) / tail_of(it, TDMI_TAIL_SAMPLES);
-        TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step),
-                                tail_of(it, TDMI_TAIL_SAMPLES),
-                                (struct tdmi_update_rates){0.02f, 0.9f, 1e-4f}, err),
-                err, "step %d", s + 1);
+        TDM_TRY(
+            tdmi_update_run(it->update, tdmi_step_sums(it->step), tail_of(it, TDMI_TAIL_SAMPLES),
+                            (struct tdmi_update_rates){
+                                .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f},
+                            err),
+            err, "step %d", s + 1);
     }
     TDM_TRY(it->backend->memory.download(it->stream, it->host_params, it->params,
                                          sizeof(float) * (size_t)it->graph->param_values, err),

@@ -1,0 +1,39 @@
+/* AdamW as PyTorch defines it: Adam, but weights shrink by rate · decay beside the step, so that
+ * decay is not divided by the root. */
+#include "optim/optimizer.h"
+
+static const struct tdmi_parameter parameters[] = {
+    {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},
+    {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"},
+    {"epsilon", 1e-8, 1e-15, 1, false, "added to its root"},
+    {.name = NULL},
+};
+
+static void prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
+                    struct tdmi_update_call *call)
+{
+    (void)momenta;
+    tdmi_moments_prepare(values, step, call);
+    call->moments.keep = (float)(1.0 - (double)call->learning_rate * (double)call->weight_decay);
+    call->weight_decay = 0.0f;
+}
+
+static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                 const struct tdmi_update_call *call)
+{
+    backend->update->adam(stream, call);
+}
+
+const struct tdmi_optimizer tdmi_optimizer_adamw = {
+    .name = "adamw",
+    .summary = "Adam with weight decay beside the step instead of in the gradient",
+    .n_slots = 2,
+    .slot_names = {"mean", "square"},
+    .parameters = parameters,
+    .learning_rate = 1e-3,
+    .scaling = TDMI_SCALING_SQRT,
+    .momentum = -1.0,
+    .weight_decay = 0.01,
+    .prepare = prepare,
+    .step = step,
+};

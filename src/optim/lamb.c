@@ -1,0 +1,55 @@
+/*
+ * LAMB (You and others 2019): the step of Adam, with decay beside it as in AdamW, made as long in
+ * every tensor as its weights: times |w| / |step|. Tensors without decay (biases, batch norms) and
+ * those of length 0 take Adam's step.
+ */
+#include "optim/optimizer.h"
+
+static const struct tdmi_parameter parameters[] = {
+    {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},
+    {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"},
+    {"epsilon", 1e-6, 1e-15, 1, false, "added to its root"},
+    {.name = NULL},
+};
+
+static void prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
+                    struct tdmi_update_call *call)
+{
+    (void)momenta;
+    tdmi_moments_prepare(values, step, call);
+}
+
+static void measure(const struct tdmi_backend *backend, tdmi_stream *stream,
+                    const struct tdmi_update_call *call, double squares[2])
+{
+    backend->update->lamb_measure(stream, call, squares);
+}
+
+static void adapt(const double *values, const double lengths[2], struct tdmi_update_call *call)
+{
+    (void)values;
+    if (lengths[0] > 0.0 && lengths[1] > 0.0)
+        call->learning_rate = (float)((double)call->learning_rate * lengths[0] / lengths[1]);
+}
+
+static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                 const struct tdmi_update_call *call)
+{
+    backend->update->lamb_step(stream, call);
+}
+
+const struct tdmi_optimizer tdmi_optimizer_lamb = {
+    .name = "lamb",
+    .summary = "Adam with steps as long as each tensor's weights, for large batches",
+    .n_slots = 2,
+    .slot_names = {"mean", "square"},
+    .parameters = parameters,
+    .learning_rate = 2e-3,
+    .scaling = TDMI_SCALING_SQRT,
+    .momentum = -1.0,
+    .weight_decay = 0.01,
+    .prepare = prepare,
+    .measure = measure,
+    .adapt = adapt,
+    .step = step,
+};
