@@ -214,10 +214,10 @@ def write_schedules():
          rates_of(lambda o: s.CosineAnnealingLR(o, top, eta_min=0.1), steps)),
         # PyTorch's first phase ends a step before its part of the steps.
         ("one-cycle", 1, top,
-         rates_of(lambda o: s.OneCycleLR(o, 1.0, steps, (0.3 * top + 1) / steps), steps)),
+         rates_of(lambda o: s.OneCycleLR(o, 1.0, steps, pct_start=(0.3 * top + 1) / steps), steps)),
         ("one-cycle:rise=0.45,start=0.1,floor=0.01", 1, top,
-         rates_of(lambda o: s.OneCycleLR(o, 1.0, steps, (0.45 * top + 1) / steps, div_factor=10,
-                                         final_div_factor=10), steps)),
+         rates_of(lambda o: s.OneCycleLR(o, 1.0, steps, pct_start=(0.45 * top + 1) / steps,
+                                         div_factor=10, final_div_factor=10), steps)),
         ("ramp:start=0.1,floor=0.05,ramp=5,hold=4,decay=0.8", 1, top,
          [ramp(epoch) for epoch in range(steps)]),
         ("ramp:start=0.1,floor=0.05,ramp=5,hold=4,decay=0.8", 4, 10,
@@ -228,7 +228,7 @@ def write_schedules():
     plateaus = [
         ("plateau", {}),
         ("plateau:factor=0.5,patience=2", {"factor": 0.5, "patience": 2}),
-        ("plateau:factor=0.5,patience=1,threshold=0.05,cooldown=3,floor=0.2",
+        ("plateau:factor=.5,patience=1,threshold=.05,cooldown=3,floor=.2",
          {"factor": 0.5, "patience": 1, "threshold": 0.05, "cooldown": 3, "min_lr": 0.2}),
     ]
     with open(os.path.join(OUT, "schedules.txt"), "w") as file:

@@ -53,15 +53,22 @@ struct tdm_train_options {
     int batch;             /* global batch, images */
     int shard;             /* images a shard; 0: the model's own */
     const char *bn; /* "shard" or "batch": the images that a batch norm's statistics are over */
-    double learning_rate;  /* 0: the network's own at batch 32, scaled linearly with the batch */
-    const char *optimizer; /* a name of optimizers.def */
-    double momentum;
-    double weight_decay;  /* on weights, never on biases or batch-norm parameters */
-    const char *schedule; /* a name of schedules.def */
-    double warmup_epochs; /* learning rate rises linearly over so many epochs first */
-    int patience;         /* stop when val did not improve for so many validations; 0: never */
-    int threads;          /* 0: all usable CPUs */
-    const char *device;   /* a name of backends.def, or "cpu": the best one for the CPU */
+    /* 0: the optimizer's own (sgd: the network's) at the reference batch, scaled with the batch by
+     * the optimizer's own rule; another is scaled only where lr_scaling says so. */
+    double learning_rate;
+    const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: see learning_rate */
+    int reference_batch;    /* that rates are meant for: 32 */
+    const char *optimizer;  /* a name of optimizers.def, and parameters: "adam:beta2=0.99" */
+    double momentum;        /* -1: the optimizer's own */
+    double weight_decay;    /* on weights, never on biases or batch-norm parameters; -1: likewise */
+    double clip_norm;       /* the mean gradient is made no longer than this; 0: left alone */
+    double ema; /* what averages of the weights keep in a step; they judge and are kept. 0: none */
+    const char *schedule; /* a name of schedules.def, and parameters: "step:every=5" */
+    double
+        warmup_epochs;  /* rate rises linearly over so many epochs first; -1: the schedule's own */
+    int patience;       /* stop when val did not improve for so many validations; 0: never */
+    int threads;        /* 0: all usable CPUs */
+    const char *device; /* a name of backends.def, or "cpu": the best one for the CPU */
     uint64_t seed;
     int checkpoint_every; /* steps between checkpoints beside those at epoch ends; 0: none */
     bool resume;          /* go on where the run stands; start it where there is none */
@@ -94,6 +101,7 @@ TDM_API void tdm_features_to_json(const struct tdm_features *features, tdm_json_
 TDM_API const char *tdm_network_name(int index);
 TDM_API const char *tdm_optimizer_name(int index);
 TDM_API const char *tdm_schedule_name(int index);
+TDM_API const char *tdm_lr_scaling_name(int index);
 /* What augment may hold; docs/image.md has the values that may follow. */
 TDM_API const char *tdm_augment_name(int index);
 

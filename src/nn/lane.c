@@ -230,9 +230,9 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     it->kernel->backward(lane->stream, &it->desc, &call);
     for (int k = 0; k < node->n_inputs; k++) {
         if (call.dx[k] && call.dx[k] == at(lane, it->spill[k]))
-            plan->backend->update->accumulate(lane->stream, dy_at(lane, tdmi_gradient_of(it->in[k])),
-                                             call.dx[k],
-                                             lane->shard.n * tdmi_shape_values(node->in[k]));
+            plan->backend->update->accumulate(lane->stream,
+                                              dy_at(lane, tdmi_gradient_of(it->in[k])), call.dx[k],
+                                              lane->shard.n * tdmi_shape_values(node->in[k]));
     }
 }
 

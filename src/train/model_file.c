@@ -28,6 +28,17 @@ static void score_to_json(const tdm_score *score, tdm_json_writer *writer, const
     tdm_json_object_end(writer);
 }
 
+static void plateau_to_json(const struct tdmi_plateau *plateau, tdm_json_writer *writer)
+{
+    tdm_json_object_begin(writer, "plateau");
+    tdm_json_number(writer, "best_loss", plateau->best_loss);
+    tdm_json_integer(writer, "judged", plateau->n_judged);
+    tdm_json_integer(writer, "waited", plateau->n_waited);
+    tdm_json_integer(writer, "resting", plateau->n_resting);
+    tdm_json_integer(writer, "reductions", plateau->n_reductions);
+    tdm_json_object_end(writer);
+}
+
 static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writer *writer)
 {
     tdm_json_object_begin(writer, "progress");
@@ -45,6 +56,8 @@ static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writ
     tdm_json_integer(writer, "judged_step", progress->judged_step);
     tdm_json_integer(writer, "train_skipped", progress->train_skipped);
     tdm_json_integer(writer, "val_skipped", progress->val_skipped);
+    if (progress->plateau.n_judged > 0)
+        plateau_to_json(&progress->plateau, writer);
     score_to_json(&progress->best_train, writer, "best_train");
     score_to_json(&progress->best_val, writer, "best_val");
     tdm_json_object_end(writer);
@@ -68,6 +81,8 @@ static tdm_json_writer *describe(const struct tdmi_model_file *model)
     progress_to_json(&model->progress, writer);
     if (model->n_slots > 0)
         tdm_json_string(writer, "optimizer", model->optimizer);
+    if (model->n_slots > 0 && model->raw_params)
+        tdm_json_bool(writer, "averaged", true);
     tdm_json_object_end(writer);
     return writer;
 }
@@ -85,6 +100,9 @@ static void add_values(tdmi_safetensors_writer *writer, const char *prefix,
                              values + tensors[i].offset);
     }
 }
+
+/* What is trained, where the names of weights are those of averages. */
+static const char raw_prefix[] = "optimizer.trained.";
 
 static void slot_prefix(char *prefix, size_t bytes, const char *optimizer, const char *slot)
 {
@@ -108,6 +126,10 @@ tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char 
     tdmi_safetensors_note(writer, "tandem", text);
     add_values(writer, "", graph->params, graph->n_params, model->params);
     add_values(writer, "", graph->states, graph->n_states, model->states);
+    if (model->n_slots > 0 && model->raw_params) {
+        add_values(writer, raw_prefix, graph->params, graph->n_params, model->raw_params);
+        add_values(writer, raw_prefix, graph->states, graph->n_states, model->raw_states);
+    }
     for (int i = 0; i < model->n_slots; i++) {
         char prefix[128];
         slot_prefix(prefix, sizeof prefix, model->optimizer, model->slot_names[i]);
@@ -140,6 +162,18 @@ static tdm_score score_from_json(const tdm_json_value *object)
     return score;
 }
 
+/* All 0 where there is none: of another schedule, or from an older version. */
+static struct tdmi_plateau plateau_from_json(const tdm_json_value *object)
+{
+    return (struct tdmi_plateau){
+        .best_loss = tdm_json_as_number(tdm_json_member(object, "best_loss"), 0.0),
+        .n_judged = (int)tdm_json_as_integer(tdm_json_member(object, "judged"), 0),
+        .n_waited = (int)tdm_json_as_integer(tdm_json_member(object, "waited"), 0),
+        .n_resting = (int)tdm_json_as_integer(tdm_json_member(object, "resting"), 0),
+        .n_reductions = (int)tdm_json_as_integer(tdm_json_member(object, "reductions"), 0),
+    };
+}
+
 static void progress_from_json(const tdm_json_value *object, struct tdmi_progress *progress)
 {
     *progress = (struct tdmi_progress){
@@ -160,6 +194,7 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
         .val_skipped = tdm_json_as_integer(tdm_json_member(object, "val_skipped"), 0),
         .best_train = score_from_json(tdm_json_member(object, "best_train")),
         .best_val = score_from_json(tdm_json_member(object, "best_val")),
+        .plateau = plateau_from_json(tdm_json_member(object, "plateau")),
     };
 }
 
@@ -194,6 +229,7 @@ static tdm_status read_description(const tdm_json_value *root, const char *path,
         if (!model->classes[i])
             return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
     }
+    model->is_averaged = tdm_json_as_bool(tdm_json_member(root, "averaged"), false);
     progress_from_json(tdm_json_member(root, "progress"), &model->progress);
     return tdmi_lineage_from_json(tdm_json_member(root, "lineage"), &model->arena, &model->lineage,
                                   err);
@@ -234,6 +270,40 @@ static tdm_status read_hashes(const tdmi_safetensors *file, const char *name, td
     return TDM_OK;
 }
 
+/* What a checkpoint has beside a model. */
+static tdm_status read_training(const tdmi_safetensors *file, struct tdmi_model_file *model,
+                                tdm_error *err)
+{
+    const tdmi_graph *graph = model->graph;
+    tdmi_arena *arena = &model->arena;
+    const size_t param_values = (size_t)graph->param_values;
+    const struct tdmi_optimizer *optimizer;
+    TDM_TRY(tdmi_optimizer_find(model->optimizer, &optimizer, err), err,
+            "the optimizer of this checkpoint");
+    for (int i = 0; i < optimizer->n_slots; i++) {
+        char prefix[128];
+        slot_prefix(prefix, sizeof prefix, optimizer->name, optimizer->slot_names[i]);
+        model->slot_names[i] = optimizer->slot_names[i];
+        model->slots[i] = tdmi_arena_alloc(arena, param_values, sizeof(float));
+        if (!model->slots[i])
+            return TDM_FAIL(err, TDM_E_MEMORY, "optimizer state: out of memory");
+        TDM_TRY(read_values(file, prefix, graph->params, graph->n_params, model->slots[i], err),
+                err, "reading the optimizer's state");
+    }
+    model->n_slots = optimizer->n_slots;
+    if (!model->is_averaged)
+        return TDM_OK;
+    model->raw_params = tdmi_arena_alloc(arena, param_values, sizeof(float));
+    model->raw_states = tdmi_arena_alloc(arena, (size_t)graph->state_values + 1, sizeof(float));
+    if (!model->raw_params || !model->raw_states)
+        return TDM_FAIL(err, TDM_E_MEMORY, "weights beside their averages: out of memory");
+    TDM_TRY(read_values(file, raw_prefix, graph->params, graph->n_params, model->raw_params, err),
+            err, "reading the weights beside their averages");
+    return TDM_WRAP(
+        err, read_values(file, raw_prefix, graph->states, graph->n_states, model->raw_states, err),
+        "reading the running statistics beside their averages");
+}
+
 static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_file *model,
                                tdm_error *err)
 {
@@ -269,23 +339,7 @@ static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_f
             err, "its self-test");
     memcpy(model->test_pixels, pixels, pixel_bytes);
     memcpy(model->test_logits, logits, sizeof(float) * classes);
-    if (*model->optimizer == '\0')
-        return TDM_OK;
-    const struct tdmi_optimizer *optimizer;
-    TDM_TRY(tdmi_optimizer_find(model->optimizer, &optimizer, err), err,
-            "the optimizer of this checkpoint");
-    for (int i = 0; i < optimizer->n_slots; i++) {
-        char prefix[128];
-        slot_prefix(prefix, sizeof prefix, optimizer->name, optimizer->slot_names[i]);
-        model->slot_names[i] = optimizer->slot_names[i];
-        model->slots[i] = tdmi_arena_alloc(arena, param_values, sizeof(float));
-        if (!model->slots[i])
-            return TDM_FAIL(err, TDM_E_MEMORY, "optimizer state: out of memory");
-        TDM_TRY(read_values(file, prefix, graph->params, graph->n_params, model->slots[i], err),
-                err, "reading the optimizer's state");
-    }
-    model->n_slots = optimizer->n_slots;
-    return TDM_OK;
+    return *model->optimizer ? read_training(file, model, err) : TDM_OK;
 }
 
 tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model, tdm_error *err)

@@ -10,6 +10,7 @@
 #include "nn/graph.h"
 #include "nn/weights/lineage.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "tandem/event.h"
 
 #define TDMI_MODEL_FORMAT_VERSION 1
@@ -30,6 +31,7 @@ struct tdmi_progress {
     int64_t judged_step;                /* at the last validation */
     int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
     tdm_score best_train, best_val;
+    struct tdmi_plateau plateau; /* of a schedule that follows the loss; zeroed otherwise */
 };
 
 /* Strings and arrays are lent to save, and belong to the arena after load. */
@@ -41,7 +43,7 @@ struct tdmi_model_file {
     int n_classes;
     const char **classes;
     struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
-    float *params, *states;      /* laid out like the graph */
+    float *params, *states;      /* laid out like the graph; averages where such are kept */
     uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */
     int64_t n_train_hashes, n_val_hashes;
     struct tdmi_progress progress;
@@ -53,6 +55,9 @@ struct tdmi_model_file {
     int n_slots;
     const char *slot_names[TDMI_OPTIMIZER_SLOTS];
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* laid out like the parameters */
+    /* Of a checkpoint of a training that keeps averages: what it trains; else NULL. */
+    float *raw_params, *raw_states;
+    bool is_averaged; /* after load */
     tdmi_arena arena;
 };
 

@@ -5,10 +5,9 @@
 #include "data/loader.h"
 #include "image/augment.h"
 #include "nn/network.h"
-#include "optim/optimizer.h"
-#include "optim/schedule.h"
 #include "track/run.h"
 #include "train/freeze.h"
+#include "train/rates.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -30,14 +29,18 @@ static const struct row {
     enum effect effect;
     size_t offset;
     double low, high; /* accepted, both included; of numbers */
-    const char *zero; /* what 0 means, where it is no number that a person chose; else NULL */
+    /* What `special` means, where it is no number that a person chose; else NULL. */
+    const char *words;
+    double special;
 } rows[] = {
-#define ROW_ZERO(name, type, effect, field, low, high, zero)                           \
-    {                                                                                  \
-        name, type, effect, offsetof(struct tdm_train_options, field), low, high, zero \
+#define ROW_SPECIAL(name, type, effect, field, low, high, words, special)                        \
+    {                                                                                            \
+        name, type, effect, offsetof(struct tdm_train_options, field), low, high, words, special \
     }
+#define ROW_ZERO(name, type, effect, field, low, high, words) \
+    ROW_SPECIAL(name, type, effect, field, low, high, words, 0)
 #define ROW(name, type, effect, field, low, high) \
-    ROW_ZERO(name, type, effect, field, low, high, NULL)
+    ROW_SPECIAL(name, type, effect, field, low, high, NULL, 0)
     ROW("model", MAYBE, OTHER_BITS, model, 0, 0),
     ROW("weights", WORDS, OTHER_BITS, weights, 0, 0),
     ROW("freeze", TEXT, OTHER_BITS, freeze, 0, 0),
@@ -69,11 +72,15 @@ static const struct row {
     ROW_ZERO("shard", INTEGER, OTHER_BITS, shard, 0, 65536, "the network's own"),
     ROW("bn", TEXT, OTHER_BITS, bn, 0, 0),
     ROW_ZERO("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000, "the network's own"),
+    ROW("lr-scaling", MAYBE, OTHER_BITS, lr_scaling, 0, 0),
+    ROW("reference-batch", INTEGER, OTHER_BITS, reference_batch, 1, 65536),
     ROW("optimizer", TEXT, OTHER_BITS, optimizer, 0, 0),
-    ROW("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999),
-    ROW("weight-decay", NUMBER, OTHER_BITS, weight_decay, 0, 1),
+    ROW_SPECIAL("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999, "the optimizer's own", -1),
+    ROW_SPECIAL("weight-decay", NUMBER, OTHER_BITS, weight_decay, 0, 1, "the optimizer's own", -1),
+    ROW_ZERO("clip-norm", NUMBER, OTHER_BITS, clip_norm, 0, 1e9, "no limit"),
+    ROW_ZERO("ema", NUMBER, OTHER_BITS, ema, 0, 0.999999, "no average"),
     ROW("schedule", TEXT, OTHER_BITS, schedule, 0, 0),
-    ROW("warmup", NUMBER, OTHER_BITS, warmup_epochs, 0, 1e6),
+    ROW_SPECIAL("warmup", NUMBER, OTHER_BITS, warmup_epochs, 0, 1e6, "the schedule's own", -1),
     ROW_ZERO("patience", INTEGER, OTHER_BITS, patience, 0, 1e9, "no limit"),
     ROW("threads", INTEGER, SAME_BITS, threads, 0, 4096),
     ROW("device", TEXT, OTHER_BITS, device, 0, 0),
@@ -81,6 +88,7 @@ static const struct row {
     ROW("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9),
 #undef ROW
 #undef ROW_ZERO
+#undef ROW_SPECIAL
 };
 
 enum { n_rows = sizeof rows / sizeof rows[0] };
@@ -98,11 +106,12 @@ struct tdm_train_options tdm_train_options_default(void)
         .cache = "auto",
         .batch = 32,
         .bn = "shard",
+        .reference_batch = 32,
         .optimizer = "sgd",
-        .momentum = 0.9,
-        .weight_decay = 5e-4,
+        .momentum = -1.0,
+        .weight_decay = -1.0,
         .schedule = "cosine",
-        .warmup_epochs = 1.0,
+        .warmup_epochs = -1.0,
         .device = "cpu",
         .seed = 42,
     };
@@ -151,6 +160,11 @@ static const char *features_word(const char *word)
     return NULL;
 }
 
+static bool is_special(const struct row *row, double value)
+{
+    return row->words && value >= row->special && value <= row->special;
+}
+
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
 {
     if (!options->source || !*options->source)
@@ -166,7 +180,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
             continue;
         }
         double value = number_of(options, row);
-        if (!(value >= row->low && value <= row->high))
+        if (!(value >= row->low && value <= row->high) && !is_special(row, value))
             return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is %g; %g to %g is accepted",
                             row->name, value, row->low, row->high);
     }
@@ -197,7 +211,8 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --split is %g,%g; two parts above 0 that sum to at most "
                         "1 are accepted",
                         options->train_fraction, options->val_fraction);
-    return TDM_OK;
+    struct tdmi_rates rates;
+    return tdmi_rates_read(options, &rates, err);
 }
 
 bool tdmi_options_ask_for_split(const struct tdm_train_options *options)
@@ -230,8 +245,8 @@ static bool has_shrunk(double now, double before)
 
 static const char *say(const struct row *row, double value, char text[32])
 {
-    if (row->zero && !(fabs(value) > 0.0))
-        return row->zero;
+    if (is_special(row, value))
+        return row->words;
     snprintf(text, 32, "%g", value);
     return text;
 }
@@ -267,7 +282,8 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                                 (long long)options->seed, (long long)before);
             continue;
         }
-        double before = tdm_json_as_number(value, -1.0), now = number_of(options, row);
+        double before = tdm_json_as_number(value, number_of(&defaults, row));
+        double now = number_of(options, row);
         if (row->effect == LIMIT && has_shrunk(now, before))
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was begun with %s; as much or more is "
@@ -307,6 +323,11 @@ const char *tdm_schedule_name(int index)
     return schedule ? schedule->name : NULL;
 }
 
+const char *tdm_lr_scaling_name(int index)
+{
+    return tdmi_scaling_word(index);
+}
+
 const char *tdm_augment_name(int index)
 {
     return index >= 0 && index < TDMI_AUGMENTS ? tdmi_augment_name((enum tdmi_augment_kind)index)
@@ -319,14 +340,17 @@ const char *tdm_augment_name(int index)
 static const char *known_word(const char *option, const char *word)
 {
     struct tdmi_network network;
-    const struct tdmi_optimizer *optimizer;
-    const struct tdmi_schedule *schedule;
+    struct tdmi_optimizer_choice optimizer;
+    struct tdmi_schedule_choice schedule;
+    enum tdmi_scaling scaling;
     const struct tdmi_backend *backend;
     enum tdmi_cache_kind cache;
     if (strcmp(option, "model") == 0)
         return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "optimizer") == 0)
-        return tdmi_optimizer_find(word, &optimizer, NULL) == TDM_OK ? optimizer->name : NULL;
+        return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "lr-scaling") == 0)
+        return tdmi_scaling_find(word, &scaling, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "cache") == 0)
         return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
                                                                   : NULL;
@@ -337,7 +361,7 @@ static const char *known_word(const char *option, const char *word)
     if (strcmp(option, "bn") == 0)
         return strcmp(word, "batch") == 0 ? "batch" : strcmp(word, "shard") == 0 ? "shard" : NULL;
     if (strcmp(option, "schedule") == 0)
-        return tdmi_schedule_find(word, &schedule, NULL) == TDM_OK ? schedule->name : NULL;
+        return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
     for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
         if (strcmp(backend->name, word) == 0)
             return backend->name;
@@ -397,10 +421,12 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
     const tdm_json_value *recorded =
         tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
     tdm_status status = TDM_OK;
-    for (int i = 0; recorded && i < n_rows && status == TDM_OK; i++)
-        status =
-            TDM_WRAP(err, read_row(&rows[i], tdm_json_member(recorded, rows[i].name), &read, err),
-                     "reading the record of the run %s", run);
+    for (int i = 0; recorded && i < n_rows && status == TDM_OK; i++) {
+        const tdm_json_value *value = tdm_json_member(recorded, rows[i].name);
+        if (value) /* else the record is older, and the run was begun with the default */
+            status = TDM_WRAP(err, read_row(&rows[i], value, &read, err),
+                              "reading the record of the run %s", run);
+    }
     if (status != TDM_OK) {
         tdm_json_document_free(document);
         return status;

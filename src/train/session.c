@@ -15,14 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { reference_batch = 32 };
-
 double tdmi_session_seconds(const struct tdmi_session *session)
 {
     return session->seconds_before + tdmi_clock_seconds_since(session->started_ns);
 }
 
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session)
+{
+    if (session->mean_params)
+        return (struct tdmi_values){session->mean_params, session->mean_states};
+    return tdmi_session_trained(session);
+}
+
+struct tdmi_values tdmi_session_trained(const struct tdmi_session *session)
 {
     return (struct tdmi_values){session->params, session->states};
 }
@@ -48,9 +53,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     int card;
     tdm_status status = tdmi_session_find_weights(session, err);
     if (status == TDM_OK)
-        status = tdmi_optimizer_find(options->optimizer, &session->optimizer, err);
-    if (status == TDM_OK)
-        status = tdmi_schedule_find(options->schedule, &session->schedule, err);
+        status = tdmi_rates_read(options, &session->rates, err);
     if (status == TDM_OK)
         status = tdmi_backend_find(options->device, &session->backend, &card, err);
     if (status != TDM_OK)
@@ -63,11 +66,13 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
             "opening the device %s", options->device);
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &session->pool, err), err,
             "starting threads");
-    if (session->schedule->needs_total && options->epochs == 0 && options->steps == 0)
+    const struct tdmi_schedule *schedule = session->rates.schedule.schedule;
+    if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --schedule %s must know where training ends; --epochs or --steps, "
                         "or --schedule constant, is wanted",
-                        session->schedule->name);
+                        schedule->name);
+    session->optimizer = session->rates.optimizer.optimizer;
     return TDM_OK;
 }
 
@@ -79,10 +84,10 @@ static void settle(struct tdmi_session *session)
     session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
-    if (options->learning_rate > 0.0)
-        session->learning_rate = options->learning_rate;
-    else if (!(session->learning_rate > 0.0)) /* no run is gone on with that knows it */
-        session->learning_rate = session->network.learning_rate * options->batch / reference_batch;
+    /* A run that is gone on with may know it. */
+    if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0))
+        tdmi_rates_settle(&session->rates, options, session->network.learning_rate,
+                          session->part_of_rate > 0.0 ? session->part_of_rate : 1.0);
 }
 
 /* Of runs begun in the same second every one but the first gets a number. */
@@ -273,7 +278,8 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "first_trained", session->first_trained);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
-    tdm_json_number(writer, "learning_rate", session->learning_rate);
+    tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
+    tdmi_rates_to_json(&session->rates, writer, "rates");
     tdm_json_object_end(writer);
     return set_section(session, "data", writer, err);
 }
@@ -322,6 +328,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_open_network(session, err);
     if (status == TDM_OK)
         status = tdmi_session_open_input(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_open_average(session, is_resumed ? &stored : NULL, err);
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
         status = tdmi_run_cut(session->run, session->progress.step, err);
     if (status == TDM_OK)
@@ -360,10 +368,11 @@ void tdmi_session_release(struct tdmi_session *session)
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
         if (session->slots[i])
             backend->memory.free(session->device, session->slots[i]);
-    if (session->states)
-        backend->memory.free(session->device, session->states);
-    if (session->params)
-        backend->memory.free(session->device, session->params);
+    float *const values[] = {session->mean_states, session->mean_params, session->states,
+                             session->params};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (values[i])
+            backend->memory.free(session->device, values[i]);
     tdmi_graph_free(session->graph);
     tdmi_import_release(&session->base);
     tdmi_split_release(&session->split);
@@ -384,17 +393,32 @@ void tdmi_session_release(struct tdmi_session *session)
 
 /* ---- saving ----------------------------------------------------------------------------- */
 
-static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
+static tdm_status download_values(struct tdmi_session *session, struct tdmi_values values,
+                                  float *params, float *states, tdm_error *err)
 {
     const tdmi_graph *graph = session->graph;
+    const struct tdmi_memory_table *memory = &session->backend->memory;
+    TDM_TRY(memory->download(session->stream, params, values.params,
+                             sizeof(float) * (size_t)graph->param_values, err),
+            err, "fetching weights");
+    return TDM_WRAP(err,
+                    memory->download(session->stream, states, values.states,
+                                     sizeof(float) * (size_t)graph->state_values, err),
+                    "fetching running statistics");
+}
+
+static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
+{
     struct tdmi_model_file *host = &session->snapshot;
     const struct tdmi_memory_table *memory = &session->backend->memory;
-    size_t params = sizeof(float) * (size_t)graph->param_values;
-    TDM_TRY(memory->download(session->stream, host->params, session->params, params, err), err,
-            "fetching weights");
-    TDM_TRY(memory->download(session->stream, host->states, session->states,
-                             sizeof(float) * (size_t)graph->state_values, err),
-            err, "fetching running statistics");
+    const size_t params = sizeof(float) * (size_t)session->graph->param_values;
+    tdm_status status =
+        download_values(session, tdmi_session_values(session), host->params, host->states, err);
+    if (status == TDM_OK && is_checkpoint && session->mean_params)
+        status = download_values(session, tdmi_session_trained(session), host->raw_params,
+                                 host->raw_states, err);
+    if (status != TDM_OK)
+        return status;
     host->n_slots = is_checkpoint ? session->optimizer->n_slots : 0;
     for (int i = 0; i < host->n_slots; i++)
         TDM_TRY(memory->download(session->stream, host->slots[i], session->slots[i], params, err),

@@ -16,6 +16,7 @@
 #include "train/feed.h"
 #include "train/judge.h"
 #include "train/model_file.h"
+#include "train/rates.h"
 #include "train/step.h"
 #include "train/update.h"
 
@@ -35,7 +36,8 @@ struct tdmi_session {
     int shard;                        /* resolved */
     bool shares_statistics;           /* of batch norms, over the batch */
     int batch;                        /* what buffers hold: never more than there are pictures */
-    double learning_rate;             /* resolved, before the schedule */
+    struct tdmi_rates rates;          /* optimiser, learning rate, schedule: resolved */
+    double part_of_rate;              /* of a usual rate; 0: all of it */
     struct tdmi_network network;
     const char *weights;                       /* file that it begins with; NULL: from scratch */
     const struct tdm_weights_known *published; /* the entry of that file; NULL: none */
@@ -46,7 +48,6 @@ struct tdmi_session {
     uint64_t *base_hashes;   /* pictures that a model of ours, begun with, was trained on */
     int64_t n_base_hashes;
     const struct tdmi_optimizer *optimizer;
-    const struct tdmi_schedule *schedule;
     const struct tdmi_backend *backend;
     const struct tdmi_comm_table *transport;
     tdmi_comm *comm;
@@ -77,6 +78,7 @@ struct tdmi_session {
 
     float *params, *states;             /* on the device */
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */
+    float *mean_params, *mean_states;   /* likewise; NULL: no averages are kept */
     struct tdmi_model_file snapshot;    /* the host's copy, and all else that a file needs */
 
     struct tdmi_progress progress;
@@ -91,7 +93,10 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 void tdmi_session_release(struct tdmi_session *session);
 
 double tdmi_session_seconds(const struct tdmi_session *session);
+/* What judges and is kept: averages where there are any. */
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
+/* What steps change. */
+struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
 
 /* Which file --weights means, and which network it is of when --model does not say: once, before
  * anything is opened. session_weights.c */
@@ -125,6 +130,11 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 /* The rows that are missing, made and kept; some of the others made again and compared. */
 tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_features(struct tdmi_session *session);
+
+/* Averages of the weights, if asked for, once the rest is there: session_average.c */
+tdm_status tdmi_session_open_average(struct tdmi_session *session,
+                                     const struct tdmi_model_file *stored,
+                                     tdm_error *err) TDM_MUST_USE;
 
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */

@@ -219,7 +219,7 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
     if (tdmi_freeze_has_base(session->graph, session->first_trained))
         session->network.learning_rate = HEAD_RATE;
     else
-        session->network.learning_rate *= PART_OF_RATE;
+        session->part_of_rate = PART_OF_RATE;
     if (has_folded_norms(session))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "beginning with the weights of %s: its batch norms were folded into the "
@@ -245,7 +245,7 @@ tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_m
     session->graph = stored->graph;
     stored->graph = NULL;
     take_network(session, stored->network, stored->shard, 0.0);
-    session->learning_rate = rate;
+    session->rates.learning_rate = rate;
     return TDM_OK;
 }
 

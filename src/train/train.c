@@ -15,17 +15,8 @@
 /* Of the step number `step`, from 0. */
 static double rate_at(const struct tdmi_session *session, int64_t step)
 {
-    const struct tdm_train_options *options = &session->options;
-    double per_epoch = (double)session->steps_per_epoch;
-    double total = options->epochs;
-    if (options->steps > 0 && (total == 0.0 || (double)options->steps / per_epoch < total))
-        total = (double)options->steps / per_epoch;
-    struct tdmi_schedule_at at = {
-        .epochs_done = ((double)step + 0.5) / per_epoch,
-        .epochs_total = total,
-        .warmup_epochs = options->warmup_epochs,
-    };
-    return session->learning_rate * tdmi_schedule_factor(session->schedule, at);
+    return tdmi_rates_at(&session->rates, &session->options, step, session->steps_per_epoch,
+                         &session->progress.plateau);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
@@ -64,7 +55,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     const struct tdm_train_options *options = &session->options;
     const struct tdmi_mixing mixing = {&session->augment, options->seed, (uint32_t)progress->epoch};
     TDM_TRY(refuse_problems(session, batch, err), err, "step %lld", (long long)progress->step + 1);
-    tdmi_step_begin(session->step, tdmi_session_values(session), batch, &mixing);
+    tdmi_step_begin(session->step, tdmi_session_trained(session), batch, &mixing);
     TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
 
     const float *sums = tdmi_step_sums(session->step);
@@ -82,9 +73,12 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
         TDM_TRY(tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
                                 (struct tdmi_update_rates){
                                     .learning_rate = (float)rate_at(session, progress->step),
-                                    .momentum = (float)options->momentum,
-                                    .weight_decay = (float)options->weight_decay,
-                                    .step = progress->step + 1},
+                                    .momentum = (float)session->rates.momentum,
+                                    .weight_decay = (float)session->rates.weight_decay,
+                                    .step = progress->step + 1,
+                                    .values = session->rates.optimizer.values,
+                                    .clip_norm = options->clip_norm,
+                                    .average = tdmi_rates_average(options->ema, progress->step)},
                                 err),
                 err, "step %lld", (long long)progress->step + 1);
     progress->step++;
@@ -284,6 +278,8 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
     }
     if (is_judged) {
         progress->judged_step = progress->step;
+        if (tdmi_schedule_follows_loss(&session->rates.schedule))
+            tdmi_plateau_take(&session->rates.schedule, event.val.loss, &progress->plateau);
         progress->val_skipped = skipped;
         TDM_TRY(keep_best(session, &event, err), err, "after epoch %d", event.epoch);
     }
@@ -352,14 +348,14 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
+    char rates[200];
+    tdmi_rates_describe(&session->rates, &session->options, rates, sizeof rates);
     if (session->progress.step == 0)
-        tdmi_session_note(session,
-                          "%s: %lld parameters, batch %d in shards of %d, learning rate %g, %lld "
-                          "step%s an epoch",
-                          session->network.name, (long long)session->graph->parameters,
-                          session->options.batch, session->shard, session->learning_rate,
-                          (long long)session->steps_per_epoch,
-                          session->steps_per_epoch == 1 ? "" : "s");
+        tdmi_session_note(
+            session, "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s",
+            session->network.name, (long long)session->graph->parameters, session->options.batch,
+            session->shard, (long long)session->steps_per_epoch,
+            session->steps_per_epoch == 1 ? "" : "s", rates);
     else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);

@@ -240,8 +240,8 @@ static tdm_status run_step(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a step");
     /* So slow that noise teaches nothing: the values stay such as are met in practice. */
     struct tdmi_update_rates rates = {.learning_rate = 1e-6f,
-                                      .momentum = (float)it->train.momentum,
-                                      .weight_decay = (float)it->train.weight_decay};
+                                      .momentum = (float)it->optimizer->momentum,
+                                      .weight_decay = (float)it->optimizer->weight_decay};
     TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step), (float)it->batch.n, rates, err),
             err, "an update");
     return it->backend->stream.wait(it->stream, err);

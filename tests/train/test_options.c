@@ -52,7 +52,28 @@ CHANGE(negative_rate, learning_rate = -0.1)
 CHANGE(infinite_rate, learning_rate = INFINITY)
 CHANGE(full_momentum, momentum = 1.0)
 CHANGE(negative_decay, weight_decay = -1e-9)
-CHANGE(negative_warmup, warmup_epochs = -1.0)
+CHANGE(negative_warmup, warmup_epochs = -2.0)
+CHANGE(unknown_optimizer, optimizer = "adma")
+CHANGE(unknown_parameter, optimizer = "adam:beta3=1")
+CHANGE(unknown_schedule, schedule = "step:each=3")
+CHANGE(unknown_scaling, lr_scaling = "cubic")
+CHANGE(no_reference, reference_batch = 0)
+CHANGE(negative_clip, clip_norm = -1.0)
+CHANGE(full_ema, ema = 1.0)
+
+/* Each is fine alone. */
+static void adam_with_momentum(struct tdm_train_options *options)
+{
+    options->optimizer = "adam";
+    options->momentum = 0.9;
+}
+
+static void own_rate_with_reference(struct tdm_train_options *options)
+{
+    options->learning_rate = 0.1;
+    options->reference_batch = 256;
+}
+
 CHANGE(negative_patience, patience = -1)
 CHANGE(negative_threads, threads = -1)
 CHANGE(many_threads, threads = 5000)
@@ -89,7 +110,16 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         {infinite_rate, "--lr", "inf"},
         {full_momentum, "--momentum", "0.9999"},
         {negative_decay, "--weight-decay", "0 to 1"},
-        {negative_warmup, "--warmup", "-1"},
+        {negative_warmup, "--warmup", "-2"},
+        {unknown_optimizer, "'adma'", "sgd, rmsprop, adam, adamw, nadam, lars, lamb"},
+        {unknown_parameter, "'adam:beta3=1'", "adam takes beta1=0.9"},
+        {unknown_schedule, "'step:each=3'", "step takes every=10"},
+        {unknown_scaling, "'cubic'", "none, linear, sqrt"},
+        {no_reference, "--reference-batch", "1 to 65536"},
+        {negative_clip, "--clip-norm", "-1"},
+        {full_ema, "--ema", "0 to 0.999999"},
+        {adam_with_momentum, "--momentum is 0.9", "it is of sgd, rmsprop, lars"},
+        {own_rate_with_reference, "--reference-batch is 256", "--lr-scaling linear or sqrt"},
         {negative_patience, "--patience", "-1"},
         {negative_threads, "--threads", "-1"},
         {many_threads, "--threads", "0 to 4096"},
@@ -183,6 +213,10 @@ CHANGE(other_shard, shard = 4)
 CHANGE(other_rate, learning_rate = 0.01)
 CHANGE(other_momentum, momentum = 0.8)
 CHANGE(other_decay, weight_decay = 1e-4)
+CHANGE(other_optimizer, optimizer = "adam:beta1=0.8")
+CHANGE(other_scaling, lr_scaling = "none")
+CHANGE(new_clip, clip_norm = 2.0)
+CHANGE(new_ema, ema = 0.99)
 CHANGE(other_schedule, schedule = "constant")
 CHANGE(other_warmup, warmup_epochs = 0.0)
 CHANGE(other_patience, patience = 3)
@@ -208,10 +242,14 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         {other_batch, "--batch", "16", "32"},
         {other_shard, "--shard", "4", "with the network's own"},
         {other_rate, "--lr", "0.01", "with the network's own"},
-        {other_momentum, "--momentum", "0.8", "0.9"},
-        {other_decay, "--weight-decay", "0.0001", "0.0005"},
+        {other_momentum, "--momentum", "0.8", "with the optimizer's own"},
+        {other_decay, "--weight-decay", "0.0001", "with the optimizer's own"},
+        {other_optimizer, "--optimizer", "'adam:beta1=0.8'", "'sgd'"},
+        {other_scaling, "--lr-scaling", "'none'", "begun without it"},
+        {new_clip, "--clip-norm", "2", "with no limit"},
+        {new_ema, "--ema", "0.99", "with no average"},
         {other_schedule, "--schedule", "'constant'", "'cosine'"},
-        {other_warmup, "--warmup", "is 0,", "1"},
+        {other_warmup, "--warmup", "is 0,", "with the schedule's own"},
         {new_augment, "--augment", "'flip'", "begun without it"},
         {other_patience, "--patience", "3", "with no limit"},
         {other_seed, "--seed", "43", "42"},
@@ -272,6 +310,24 @@ static void an_empty_record_matches_nothing(void **state)
     assert_int_equal(tdmi_options_match(&options, NULL, NULL), TDM_E_USAGE);
 }
 
+/* Runs of before an option was there were begun with its default. */
+static void an_older_record_lacks_options_and_matches(void **state)
+{
+    static const char text[] =
+        "{\"model\":\"convnet7\",\"epochs\":20,\"batch\":32,\"eval-every\":1,"
+        "\"split-train\":0.9,\"split-val\":0.1,\"fraction\":1,\"seed\":42}";
+    struct tdm_train_options options = usual();
+    tdm_json_document *document = NULL;
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(tdm_json_read(text, strlen(text), "record", &document, NULL), TDM_OK);
+    if (tdmi_options_match(&options, tdm_json_root(document), &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    options.clip_norm = 1.0;
+    assert_int_equal(tdmi_options_match(&options, tdm_json_root(document), NULL), TDM_E_USAGE);
+    tdm_json_document_free(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +337,7 @@ int main(void)
         cmocka_unit_test(what_would_change_bits_is_refused_with_both_values),
         cmocka_unit_test(limits_may_grow_and_what_keeps_the_bits_may_change),
         cmocka_unit_test(an_empty_record_matches_nothing),
+        cmocka_unit_test(an_older_record_lacks_options_and_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

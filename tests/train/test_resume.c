@@ -69,15 +69,31 @@ static struct tdm_train_options training(const struct tree *tree, int kind)
         options.eval_every = 2;
         options.checkpoint_every = 1;
         break;
+    case 3:
+        options = small_norm_training(tree);
+        options.epochs = 2;
+        break;
+    case 4: /* slots of two kinds, a product of momenta, averages, and counted validations */
+        options.optimizer = "nadam:beta2=0.99";
+        options.learning_rate = 0.004;
+        options.ema = 0.9;
+        options.clip_norm = 0.5;
+        options.schedule = "plateau:factor=0.5,patience=0,threshold=0.5";
+        options.epochs = 4;
+        options.checkpoint_every = 3;
+        break;
     default:
         options = small_norm_training(tree);
         options.epochs = 2;
+        options.optimizer = "lamb";
+        options.learning_rate = 0.01;
+        options.ema = 0.99;
         break;
     }
     return options;
 }
 
-enum { n_kinds = 4 };
+enum { n_kinds = 6 };
 
 static void same_results(const struct tdm_train_result *a, const struct tdm_train_result *b)
 {
@@ -92,7 +108,7 @@ static void same_results(const struct tdm_train_result *a, const struct tdm_trai
 
 static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **state)
 {
-    static const int strides[n_kinds] = {2, 1, 3, 13};
+    static const int strides[n_kinds] = {2, 1, 3, 13, 3, 17};
     struct tree *tree = *state;
     for (int kind = 0; kind < n_kinds; kind++) {
         struct tdm_train_options options = training(tree, kind);

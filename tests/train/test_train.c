@@ -1,5 +1,6 @@
 /* Training from a folder to a run folder: equal bits, honest counts, sentences for what is wrong.
  */
+#include "train/model_file.h"
 #include "train/pictures.h"
 #include "tandem/model.h"
 #include "tandem/stop.h"
@@ -78,6 +79,68 @@ struct heard {
     int64_t last_step;
     double last_loss;
 };
+
+/* Of every optimiser, one after the other: pictures so simple are learnt by all of them. */
+static void every_optimizer_trains(void **state)
+{
+    struct tree *tree = *state;
+    const char *name;
+    for (int i = 0; (name = tdm_optimizer_name(i)) != NULL; i++) {
+        struct tdm_train_options options = small_training(tree);
+        struct tdm_train_result result;
+        options.optimizer = name;
+        options.learning_rate = 0.0;
+        options.epochs = 8;
+        options.run = below(tree, name);
+        must_train(&options, nobody, &result);
+        if (result.val.correct * 10 < result.val.n * 8)
+            fail_msg("%s: %d of %d", name, (int)result.val.correct, (int)result.val.n);
+    }
+}
+
+static void average_of(const float *from, const float *by, int64_t n, double *squares)
+{
+    *squares = 0.0;
+    for (int64_t i = 0; i < n; i++)
+        *squares += ((double)from[i] - (double)by[i]) * ((double)from[i] - (double)by[i]);
+}
+
+/* Averages judge and are kept; what is trained stays beside them in the checkpoint, with the bits
+ * of a training without averages. */
+static void averages_are_what_is_kept(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_norm_training(tree);
+    struct tdm_train_result result, plain;
+    struct tdmi_model_file with, without, best;
+    double squares;
+    options.epochs = 2;
+    options.run = below(tree, "plain");
+    must_train(&options, nobody, &plain);
+    options.ema = 0.9;
+    options.run = below(tree, "averaged");
+    must_train(&options, nobody, &result);
+    assert_int_equal(tdmi_model_file_load(below(tree, "plain/last.safetensors"), &without, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_model_file_load(below(tree, "averaged/last.safetensors"), &with, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_model_file_load(below(tree, "averaged/best.safetensors"), &best, NULL),
+                     TDM_OK);
+    const int64_t n_params = with.graph->param_values, n_states = with.graph->state_values;
+    assert_true(n_states > 0 && with.raw_params && !best.raw_params && !without.raw_params);
+    assert_memory_equal(with.raw_params, without.params, sizeof(float) * (size_t)n_params);
+    assert_memory_equal(with.raw_states, without.states, sizeof(float) * (size_t)n_states);
+    average_of(with.params, with.raw_params, n_params, &squares);
+    assert_true(squares > 0.0);
+    average_of(with.states, with.raw_states, n_states, &squares);
+    assert_true(squares > 0.0);
+    if (result.best_epoch == 2)
+        assert_memory_equal(with.params, best.params, sizeof(float) * (size_t)n_params);
+    assert_true(fabs(result.val.loss - plain.val.loss) > 0.0);
+    tdmi_model_file_release(&with);
+    tdmi_model_file_release(&without);
+    tdmi_model_file_release(&best);
+}
 
 static void listen(void *self, const tdm_event *event)
 {
@@ -349,6 +412,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         CASE(the_same_seed_gives_the_same_files_on_any_number_of_threads),
         CASE(a_result_counts_what_was_done),
+        CASE(every_optimizer_trains),
+        CASE(averages_are_what_is_kept),
         CASE(every_step_and_epoch_is_told),
         CASE(evaluate_counts_what_training_counted),
         CASE(patience_ends_a_training_that_stands_still),

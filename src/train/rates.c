@@ -1,0 +1,143 @@
+/* Optimiser, learning rate and schedule. */
+#include "train/rates.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+static const char *with_momentum(char text[200])
+{
+    size_t used = 0;
+    const struct tdmi_optimizer *it;
+    text[0] = '\0';
+    for (int i = 0; (it = tdmi_optimizer_at(i)) != NULL && used < 200; i++)
+        if (!(it->momentum < 0.0))
+            used += (size_t)snprintf(text + used, 200 - used, "%s%s", used ? ", " : "", it->name);
+    return text;
+}
+
+static tdm_status check_scaling(const struct tdm_train_options *options, struct tdmi_rates *rates,
+                                tdm_error *err)
+{
+    const bool is_given = options->lr_scaling && *options->lr_scaling;
+    const struct tdm_train_options usual = tdm_train_options_default();
+    rates->scaling =
+        options->learning_rate > 0.0 ? TDMI_SCALING_NONE : rates->optimizer.optimizer->scaling;
+    if (is_given)
+        TDM_TRY(tdmi_scaling_find(options->lr_scaling, &rates->scaling, err), err,
+                "training: option --lr-scaling");
+    if (rates->scaling == TDMI_SCALING_NONE && options->reference_batch != usual.reference_batch)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --reference-batch is %d, but nothing is scaled from it: "
+                        "--lr-scaling linear or sqrt is wanted with it",
+                        options->reference_batch);
+    return TDM_OK;
+}
+
+tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_rates *rates,
+                           tdm_error *err)
+{
+    char known[200];
+    *rates = (struct tdmi_rates){0};
+    TDM_TRY(tdmi_optimizer_read(options->optimizer, &rates->optimizer, err), err,
+            "training: option --optimizer");
+    TDM_TRY(tdmi_schedule_read(options->schedule, &rates->schedule, err), err,
+            "training: option --schedule");
+    const struct tdmi_optimizer *optimizer = rates->optimizer.optimizer;
+    const struct tdmi_schedule *schedule = rates->schedule.schedule;
+    if (optimizer->momentum < 0.0 && !(options->momentum < 0.0))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --momentum is %g, but --optimizer %s has none; it is of "
+                        "%s",
+                        options->momentum, optimizer->name, with_momentum(known));
+    rates->momentum = fmax(options->momentum < 0.0 ? optimizer->momentum : options->momentum, 0.0);
+    rates->weight_decay =
+        options->weight_decay < 0.0 ? optimizer->weight_decay : options->weight_decay;
+    rates->warmup_epochs =
+        options->warmup_epochs < 0.0 ? schedule->warmup_epochs : options->warmup_epochs;
+    return check_scaling(options, rates, err);
+}
+
+/* ---- the rate ---------------------------------------------------------------------------------
+ */
+
+void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
+                       double network, double part)
+{
+    const double usual = rates->optimizer.optimizer->learning_rate;
+    rates->base_rate = options->learning_rate > 0.0 ? options->learning_rate
+                                                    : part * (usual > 0.0 ? usual : network);
+    if (rates->scaling == TDMI_SCALING_LINEAR) /* in the order that older runs have their bits of */
+        rates->learning_rate = rates->base_rate * options->batch / options->reference_batch;
+    else
+        rates->learning_rate =
+            rates->base_rate *
+            tdmi_scaling_factor(rates->scaling, options->batch, options->reference_batch);
+}
+
+void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                         char *text, size_t text_bytes)
+{
+    const int used = snprintf(text, text_bytes, "%s, learning rate %g",
+                              rates->optimizer.optimizer->name, rates->learning_rate);
+    const double factor =
+        tdmi_scaling_factor(rates->scaling, options->batch, options->reference_batch);
+    if (used > 0 && (size_t)used < text_bytes && rates->base_rate > 0.0 &&
+        rates->scaling != TDMI_SCALING_NONE && fabs(factor - 1.0) > 0.0)
+        snprintf(text + used, text_bytes - (size_t)used, " (%g at batch %d, times %g by rule %s)",
+                 rates->base_rate, options->reference_batch, factor,
+                 tdmi_scaling_word((int)rates->scaling));
+}
+
+static void write_values(const struct tdmi_parameter *parameters, const double *values,
+                         tdm_json_writer *writer)
+{
+    for (int i = 0; parameters[i].name; i++)
+        tdm_json_number(writer, parameters[i].name, values[i]);
+}
+
+void tdmi_rates_to_json(const struct tdmi_rates *rates, tdm_json_writer *writer, const char *key)
+{
+    const struct tdmi_optimizer *optimizer = rates->optimizer.optimizer;
+    const struct tdmi_schedule *schedule = rates->schedule.schedule;
+    tdm_json_object_begin(writer, key);
+    tdm_json_number(writer, "learning_rate", rates->learning_rate);
+    tdm_json_string(writer, "scaling", tdmi_scaling_word((int)rates->scaling));
+    tdm_json_number(writer, "momentum", rates->momentum);
+    tdm_json_number(writer, "weight_decay", rates->weight_decay);
+    tdm_json_number(writer, "warmup", rates->warmup_epochs);
+    tdm_json_object_begin(writer, optimizer->name);
+    write_values(optimizer->parameters, rates->optimizer.values, writer);
+    tdm_json_object_end(writer);
+    tdm_json_object_begin(writer, schedule->name);
+    write_values(schedule->parameters, rates->schedule.values, writer);
+    tdm_json_object_end(writer);
+    tdm_json_object_end(writer);
+}
+
+/* ---- of a step --------------------------------------------------------------------------------
+ */
+
+double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                     int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau)
+{
+    const double per_epoch = (double)steps_per_epoch;
+    double total = options->epochs;
+    if (options->steps > 0 && (total == 0.0 || (double)options->steps / per_epoch < total))
+        total = (double)options->steps / per_epoch;
+    const struct tdmi_schedule_at at = {
+        .epochs_done = ((double)step + 0.5) / per_epoch,
+        .epochs_total = total,
+        .warmup_epochs = rates->warmup_epochs,
+        .n_reductions = plateau->n_reductions,
+    };
+    return rates->learning_rate * tdmi_schedule_factor(&rates->schedule, at);
+}
+
+double tdmi_rates_average(double ema, int64_t step)
+{
+    return fmin(ema, ((double)step + 1.0) / ((double)step + 10.0));
+}

@@ -1,0 +1,40 @@
+/*
+ * What the options on optimiser, learning rate and schedule mean together: checked, resolved to
+ * what a training runs with, and asked for a step.
+ */
+#ifndef TANDEM_TRAIN_RATES_H
+#define TANDEM_TRAIN_RATES_H
+
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "tandem/train.h"
+
+struct tdmi_rates {
+    struct tdmi_optimizer_choice optimizer;
+    struct tdmi_schedule_choice schedule;
+    double momentum, weight_decay, warmup_epochs; /* the usual ones where nothing else was asked */
+    enum tdmi_scaling scaling;                    /* of the rate below, from the reference batch */
+    double base_rate;                             /* before that; 0: settle was not called yet */
+    double learning_rate;                         /* before the schedule */
+};
+
+/* All but the rate itself. TDM_E_USAGE: a name or value is not known, or two options contradict
+ * each other. */
+tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_rates *rates,
+                           tdm_error *err) TDM_MUST_USE;
+/* network: its own rate; part: of a usual rate, for weights that know something already. */
+void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
+                       double network, double part);
+/* "adam, learning rate 0.002 (0.001 at batch 32, times 2 by rule sqrt)" */
+void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                         char *text, size_t text_bytes);
+void tdmi_rates_to_json(const struct tdmi_rates *rates, tdm_json_writer *writer, const char *key);
+
+/* Of step number `step`, from 0. */
+double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                     int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau);
+/* What is kept of averages of weights in that step: little at first, or the weights that training
+ * began with would be part of them for long. */
+double tdmi_rates_average(double ema, int64_t step);
+
+#endif
