@@ -44,9 +44,42 @@ static tdm_status reserve(struct evaluation *it, int batch, tdm_error *err)
     return TDM_OK;
 }
 
+/* The number that a name is in digits; -1: none, or n and more. */
+static int number_of(const char *name, int n)
+{
+    int number = 0;
+    const char *at = name;
+    for (; *at >= '0' && *at <= '9' && number < n; at++)
+        number = 10 * number + (*at - '0');
+    return *at == '\0' && at > name && number < n ? number : -1;
+}
+
+/* Numbers from 0 for all classes of a model that names none: then each is meant by its number. */
+static bool map_numbers(struct evaluation *it)
+{
+    const int n = tdmi_source_classes(it->source);
+    if (!it->model->file.is_unnamed || n != it->model->file.n_classes)
+        return false;
+    for (int c = 0; c < n; c++) {
+        it->label_map[c] = number_of(tdmi_source_class(it->source, c), n);
+        for (int before = 0; before < c; before++)
+            if (it->label_map[before] == it->label_map[c])
+                return false;
+        if (it->label_map[c] < 0)
+            return false;
+    }
+    tdm_log(TDM_LOG_INFO,
+            "the weights do not name their %d classes and those of %s are numbers: 0 is taken for "
+            "the first output, and so on (--classes FILE names them)",
+            n, tdmi_source_path(it->source));
+    return true;
+}
+
 static tdm_status map_labels(struct evaluation *it, tdm_error *err)
 {
     int n = tdmi_source_classes(it->source), known = 0;
+    if (map_numbers(it))
+        return TDM_OK;
     for (int c = 0; c < n; c++) {
         it->label_map[c] = -1;
         for (int m = 0; m < it->model->file.n_classes; m++)

@@ -42,6 +42,7 @@ struct tdmi_model_file {
     bool shares_statistics; /* batch norms saw whole batches: --bn batch */
     int n_classes;
     const char **classes;
+    bool is_unnamed; /* weights of another program that name no class: they are "class 0", … */
     struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
     float *params, *states;      /* laid out like the graph; averages where such are kept */
     uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */

@@ -136,6 +136,7 @@ static void take(struct tdmi_import *import, struct tdmi_model_file *model)
         .shard = import->shard,
         .n_classes = import->n_classes,
         .classes = import->classes,
+        .is_unnamed = import->is_unnamed,
         .params = import->params,
         .states = import->states,
         .optimizer = "",

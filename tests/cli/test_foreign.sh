@@ -22,6 +22,10 @@ model = {"class_name": "Sequential", "config": {"name": "colour", "layers": [
 write("colour.safetensors", {"model_config": json.dumps(model)}, {"optimizer/vars/0": ([1], [0.0])})
 model["config"]["layers"][2] = layer("LeakyReLU")
 write("leaky.safetensors", {"model_config": json.dumps(model)}, {"optimizer/vars/0": ([1], [0.0])})
+model["config"]["layers"][2] = layer("Dense", units=11, activation="softmax")
+write("eleven.safetensors", {"model_config": json.dumps(model)}, {
+    "dense/kernel": ([3, 11], [20.0 * c for c in range(11)] + [0.0] * 22),
+    "dense/bias": ([11], [-200.0 * c * c for c in range(11)])})
 
 shapes = {"conv1.weight": [6, 1, 5, 5], "conv1.bias": [6], "conv2.weight": [16, 6, 5, 5], "conv2.bias": [16],
           "fc1.weight": [120, 400], "fc1.bias": [120], "fc2.weight": [84, 120], "fc2.bias": [84],
@@ -71,6 +75,27 @@ expect_exit 2 "$TANDEM" predict colour.safetensors pictures --logits
 expect_stderr_matches 'want --json'
 expect_exit 3 "$TANDEM" predict leaky.safetensors pictures
 expect_stderr_matches "'leakyrelu' is a LeakyReLU, and there is no op"
+
+# Folders that are numbers stand for the outputs of a file that names none, 10 behind 9.
+python3 - <<'END'
+import os, shutil
+for i, colour in enumerate(["red", "green", "blue"]):
+    shutil.copytree(f"pictures/{colour}", f"numbers/{i}")
+    shutil.copytree(f"pictures/{colour}", f"some/{2 * i}")
+for i in range(11):
+    os.makedirs(f"eleven/{i}")
+    pixels = ("%d 20 20\n" % (20 * i)) * 64
+    open(f"eleven/{i}/0.ppm", "w").write("P3 8 8 255\n" + pixels)
+END
+expect_exit 0 "$TANDEM" evaluate colour.safetensors numbers --scale tf --json
+expect_same 24 "$(json_value correct)" "numbers are the outputs'"
+expect_stderr_matches 'do not name their 3 classes and those of .*numbers are numbers: 0 is taken for the first'
+expect_exit 3 "$TANDEM" evaluate colour.safetensors some
+expect_stderr_matches "none is one of the model's 3"
+expect_exit 3 "$TANDEM" evaluate colour.safetensors numbers --classes plain.txt
+expect_exit 3 "$TANDEM" evaluate colour.safetensors eleven
+expect_exit 0 "$TANDEM" evaluate eleven.safetensors eleven --scale raw --json
+expect_same 11 "$(json_value correct)" "each by its number, not by its place among the names"
 
 # ---- a network by name -----------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" predict lenet.safetensors pictures/red/0.ppm --model lenet5 --json

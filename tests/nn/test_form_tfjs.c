@@ -156,6 +156,64 @@ static void a_shard_is_named_once_in_the_whole_manifest(void **state)
     assert_model_refused(text, "shard 'a.bin' is listed twice");
 }
 
+/* links names of one file of 1 MiB, in one group or one each. */
+static tdm_status open_linked(int links, bool is_symbolic, bool is_apart, char found[4000])
+{
+    enum { side = 1 << 20 };
+    struct tree tree = tree_new();
+    tdm_error err = {0};
+    tdmi_weights *weights = NULL;
+    size_t room = (size_t)links * 160 + 200, n = 0;
+    char *text = calloc(room, 1), *bytes = calloc(side, 1);
+    assert_true(text && bytes);
+    tree_file(&tree, "model/0.bin", bytes, side);
+    n += (size_t)snprintf(text, room, "{\"weightsManifest\":[{\"paths\":[");
+    for (int i = 0; i < links; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "model/%d.bin", i);
+        char *from = strdup(tree_path(&tree, "model/0.bin")), *to = strdup(tree_path(&tree, name));
+        if (i > 0)
+            assert_int_equal(is_symbolic ? symlink(from, to) : link(from, to), 0);
+        free(from);
+        free(to);
+        n += (size_t)snprintf(text + n, room - n, "%s\"%d.bin\"", i && !is_apart ? "," : "", i);
+        if (is_apart)
+            n += (size_t)snprintf(
+                text + n, room - n,
+                "],\"weights\":[{\"name\":\"w%d\",\"shape\":[%d],\"dtype\":\"uint8\"}]}%s", i, side,
+                i + 1 < links ? ",{\"paths\":[" : "");
+    }
+    if (!is_apart)
+        n += (size_t)snprintf(
+            text + n, room - n,
+            "],\"weights\":[{\"name\":\"w\",\"shape\":[%d,%d],\"dtype\":\"uint8\"}]}", links, side);
+    snprintf(text + n, room - n, "]}");
+    tree_file(&tree, "model/model.json", text, strlen(text));
+    tdm_status status = tdmi_weights_open(tree_path(&tree, "model"), &weights, &err);
+    tdm_error_format(&err, found, 4000);
+    tdmi_weights_close(weights);
+    free(text);
+    free(bytes);
+    tree_free(&tree);
+    return status;
+}
+
+static void one_file_under_many_names_is_not_read_again_and_again(void **state)
+{
+    (void)state;
+    char found[4000];
+    for (int kind = 0; kind < 4; kind++) {
+        const bool is_symbolic = (kind & 1) != 0, is_apart = (kind & 2) != 0;
+        assert_int_equal(open_linked(10, is_symbolic, is_apart, found), TDM_OK);
+        assert_int_equal(open_linked(200, is_symbolic, is_apart, found), TDM_E_INPUT);
+        if (!strstr(found, "links to files of 1048576 bytes and would be read as 209715200"))
+            fail_msg("%s", found);
+    }
+    assert_int_equal(open_linked(5000, true, false, found), TDM_E_INPUT);
+    if (!strstr(found, "names 5000 shards; at most 4096"))
+        fail_msg("%s", found);
+}
+
 static void a_cut_model_and_a_folder_without_one_are_refused(void **state)
 {
     (void)state;
@@ -192,6 +250,7 @@ int main(void)
         cmocka_unit_test(paths_that_leave_the_folder_are_refused),
         cmocka_unit_test(models_that_do_not_fit_are_refused),
         cmocka_unit_test(a_shard_is_named_once_in_the_whole_manifest),
+        cmocka_unit_test(one_file_under_many_names_is_not_read_again_and_again),
         cmocka_unit_test(a_cut_model_and_a_folder_without_one_are_refused),
         cmocka_unit_test(memory_that_runs_out_is_said_so),
     };

@@ -114,7 +114,7 @@ static tdm_status read_model(tdmi_weights *weights, const char *folder, const td
     tdm_status status = TDM_OK;
     if (tdm_json_kind_of(groups) != TDM_JSON_ARRAY)
         return TDMI_WEIGHTS_BAD(err, weights, "it has no list \"weightsManifest\"");
-    status = tdmi_tfjs_check_shards(weights, groups, err);
+    status = tdmi_tfjs_check_shards(weights, folder, groups, err);
     for (size_t i = 0; status == TDM_OK && i < tdm_json_count(groups); i++)
         status = tdmi_tfjs_add_group(weights, folder, tdm_json_at(groups, i), err);
     if (status == TDM_OK)

@@ -159,6 +159,7 @@ static tdm_status name_classes(struct tdmi_importing *it, tdm_error *err)
         said = tdm_json_root(document);
     if (tdm_json_count(said) != (size_t)import->n_classes)
         said = NULL;
+    import->is_unnamed = !said && !it->wish->classes;
     import->classes =
         tdmi_arena_alloc(&import->arena, (size_t)import->n_classes, sizeof *import->classes);
     for (int i = 0; import->classes && i < import->n_classes && status == TDM_OK; i++) {

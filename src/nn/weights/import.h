@@ -46,6 +46,7 @@ struct tdmi_import {
     double learning_rate;
     int n_classes;
     const char **classes; /* never NULL: "class 0" where nobody says */
+    bool is_unnamed;      /* nobody said any */
     bool has_new_head;
     struct tdmi_lineage lineage;
     const char **notes; /* sentences about what was replaced, ignored or taken for granted */

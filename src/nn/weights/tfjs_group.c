@@ -1,17 +1,13 @@
 /*
- * Shards and quantised values. A shard is named by the file, so the name is held to the folder: no
- * absolute path, no "..", nothing empty.
+ * A group's weights and their values: shards read as one, quantised numbers as what they stand for.
  */
 #include "nn/weights/tfjs_group.h"
 #include "base/memory.h"
 #include "data/storage.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/banned.h"
-
-enum { MOST_SHARDS = 4096 };
 
 /* ---- what a weight says of itself -------------------------------------------------------- */
 
@@ -144,47 +140,6 @@ struct shard {
     uint64_t n_bytes;
 };
 
-static bool stays_inside(const char *path)
-{
-    for (const char *at = path;; at++) {
-        size_t n = strcspn(at, "/");
-        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && memcmp(at, "..", 2) == 0))
-            return false;
-        at += n;
-        if (*at == '\0')
-            return strchr(path, '\\') == NULL;
-    }
-}
-
-static int by_path(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const tdm_json_value *groups,
-                                  tdm_error *err)
-{
-    size_t n = 0, n_all = 0;
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; i < tdm_json_count(groups); i++)
-        n_all += tdm_json_count(tdm_json_member(tdm_json_at(groups, i), "paths"));
-    const char **all = tdmi_alloc(n_all + 1, sizeof *all);
-    if (all == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", tdmi_weights_path(weights));
-    for (size_t i = 0; i < tdm_json_count(groups); i++) {
-        const tdm_json_value *paths = tdm_json_member(tdm_json_at(groups, i), "paths");
-        for (size_t k = 0; k < tdm_json_count(paths); k++)
-            all[n++] = tdm_json_as_string(tdm_json_at(paths, k), "");
-    }
-    qsort(all, n, sizeof *all, by_path);
-    /* What is no path at all is refused by find_shards. */
-    for (size_t i = 1; status == TDM_OK && i < n; i++)
-        if (*all[i] != '\0' && strcmp(all[i - 1], all[i]) == 0)
-            status = TDMI_WEIGHTS_BAD(err, weights, "shard '%.200s' is listed twice", all[i]);
-    tdmi_free(all);
-    return status;
-}
-
 /* Each shard's place and size; all of them are to have wanted bytes. */
 static tdm_status find_shards(tdmi_weights *weights, const char *folder,
                               const tdm_json_value *paths, uint64_t wanted, struct shard *shards,
@@ -194,7 +149,7 @@ static tdm_status find_shards(tdmi_weights *weights, const char *folder,
     for (size_t i = 0; i < tdm_json_count(paths); i++) {
         const char *path = tdm_json_as_string(tdm_json_at(paths, i), "");
         struct tdmi_place place = {0};
-        if (!stays_inside(path))
+        if (!tdmi_tfjs_stays_inside(path))
             return TDMI_WEIGHTS_BAD(err, weights,
                                     "the path '%.200s' of a shard leaves the model's folder", path);
         shards[i].path = tdmi_path_join(tdmi_weights_arena(weights), folder, path);
@@ -262,12 +217,10 @@ tdm_status tdmi_tfjs_add_group(tdmi_weights *weights, const char *folder,
     const size_t n = tdm_json_count(entries), n_shards = tdm_json_count(paths);
     uint64_t wanted = 0;
     const uint8_t *bytes = NULL;
-    if (tdm_json_kind_of(paths) != TDM_JSON_ARRAY || tdm_json_kind_of(entries) != TDM_JSON_ARRAY ||
-        n_shards > MOST_SHARDS)
+    if (tdm_json_kind_of(paths) != TDM_JSON_ARRAY || tdm_json_kind_of(entries) != TDM_JSON_ARRAY)
         return TDMI_WEIGHTS_BAD(err, weights,
-                                "a group of its weightsManifest is not a list of weights and at "
-                                "most %d paths",
-                                MOST_SHARDS);
+                                "a group of its weightsManifest is not a list of weights and one "
+                                "of paths");
     struct weight *list = tdmi_alloc(n + 1, sizeof *list);
     struct shard *shards = tdmi_alloc(n_shards + 1, sizeof *shards);
     tdm_status status = TDM_OK;

@@ -8,10 +8,12 @@
 #include "nn/weights/form.h"
 #include "tandem/json.h"
 
-/* No shard may be named twice, in one group or in two: what is read would be many times what there
- * is. groups: the whole list. */
-tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const tdm_json_value *groups,
-                                  tdm_error *err) TDM_MUST_USE;
+/* No shard may be named twice, in one group or in two, nor one file by many links: what is read
+ * would be many times what there is. groups: the whole list; folder as below. */
+tdm_status tdmi_tfjs_check_shards(const tdmi_weights *weights, const char *folder,
+                                  const tdm_json_value *groups, tdm_error *err) TDM_MUST_USE;
+/* Is it a path to a file of the folder, or below? */
+bool tdmi_tfjs_stays_inside(const char *path);
 /* Adds the group's tensors to the list; its shards lie in folder ("" is here). TDM_E_INPUT: a path
  * that leaves the folder, a type that is not read, or shards of another size than the shapes ask
  * for, which is found out before memory is asked for. */
