@@ -23,6 +23,7 @@ struct tdm_weights_known {
     const char *origin, *licence;
     double megabytes; /* about, 10^6 bytes */
     const char *hash; /* "sha256:7ebf99e0" (first digits), "md5:…": the publisher's; "": none */
+    int resize; /* shorter side of pictures before 224 are cut out; 0: the publisher says none */
     const char *folder, *file; /* the URL is folder/file */
 };
 

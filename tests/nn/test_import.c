@@ -4,6 +4,7 @@
  */
 #include "nn/weights/import.h"
 #include "base/memory.h"
+#include "nn/weights/catalogue.h"
 #include "nn/weights/layouts.h"
 #include "nn/weights/names.h"
 #include "nn/weights/safetensors.h"
@@ -50,15 +51,20 @@ static void add_shape(struct made *made, const char *name, int rank, int64_t a, 
     add(made, name, &(struct tdmi_layout){rank, {a, b, c, d}}, 0.0F);
 }
 
-static tdmi_weights *opened(struct made *made)
+static tdmi_weights *opened_as(struct made *made, const char *name)
 {
     size_t n_bytes = 0;
     tdm_error err = {0};
     assert_int_equal(tdmi_safetensors_finish_bytes(made->writer, &made->bytes, &n_bytes, &err),
                      TDM_OK);
-    if (tdmi_weights_open_bytes(made->bytes, n_bytes, "made", &made->weights, &err) != TDM_OK)
+    if (tdmi_weights_open_bytes(made->bytes, n_bytes, name, &made->weights, &err) != TDM_OK)
         fail_msg("%s", err.frames[0].text);
     return made->weights;
+}
+
+static tdmi_weights *opened(struct made *made)
+{
+    return opened_as(made, "made");
 }
 
 static void end(struct made *made)
@@ -352,6 +358,78 @@ static void narrow_mobilenets_of_both_publishers_fill_their_own_form(void **stat
     tdmi_graph_free(graph);
 }
 
+static void published_files_are_known_by_their_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *network, *file, *sha256, *name; /* NULL: it is none */
+    } cases[] = {
+        {"mobilenetv2", "mobilenet_v2-7ebf99e0.pth", NULL, "mobilenetv2-torch"},
+        {"mobilenetv2", "b0353104.safetensors", NULL, "mobilenetv2-torch-v1"},
+        {"resnet50", "resnet50-11ad3fa6.pth", NULL, "resnet50"},
+        {"resnet50", "mine.pth", "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+         "resnet50-v1"},
+        {"resnet50", "mine.pth", "1676ba61", NULL},
+        {"resnet50", "mobilenet_v2-7ebf99e0.pth", NULL, NULL},
+        {"mobilenetv2", "a7ebf99e0.pth", NULL, NULL},
+        {"mobilenetv2", "7ebf99e00.pth", NULL, NULL},
+        {"mobilenetv2-0.35", "7ebf99e0.pth", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tdm_weights_known *known =
+            tdmi_catalogue_recognise(cases[i].network, cases[i].file, cases[i].sha256);
+        if (!known != !cases[i].name || (known && strcmp(known->name, cases[i].name) != 0))
+            fail_msg("%s is taken for %s", cases[i].file, known ? known->name : "none");
+    }
+    assert_true(tdmi_catalogue_has_size("resnet50", 102540417));
+    assert_false(tdmi_catalogue_has_size("resnet50", 98000000));
+    assert_false(tdmi_catalogue_has_size("xception", 92000000)); /* its hash is another kind */
+}
+
+/* torchvision prepares pictures for its second weights otherwise than for its first. */
+static void published_files_bring_the_preprocessing_of_their_recipe(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *fit;
+        double crop;
+        const char *says;
+    } cases[] = {
+        {"mobilenet_v2-7ebf99e0.pth", NULL, 224.0 / 232.0,
+         "is torchvision V2, ImageNet's mobilenet_v2-7ebf99e0.pth: pictures become numbers as was "
+         "published with it: scale torch, fit crop to 0.9655"},
+        {"mobilenet_v2-b0353104.pth", NULL, 0.875, "scale torch, fit crop to 0.875"},
+        {"mine.pth", NULL, 0.875,
+         "does not say how pictures become numbers: scale torch, fit crop to 0.875"},
+        {"mobilenet_v2-7ebf99e0.pth", "stretch", 224.0 / 232.0, "fit stretch, padding"},
+    };
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    assert_int_equal(tdmi_network_find("mobilenetv2", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 5, &graph, NULL), TDM_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made made;
+        struct tdmi_import import;
+        tdm_error err = {0};
+        const struct tdmi_import_wish wish = {.network = "mobilenetv2",
+                                              .input = {.fit = cases[i].fit}};
+        begin(&made);
+        add_network(&made, graph, "mobilenetv2", false);
+        if (tdmi_import(opened_as(&made, cases[i].file), &wish, &import, &err) != TDM_OK)
+            fail_msg("%s", err.frames[0].text);
+        const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+        assert_true(fabs(preprocess->crop_fraction - cases[i].crop) < 1e-12);
+        assert_int_equal(preprocess->fit, cases[i].fit ? TDMI_FIT_STRETCH : TDMI_FIT_CROP);
+        assert_int_equal(preprocess->scale, TDMI_SCALE_TORCH);
+        assert_int_equal(import.n_notes, 1);
+        if (!strstr(import.notes[0], cases[i].says))
+            fail_msg("'%s' is not in: %s", cases[i].says, import.notes[0]);
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    tdmi_graph_free(graph);
+}
+
 static void a_variance_without_a_root_is_refused_by_name(void **state)
 {
     (void)state;
@@ -442,6 +520,8 @@ int main(void)
         cmocka_unit_test(numbers_that_are_none_are_refused_by_name),
         cmocka_unit_test(words_for_the_input_are_taken_or_refused),
         cmocka_unit_test(narrow_mobilenets_of_both_publishers_fill_their_own_form),
+        cmocka_unit_test(published_files_are_known_by_their_digits),
+        cmocka_unit_test(published_files_bring_the_preprocessing_of_their_recipe),
         cmocka_unit_test(a_variance_without_a_root_is_refused_by_name),
         cmocka_unit_test(what_an_export_of_ours_says_holds_where_the_wish_is_silent),
         cmocka_unit_test(words_of_others_under_our_keys_are_passed_over),

@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct tdm_weights_known known[] = {
-#define X(name, network, origin, licence, megabytes, hash, folder, file) \
-    {name, network, origin, licence, megabytes, hash, folder, file},
+#define X(name, network, origin, licence, megabytes, hash, resize, folder, file) \
+    {name, network, origin, licence, megabytes, hash, resize, folder, file},
 #include "nn/weights/catalogue.def"
 #undef X
 };
@@ -36,6 +36,52 @@ tdm_status tdmi_catalogue_find(const char *name, const struct tdm_weights_known 
     return TDM_FAIL(err, TDM_E_USAGE,
                     "no weights are known as '%s'%s; tandem weights list shows all", name,
                     tdm_suggest_words(&suggestion, "", words, sizeof words));
+}
+
+/* The digits of a published SHA-256, of which only the first are known; NULL: it is none. */
+static const char *digits_of(const struct tdm_weights_known *of)
+{
+    static const char mark[] = "sha256:";
+    return strncmp(of->hash, mark, sizeof mark - 1) == 0 ? of->hash + sizeof mark - 1 : NULL;
+}
+
+static bool is_hexadecimal(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* Do the digits stand in it, and not within more of them? */
+static bool has_digits(const char *file, const char *digits)
+{
+    const size_t n = strlen(digits);
+    for (const char *at = file; (at = strstr(at, digits)) != NULL; at++)
+        if ((at == file || !is_hexadecimal(at[-1])) && !is_hexadecimal(at[n]))
+            return true;
+    return false;
+}
+
+const struct tdm_weights_known *tdmi_catalogue_recognise(const char *network, const char *file,
+                                                         const char *sha256)
+{
+    for (int i = 0; i < N_KNOWN; i++) {
+        const char *digits = digits_of(&known[i]);
+        if (digits && strcmp(known[i].network, network) == 0 &&
+            (has_digits(file, digits) || (sha256 && strncmp(sha256, digits, strlen(digits)) == 0)))
+            return &known[i];
+    }
+    return NULL;
+}
+
+bool tdmi_catalogue_has_size(const char *network, int64_t bytes)
+{
+    const double part = 0.03; /* megabytes are rounded */
+    for (int i = 0; i < N_KNOWN; i++) {
+        const double published = 1e6 * known[i].megabytes;
+        if (digits_of(&known[i]) && strcmp(known[i].network, network) == 0 &&
+            (double)bytes > (1.0 - part) * published && (double)bytes < (1.0 + part) * published)
+            return true;
+    }
+    return false;
 }
 
 tdm_status tdmi_catalogue_folder(tdmi_arena *arena, const char **folder, tdm_error *err)

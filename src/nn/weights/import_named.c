@@ -3,6 +3,9 @@
  * input channels and classes as its tensors have.
  */
 #include "nn/weights/import_internal.h"
+#include "base/file.h"
+#include "nn/weights/catalogue.h"
+#include "nn/weights/digest.h"
 #include "nn/weights/origin.h"
 
 #include <stdio.h>
@@ -119,19 +122,57 @@ static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
         what->padding = it->facts.padding;
 }
 
+/* ---- what was published ---------------------------------------------------------------------- */
+
+/* torchvision's files are known by eight digits in their names, or by what is in them. */
+static tdm_status recognise(struct tdmi_importing *it, const char *network,
+                            const struct tdm_weights_known **known, tdm_error *err)
+{
+    const char *path = tdmi_weights_path(it->weights);
+    struct tdmi_digest digest;
+    *known = NULL;
+    if (it->origin != TDMI_PUBLISHER_TORCH || it->facts.has_preprocess)
+        return TDM_OK;
+    *known = tdmi_catalogue_recognise(network, tdmi_path_name(path), NULL);
+    if (*known || !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
+        return TDM_OK;
+    TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
+    *known = tdmi_catalogue_recognise(network, "", digest.sha256);
+    return TDM_OK;
+}
+
+static void take_recipe(const struct tdm_weights_known *known, struct tdmi_preprocess *preprocess)
+{
+    preprocess->fit = TDMI_FIT_CROP;
+    preprocess->filter = TDMI_FILTER_BILINEAR;
+    preprocess->scale = TDMI_SCALE_TORCH;
+    preprocess->crop_fraction = 224.0 / known->resize;
+}
+
 /* Where neither file nor wish says all of it, what stands instead is told. */
 static tdm_status tell_assumed(struct tdmi_importing *it, const struct tdmi_build *what,
-                               tdm_error *err)
+                               const struct tdm_weights_known *known, tdm_error *err)
 {
     const struct tdmi_import_input *input = &it->wish->input;
-    if (it->facts.has_preprocess || tdmi_weights_fact(it->weights, "tandem") ||
-        (input->scale && input->padding && input->fit))
+    const struct tdmi_preprocess *preprocess = &what->preprocess;
+    char crop[40] = "";
+    if (it->facts.has_preprocess || (input->scale && input->padding && input->fit))
         return TDM_OK;
-    return tdmi_import_note(it, err,
-                            "the file does not say how pictures become numbers: scale %s, fit %s "
-                            "and padding %s are taken (--scale, --fit, --padding)",
-                            tdmi_scale_word(what->preprocess.scale),
-                            tdmi_fit_word(what->preprocess.fit), tdmi_padding_word(what->padding));
+    if (preprocess->fit == TDMI_FIT_CROP)
+        snprintf(crop, sizeof crop, " to %.4g", preprocess->crop_fraction);
+    if (known)
+        return tdmi_import_note(it, err,
+                                "the file is %s's %s: pictures become numbers as was published "
+                                "with it: scale %s, fit %s%s, padding %s",
+                                known->origin, known->file, tdmi_scale_word(preprocess->scale),
+                                tdmi_fit_word(preprocess->fit), crop,
+                                tdmi_padding_word(what->padding));
+    return tdmi_import_note(
+        it, err,
+        "the file does not say how pictures become numbers: scale %s, fit %s%s and padding %s are "
+        "taken (--scale, --fit, --crop-fraction, --padding)",
+        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
+        tdmi_padding_word(what->padding));
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
@@ -186,6 +227,10 @@ static tdm_status make(struct tdmi_importing *it, const char *name,
         what.head = wish->head;
     TDM_TRY(build(it, &network, &what, err), err, "first look");
     const int64_t classes = classes_of(it);
+    const struct tdm_weights_known *known;
+    TDM_TRY(recognise(it, network.name, &known, err), err, "recognising published weights");
+    if (known && known->resize > 0)
+        take_recipe(known, &what.preprocess);
     take_channels(it, network.name, &what);
     (void)tdmi_import_config_padding(it, said, &what.padding);
     take_facts(it, &what);
@@ -199,7 +244,7 @@ static tdm_status make(struct tdmi_importing *it, const char *name,
     tdmi_import_config_norms(it, said);
     tdm_status status = settle_head(it, classes, err);
     if (status == TDM_OK)
-        status = tell_assumed(it, &what, err);
+        status = tell_assumed(it, &what, known, err);
     return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
 }
 
