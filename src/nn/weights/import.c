@@ -211,12 +211,24 @@ static bool says_it_again(const struct tdmi_importing *it)
            strcmp(asked.name, told.name) == 0;
 }
 
+/* As numpy.savez(file, *arrays) leaves them. */
+static bool has_no_names(const tdmi_weights *weights)
+{
+    return tdmi_weights_find(weights, "arr_0") && tdmi_weights_find(weights, "arr_1");
+}
+
 /* Who knows more goes first: nodes, then layers, then a name. */
 static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
 {
     const bool is_described = tdmi_weights_fact(it->weights, "model_config") != NULL;
     if (it->facts.graph)
         return tdmi_import_told(it, err);
+    if (has_no_names(it->weights))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "importing %s: its arrays have no names (arr_0, arr_1 and so on), so "
+                        "nothing says which is which; numpy.savez(file, **{name: array}) gives "
+                        "them some",
+                        tdmi_weights_path(it->weights));
     if (it->wish->network && !(is_described && says_it_again(it)))
         return tdmi_import_named(it, it->wish->network, err);
     if (is_described)
