@@ -1,5 +1,5 @@
-/* Any JSON text as the model_config of a file with a few tensors: refused, or a network that plans.
- */
+/* Any JSON text as what a file with one tensor says of its network, as a model_config or node by
+ * node as files of ours do: refused, or a network that plans. */
 #include "nn/plan.h"
 #include "nn/weights/import.h"
 #include "nn/weights/safetensors.h"
@@ -12,14 +12,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 /* One tensor, so that most networks that build lack theirs, and those without weights do not. */
-static tdmi_weights *file_with(const char *config, void **file)
+static tdmi_weights *file_with(const char *key, const char *config, void **file)
 {
     static const float value = 1.0F;
     static const int64_t one = 1;
     size_t n_bytes = 0;
     tdmi_weights *weights = NULL;
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
-    tdmi_safetensors_note(writer, "model_config", config);
+    tdmi_safetensors_note(writer, key, config);
     tdmi_safetensors_add(writer, "optimizer/vars/0", TDMI_DTYPE_F32, 1, &one, &value);
     if (tdmi_safetensors_finish_bytes(writer, file, &n_bytes, NULL) == TDM_OK &&
         tdmi_weights_open_bytes(*file, n_bytes, "fuzzed", &weights, NULL) != TDM_OK)
@@ -44,20 +44,23 @@ static void import_with(const tdmi_weights *weights, int classes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
 {
-    void *file = NULL;
+    static const char *const keys[] = {"model_config", "graph", "tandem"};
     char *config = malloc(length_bytes + 1);
     if (!config)
         abort();
     memcpy(config, bytes, length_bytes);
     config[length_bytes] = '\0';
     tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_weights *weights = file_with(config, &file);
-    if (weights) {
-        import_with(weights, 0);
-        import_with(weights, 3);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        void *file = NULL;
+        tdmi_weights *weights = file_with(keys[i], config, &file);
+        if (weights) {
+            import_with(weights, 0);
+            import_with(weights, 3);
+        }
         tdmi_weights_close(weights);
+        tdmi_free(file);
     }
-    tdmi_free(file);
     free(config);
     return 0;
 }

@@ -240,12 +240,48 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
                     tdmi_weights_path(it->weights));
 }
 
+/* A few words of a file can ask for a network that no memory holds. What stays within this is made:
+ * as much as fits is then the machine's to say. */
+enum { MOST_SIDE = 4096, MOST_ACTIVATION = 1 << 27, MOST_TIMES_FILE = 16 };
+#define ALWAYS_MADE ((int64_t)64 << 20)
+
+static tdm_status check_size(const struct tdmi_importing *it, tdm_error *err)
+{
+    const tdmi_graph *graph = it->import->graph;
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(graph);
+    const char *path = tdmi_weights_path(it->weights);
+    const int64_t wanted = (int64_t)sizeof(float) * graph->param_values;
+    int64_t stored = 0;
+    for (size_t i = 0; i < tdmi_weights_count(it->weights); i++)
+        stored += (int64_t)tdmi_weights_at(it->weights, i)->bytes;
+    if (preprocess->width > MOST_SIDE || preprocess->height > MOST_SIDE)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "importing %s: its network wants pictures of %d×%d pixels; at most %d a "
+                        "side are accepted",
+                        path, preprocess->width, preprocess->height, MOST_SIDE);
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (tdmi_shape_values(graph->nodes[i].out) > MOST_ACTIVATION)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "importing %s: '%s' would give %lld values of one picture; at most %d "
+                            "are accepted",
+                            path, graph->nodes[i].name,
+                            (long long)tdmi_shape_values(graph->nodes[i].out), MOST_ACTIVATION);
+    if (wanted > ALWAYS_MADE && wanted / MOST_TIMES_FILE > stored)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "importing %s: its network would have %lld bytes of weights, and the file "
+                        "has %lld; %d times as much, and 64 MiB always, is accepted",
+                        path, (long long)wanted, (long long)stored, MOST_TIMES_FILE);
+    return TDM_OK;
+}
+
 static tdm_status import(struct tdmi_importing *it, tdm_error *err)
 {
     struct tdmi_import *made = it->import;
     tdm_status status = tdmi_import_read_facts(it, err);
     if (status == TDM_OK)
         status = make_graph(it, err);
+    if (status == TDM_OK)
+        status = check_size(it, err);
     if (status != TDM_OK)
         return status;
     size_t params = (size_t)made->graph->param_values, states = (size_t)made->graph->state_values;
