@@ -124,7 +124,7 @@ static int64_t lock_enough(struct keys_found *keys, const char *own, int64_t nee
     return locked;
 }
 
-static void let_go(struct keys_found *keys, int is_removed)
+static void let_go(struct keys_found *keys, bool is_removed)
 {
     for (size_t i = 0; i < keys->n; i++) {
         if (keys->of[i].lock < 0)

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/multiversion.h"
 #include "data/store_form.h"
 #include "tensor/half.h"
 #include <errno.h>
@@ -202,6 +203,7 @@ tdm_status tdmi_store_file_read_stored(const struct tdmi_store_file *file, int64
 
 /* The halves lie in the second half of the same memory: float i ends where half i of what is still
  * to be widened begins, or before. */
+TDMI_MULTIVERSION
 static void widen(float *values, int width)
 {
     enum { block = 64 };

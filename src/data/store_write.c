@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/multiversion.h"
 #include "data/store_form.h"
 #include "tensor/half.h"
 #include <math.h>
@@ -112,26 +113,35 @@ static void keep_row(tdmi_store_writer *writer, struct tdmi_store_entry entry)
     writer->n_buffered += writer->row_bytes;
 }
 
-/* An infinity that was finite would be a wrong row. */
-static tdm_status narrow(struct tdmi_store_row row, const float *values, int width, char *stored,
-                         tdm_error *err)
+/* Any finite value that becomes an infinity? */
+TDMI_MULTIVERSION
+static bool narrow(const float *values, int width, char *stored)
 {
     enum { block = 64 };
+    int is_lost = 0;
     for (int first = 0; first < width; first += block) {
         uint16_t some[block];
         const int n = width - first < block ? width - first : block;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             some[i] = tdmi_f16_of_float(values[first + i]);
-        for (int i = 0; i < n; i++)
-            if ((some[i] & 0x7fffu) == 0x7c00u && isfinite(values[first + i]))
-                return TDM_FAIL(err, TDM_E_INPUT,
-                                "cannot store row %016llx, view %u, in f16: float %d of it is %g, "
-                                "and the largest f16 is 65504; store these rows in f32",
-                                (unsigned long long)row.content, (unsigned)row.view, first + i,
-                                (double)values[first + i]);
+            is_lost |= (some[i] & 0x7fff) == 0x7c00 &&
+                       (tdmi_bits_of_float(values[first + i]) & 0x7fffffffu) != 0x7f800000u;
+        }
         memcpy(stored + (size_t)first * sizeof *some, some, (size_t)n * sizeof *some);
     }
-    return TDM_OK;
+    return is_lost != 0;
+}
+
+/* It would be a wrong row. */
+static tdm_status lost(struct tdmi_store_row row, const float *values, int width, tdm_error *err)
+{
+    int i = 0;
+    while (i < width - 1 && !(isfinite(values[i]) && fabsf(values[i]) >= 65520))
+        i++;
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "cannot store row %016llx, view %u, in f16: float %d of it is %g, and the "
+                    "largest f16 is 65504; store these rows in f32",
+                    (unsigned long long)row.content, (unsigned)row.view, i, (double)values[i]);
 }
 
 tdm_status tdmi_store_writer_add(tdmi_store_writer *writer, struct tdmi_store_row row,
@@ -139,12 +149,12 @@ tdm_status tdmi_store_writer_add(tdmi_store_writer *writer, struct tdmi_store_ro
 {
     char *stored = NULL;
     tdm_status status = next_row(writer, &stored, err);
-    if (status == TDM_OK && writer->precision == TDMI_DTYPE_F16)
-        status = narrow(row, values, writer->form.width, stored, err);
     if (status != TDM_OK)
         return status;
-    if (writer->precision != TDMI_DTYPE_F16)
+    if (writer->precision == TDMI_DTYPE_F32)
         memcpy(stored, values, writer->row_bytes);
+    else if (narrow(values, writer->form.width, stored))
+        return lost(row, values, writer->form.width, err);
     keep_row(writer, (struct tdmi_store_entry){
                          row.content, row.view,
                          tdmi_store_check(row.content, row.view, stored, writer->row_bytes)});

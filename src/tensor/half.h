@@ -20,18 +20,6 @@ static inline float tdmi_float_of_bf16(uint16_t bits)
     return tdmi_float_of_bits((uint32_t)bits << 16);
 }
 
-static inline float tdmi_float_of_f16(uint16_t bits)
-{
-    uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 31u;
-    uint32_t mantissa = bits & 1023u;
-    if (exponent == 31) /* infinities and NaN */
-        return tdmi_float_of_bits(sign | 0x7f800000u | mantissa << 13);
-    if (exponent != 0)
-        return tdmi_float_of_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-    float small = (float)mantissa * 0x1p-24f; /* subnormal, or zero */
-    return sign ? -small : small;
-}
-
 static inline uint32_t tdmi_bits_of_float(float value)
 {
     uint32_t bits;
@@ -39,20 +27,32 @@ static inline uint32_t tdmi_bits_of_float(float value)
     return bits;
 }
 
+/* Both ways compute all cases and choose at the end, so that compilers make vectors of a loop. No
+ * f32 on the way is denormal: threads that flush those get the same. */
+static inline float tdmi_float_of_f16(uint16_t bits)
+{
+    const int32_t rest = bits & 0x7fff, more = 112 << 23; /* what exponents differ by */
+    const int32_t normal = (rest << 13) + more;
+    const int32_t wide = rest >= 0x7c00 ? normal + more : normal; /* infinities and NaN */
+    const int32_t small = (int32_t)tdmi_bits_of_float((float)rest * 0x1p-24f); /* or zero */
+    return tdmi_float_of_bits((uint32_t)(bits & 0x8000) << 16 |
+                              (uint32_t)(rest < 0x400 ? small : wide));
+}
+
 /* To the nearest f16, of two equally near the even one. From 65520 on that is an infinity; a NaN
  * stays one. */
 static inline uint16_t tdmi_f16_of_float(float value)
 {
-    const uint32_t all = tdmi_bits_of_float(value), sign = all >> 16 & 0x8000u;
-    const uint32_t bits = all & 0x7fffffffu;
-    uint32_t half;
-    if (bits >= 0x47800000u) /* 65536 and more, infinities, NaN */
-        half = bits > 0x7f800000u ? 0x7e00u : 0x7c00u;
-    else if (bits < 0x38800000u) /* below 2^-14: beside 1/2 an f32 has the steps of an f16 here */
-        half = tdmi_bits_of_float(tdmi_float_of_bits(bits) + 0.5f) - 0x3f000000u;
-    else /* 13 bits less; a carry out of the mantissa belongs in the exponent */
-        half = (bits + 0x0fffu + (bits >> 13 & 1u) - (112u << 23)) >> 13;
-    return (uint16_t)(sign | half);
+    const uint32_t all = tdmi_bits_of_float(value);
+    const int32_t bits = (int32_t)(all & 0x7fffffffu);
+    /* 13 bits less; a carry out of the mantissa belongs in the exponent. */
+    const int32_t normal = (bits - (112 << 23) + 0x0fff + (bits >> 13 & 1)) >> 13;
+    /* Below 2^-14: beside 1/2 an f32 has the steps of an f16 there. */
+    const int32_t small =
+        (int32_t)tdmi_bits_of_float(tdmi_float_of_bits((uint32_t)bits) + 0.5f) - 0x3f000000;
+    const int32_t large = bits > 0x7f800000 ? 0x7e00 : 0x7c00; /* from 65536 on */
+    const int32_t half = bits < 0x38800000 ? small : bits >= 0x47800000 ? large : normal;
+    return (uint16_t)((all >> 16 & 0x8000u) | (uint32_t)half);
 }
 
 #endif
