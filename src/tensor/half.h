@@ -27,16 +27,23 @@ static inline uint32_t tdmi_bits_of_float(float value)
     return bits;
 }
 
-/* Both ways compute all cases and choose at the end, so that compilers make vectors of a loop. No
- * f32 on the way is denormal: threads that flush those get the same. */
+/* Bit by bit: where mask is -1 the first, where it is 0 the second. */
+static inline int32_t tdmi_bits_chosen(int32_t mask, int32_t first, int32_t second)
+{
+    return (first & mask) | (second & ~mask);
+}
+
+/* Both ways compute all cases and choose by masks, so that compilers make vectors of a loop: they
+ * would keep a branch around arithmetic on floats. No f32 on the way is denormal, so threads that
+ * flush those get the same. */
 static inline float tdmi_float_of_f16(uint16_t bits)
 {
     const int32_t rest = bits & 0x7fff, more = 112 << 23; /* what exponents differ by */
-    const int32_t normal = (rest << 13) + more;
-    const int32_t wide = rest >= 0x7c00 ? normal + more : normal; /* infinities and NaN */
+    const int32_t infinite = -(rest >= 0x7c00);           /* NaN too */
+    const int32_t wide = (rest << 13) + more + (more & infinite);
     const int32_t small = (int32_t)tdmi_bits_of_float((float)rest * 0x1p-24f); /* or zero */
-    return tdmi_float_of_bits((uint32_t)(bits & 0x8000) << 16 |
-                              (uint32_t)(rest < 0x400 ? small : wide));
+    const int32_t chosen = tdmi_bits_chosen(-(rest < 0x400), small, wide);
+    return tdmi_float_of_bits((uint32_t)(bits & 0x8000) << 16 | (uint32_t)chosen);
 }
 
 /* To the nearest f16, of two equally near the even one. From 65520 on that is an infinity; a NaN
@@ -50,8 +57,9 @@ static inline uint16_t tdmi_f16_of_float(float value)
     /* Below 2^-14: beside 1/2 an f32 has the steps of an f16 there. */
     const int32_t small =
         (int32_t)tdmi_bits_of_float(tdmi_float_of_bits((uint32_t)bits) + 0.5f) - 0x3f000000;
-    const int32_t large = bits > 0x7f800000 ? 0x7e00 : 0x7c00; /* from 65536 on */
-    const int32_t half = bits < 0x38800000 ? small : bits >= 0x47800000 ? large : normal;
+    const int32_t large = 0x7c00 | (0x0200 & -(bits > 0x7f800000)); /* from 65536 on */
+    const int32_t finite = tdmi_bits_chosen(-(bits < 0x38800000), small, normal);
+    const int32_t half = tdmi_bits_chosen(-(bits >= 0x47800000), large, finite);
     return (uint16_t)((all >> 16 & 0x8000u) | (uint32_t)half);
 }
 
