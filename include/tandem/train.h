@@ -36,22 +36,29 @@ struct tdm_train_options {
      * and 0: as they were published. Words as in tdm_model_options. */
     const char *fit, *resample, *scale, *padding;
     double crop_fraction;
-    int size;              /* input pixels, square; 0: the model's own */
-    int epochs;            /* stop after so many; 0: no limit of this kind */
-    int64_t steps;         /* … optimiser steps; 0: no limit of this kind */
-    double minutes;        /* … minutes of training; 0: no limit of this kind */
-    int eval_every;        /* validate every so many epochs (and at the end) */
-    double train_fraction; /* of the split: 0.9 */
-    double val_fraction;   /* 0.1; both sum to at most 1 */
-    double fraction;       /* use this part of the pictures of every class; 1: all */
-    int per_class;         /* use at most so many pictures a class; 0: all */
-    const char *augment;   /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
-    bool balance;          /* every class equally often in an epoch, whatever its size */
-    bool strict;           /* a picture that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;        /* bytes for reading ahead and caches; 0: a part of what is free */
-    const char *cache;     /* "auto", "none", "encoded", "decoded" or "disk" */
-    int batch;             /* global batch, images */
-    int shard;             /* images a shard; 0: the model's own */
+    int size; /* input pixels, square; 0: the model's own */
+    /* The head: outputs of a dense layer with ReLU before its last; the part that dropout zeroes
+     * before the last; 0: without. */
+    int hidden;
+    double dropout;
+    const char *loss;          /* "softmax", or "binary": yes or no, for two classes by one logit */
+    double label_smoothing;    /* so much of each label belongs to all classes */
+    const char *class_weights; /* "none", or "balanced": each class counts as much in the loss */
+    int epochs;                /* stop after so many; 0: no limit of this kind */
+    int64_t steps;             /* … optimiser steps; 0: no limit of this kind */
+    double minutes;            /* … minutes of training; 0: no limit of this kind */
+    int eval_every;            /* validate every so many epochs (and at the end) */
+    double train_fraction;     /* of the split: 0.9 */
+    double val_fraction;       /* 0.1; both sum to at most 1 */
+    double fraction;           /* use this part of the pictures of every class; 1: all */
+    int per_class;             /* use at most so many pictures a class; 0: all */
+    const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
+    bool balance;        /* every class equally often in an epoch, whatever its size */
+    bool strict;         /* a picture that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;      /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache;   /* "auto", "none", "encoded", "decoded" or "disk" */
+    int batch;           /* global batch, images */
+    int shard;           /* images a shard; 0: the model's own */
     const char *bn; /* "shard" or "batch": the images that a batch norm's statistics are over */
     /* 0: the optimizer's own (sgd: the network's) at the reference batch, scaled with the batch by
      * the optimizer's own rule; another is scaled only where lr_scaling says so. */

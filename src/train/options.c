@@ -51,6 +51,11 @@ static const struct row {
     ROW("padding", WORDS, OTHER_BITS, padding, 0, 0),
     ROW_ZERO("crop-fraction", NUMBER, OTHER_BITS, crop_fraction, 0, 1, "the model's own"),
     ROW_ZERO("size", INTEGER, OTHER_BITS, size, 0, 4096, "the network's own"),
+    ROW("hidden", INTEGER, OTHER_BITS, hidden, 0, 65536),
+    ROW("dropout", NUMBER, OTHER_BITS, dropout, 0, 0.99),
+    ROW("loss", TEXT, OTHER_BITS, loss, 0, 0),
+    ROW("label-smoothing", NUMBER, OTHER_BITS, label_smoothing, 0, 0.99),
+    ROW("class-weights", TEXT, OTHER_BITS, class_weights, 0, 0),
     ROW_ZERO("epochs", INTEGER, LIMIT, epochs, 0, 1e9, "no limit"),
     ROW_ZERO("steps", LONG, LIMIT, steps, 0, 1e15, "no limit"),
     ROW_ZERO("minutes", NUMBER, LIMIT, minutes, 0, 1e9, "no limit"),
@@ -103,6 +108,8 @@ struct tdm_train_options tdm_train_options_default(void)
         .fraction = 1.0,
         .freeze = "auto",
         .features = "f32",
+        .loss = "softmax",
+        .class_weights = "none",
         .cache = "auto",
         .batch = 32,
         .bn = "shard",
@@ -150,19 +157,45 @@ static double number_of(const struct tdm_train_options *options, const struct ro
     }
 }
 
-/* The same word, if it is one of what --features accepts; else NULL. */
-static const char *features_word(const char *word)
+/* Options of few words, which have no list of their own elsewhere. */
+static const struct {
+    const char *option, *words[4];
+} choices[] = {
+    {"features", {"f32", "f16", "none"}},
+    {"loss", {"softmax", "binary"}},
+    {"class-weights", {"none", "balanced"}},
+    {"bn", {"shard", "batch"}},
+};
+
+enum { n_choices = sizeof choices / sizeof choices[0] };
+
+/* The same word in static storage, if the option accepts it; else NULL. */
+static const char *choice_of(int choice, const char *word)
 {
-    static const char *const words[] = {"f32", "f16", "none"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(word, words[i]) == 0)
-            return words[i];
+    for (int i = 0; i < 4 && choices[choice].words[i]; i++)
+        if (strcmp(word, choices[choice].words[i]) == 0)
+            return choices[choice].words[i];
     return NULL;
 }
 
 static bool is_special(const struct row *row, double value)
 {
     return row->words && value >= row->special && value <= row->special;
+}
+
+static tdm_status check_choices(const struct tdm_train_options *options, tdm_error *err)
+{
+    const char *const given[n_choices] = {options->features, options->loss, options->class_weights,
+                                          options->bn};
+    for (int i = 0; i < n_choices; i++) {
+        const char *const *words = choices[i].words;
+        if (!choice_of(i, given[i]))
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "training: option --%s is '%s'; %s%s%s or %s is accepted",
+                            choices[i].option, given[i], words[0], words[2] ? ", " : "",
+                            words[2] ? words[1] : "", words[2] ? words[2] : words[1]);
+    }
+    return TDM_OK;
 }
 
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
@@ -194,13 +227,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
             "training: option --augment");
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
-    if (!features_word(options->features))
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --features is '%s'; f32, f16 or none is accepted",
-                        options->features);
-    if (strcmp(options->bn, "shard") != 0 && strcmp(options->bn, "batch") != 0)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --bn is '%s'; shard or batch is accepted", options->bn);
+    TDM_TRY(check_choices(options, err), err, "checking options");
     if (!(options->fraction > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",
@@ -356,10 +383,9 @@ static const char *known_word(const char *option, const char *word)
                                                                   : NULL;
     if (strcmp(option, "freeze") == 0)
         return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
-    if (strcmp(option, "features") == 0)
-        return features_word(word);
-    if (strcmp(option, "bn") == 0)
-        return strcmp(word, "batch") == 0 ? "batch" : strcmp(word, "shard") == 0 ? "shard" : NULL;
+    for (int i = 0; i < n_choices; i++)
+        if (strcmp(option, choices[i].option) == 0)
+            return choice_of(i, word);
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
     for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)

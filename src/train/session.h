@@ -74,6 +74,7 @@ struct tdmi_session {
     tdmi_step *step;
     tdmi_judge *judge;
     tdmi_update *update;
+    float *class_weights;              /* one a class; NULL: all 1 */
     struct tdmi_judgement *judgements; /* of one batch */
 
     float *params, *states;             /* on the device */
@@ -107,6 +108,8 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
  * not needed any more. */
 tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_model_file *stored,
                                      tdm_error *err) TDM_MUST_USE;
+/* The head that the options ask for. */
+struct tdmi_head tdmi_session_head(const struct tdmi_session *session);
 /* What the options say of how pictures become the network's input. */
 struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session);
 /* Where what is trained begins, in a graph that is there: by --freeze; in a run that is gone on

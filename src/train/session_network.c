@@ -71,6 +71,16 @@ struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session)
                                       .size = options->size};
 }
 
+struct tdmi_head tdmi_session_head(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    return (struct tdmi_head){.classes = tdmi_source_classes(session->source),
+                              .hidden = options->hidden,
+                              .dropout = options->dropout,
+                              .label_smoothing = options->label_smoothing,
+                              .is_logistic = strcmp(options->loss, "binary") == 0};
+}
+
 static tdm_status build(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_import_input input = tdmi_session_input(session);
@@ -78,6 +88,7 @@ static tdm_status build(struct tdmi_session *session, tdm_error *err)
         tdmi_network_defaults(&session->network, tdmi_source_classes(session->source));
     if (session->graph)
         return TDM_OK;
+    what.head = tdmi_session_head(session);
     TDM_TRY(tdmi_import_input_apply(&input, &what.preprocess, err), err, "its input");
     TDM_TRY(tdmi_import_take_padding(input.padding, &what.padding, err), err, "its input");
     return tdmi_network_make(&session->network, &what, &session->graph, err);
@@ -125,6 +136,26 @@ static void describe(struct tdmi_session *session)
     host->n_val_hashes = session->split.n_val;
 }
 
+/* As many pictures of every class would have them count: n / (classes · n of the class). */
+static tdm_status weigh_classes(struct tdmi_session *session, tdm_error *err)
+{
+    const int classes = session->snapshot.n_classes;
+    const tdmi_split *split = &session->split;
+    if (strcmp(session->options.class_weights, "balanced") != 0)
+        return TDM_OK;
+    int64_t *counts = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *counts);
+    session->class_weights = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof(float));
+    if (!counts || !session->class_weights)
+        return TDM_FAIL(err, TDM_E_MEMORY, "weighing %d classes: out of memory", classes);
+    for (int64_t i = 0; i < split->n_train; i++)
+        counts[tdmi_source_item(session->source, split->train[i]).label]++;
+    for (int c = 0; c < classes; c++)
+        session->class_weights[c] =
+            counts[c] > 0 ? (float)((double)split->n_train / ((double)classes * (double)counts[c]))
+                          : 1.0F;
+    return TDM_OK;
+}
+
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_plan_wish wish = {
@@ -138,8 +169,10 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     wish.is_training = false;
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->judge_plan, err), err,
             "planning validation");
+    TDM_TRY(weigh_classes(session, err), err, "preparing training");
     const struct tdmi_step_options step = {
         .max_batch = session->batch,
+        .class_weights = session->class_weights,
         .can_mix = tdmi_augment_has_mix(&session->augment),
         .shares_statistics = session->shares_statistics,
     };

@@ -164,7 +164,7 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
     for (int i = 0; i < n; i++)
         classes[i] = tdmi_source_class(session->source, i);
     const struct tdmi_import_wish wish = {.network = session->base_network,
-                                          .head = {.classes = n},
+                                          .head = tdmi_session_head(session),
                                           .seed = options->seed,
                                           .classes = classes,
                                           .n_classes = n,

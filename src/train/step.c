@@ -39,7 +39,8 @@ struct tdmi_step {
     struct tdmi_judgement *judgements;
     tdmi_device *device;
     tdmi_packed *packed;
-    bool has_packed;      /* weights of frozen nodes, which stay */
+    bool has_packed; /* weights of frozen nodes, which stay */
+    const float *class_weights;
     double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
     struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
@@ -139,6 +140,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->plan = plan;
     made->device = device;
     made->pool = pool;
+    made->class_weights = options->class_weights;
     made->max_shards = (max_batch + plan->max_images - 1) / plan->max_images;
     made->n_lanes = tdmi_pool_threads(pool);
     if (made->n_lanes > made->max_shards || options->shares_statistics)
@@ -256,7 +258,8 @@ static bool begin(tdmi_step *step, int lane, int s)
     struct tdmi_shard shard = {.n = gathered->n,
                                .pixels = gathered->pixels,
                                .labels = gathered->labels,
-                               .judgements = gathered->judgements};
+                               .judgements = gathered->judgements,
+                               .class_weights = step->class_weights};
     shard.draws = step->draws;
     shard.draws.samples = gathered->items;
     if (step->mixing.augment)

@@ -34,6 +34,7 @@ struct tdmi_step_options {
     /* Batch norms take their statistics over the whole batch, not over each shard. Then all shards
      * go from one batch norm to the next together, and each keeps its activations. */
     bool shares_statistics;
+    const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
 };
 
 /* plan is for training, its max_images the shard size. Everything is reserved here. Values of nodes
