@@ -4,6 +4,7 @@
 #include "command.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
+#include "tandem/text.h"
 
 struct values {
     struct tdm_model_options model;
@@ -14,30 +15,6 @@ struct values {
 static void defaults(void *values)
 {
     *(struct values *)values = (struct values){.top = 5, .model.device = "cpu"};
-}
-
-static void write_json(tdm_json_writer *json, const struct tdm_prediction *it, bool has_logits)
-{
-    tdm_json_object_begin(json, NULL);
-    tdm_json_string(json, "path", it->path);
-    tdm_json_array_begin(json, "top");
-    for (int i = 0; i < it->n_guesses; i++) {
-        tdm_json_object_begin(json, NULL);
-        tdm_json_integer(json, "index", it->guesses[i].index);
-        tdm_json_string(json, "label", it->guesses[i].label);
-        tdm_json_number(json, "probability", (double)it->guesses[i].probability);
-        tdm_json_object_end(json);
-    }
-    tdm_json_array_end(json);
-    if (has_logits) {
-        tdm_json_array_begin(json, "logits");
-        for (int i = 0; i < it->n_logits; i++)
-            tdm_json_number(json, NULL, (double)it->logits[i]);
-        tdm_json_array_end(json);
-    }
-    if (it->problem)
-        tdm_json_string(json, "problem", it->problem);
-    tdm_json_object_end(json);
 }
 
 static void print_people(struct tdmi_output *out, const struct tdm_prediction *it)
@@ -68,7 +45,7 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
     const struct values *values = call->values;
     answering->n_answered += !prediction->problem;
     if (call->json) {
-        write_json(call->json, prediction, values->logits);
+        tdm_prediction_to_json(prediction, values->logits, call->json);
         return TDM_OK;
     }
     print_people(call->out, prediction);

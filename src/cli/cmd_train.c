@@ -4,6 +4,7 @@
  */
 #include "command.h"
 #include "settings.h"
+#include "tandem/text.h"
 #include "tandem/train.h"
 #include "watch.h"
 
@@ -25,18 +26,7 @@ static void write_json(const struct tdmi_call *call, const struct values *values
                        const struct tdm_train_result *result)
 {
     tdm_json_writer *json = call->json;
-    tdm_json_string(json, "run", result->run);
-    tdm_json_integer(json, "epochs", result->epochs);
-    tdm_json_integer(json, "best_epoch", result->best_epoch);
-    tdm_json_integer(json, "steps", result->steps);
-    tdm_json_number(json, "seconds", result->seconds);
-    tdm_json_number(json, "images_per_second", result->images_per_second);
-    tdm_score_to_json(&result->train, json, "train");
-    tdm_score_to_json(&result->val, json, "val");
-    tdm_json_integer(json, "skipped", result->skipped);
-    tdm_json_bool(json, "cached", result->cached);
-    tdm_features_to_json(&result->features, json, "features");
-    tdm_json_integer(json, "world", result->world);
+    tdm_train_result_to_json(result, json);
     tdm_json_object_begin(json, "options");
     tdmi_settings_write_json(call->settings, values, json);
     tdm_json_object_end(json);

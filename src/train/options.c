@@ -461,3 +461,76 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
     *words = document;
     return TDM_OK;
 }
+
+/* ---- from a program's text ---------------------------------------------------------------- */
+
+static tdm_status check_kind(const struct row *row, const tdm_json_value *value, tdm_error *err)
+{
+    const bool is_number = row->type != FLAG && !is_text(row);
+    const tdm_json_kind wanted = is_number      ? TDM_JSON_NUMBER
+                                 : is_text(row) ? TDM_JSON_STRING
+                                                : TDM_JSON_BOOL;
+    if (tdm_json_kind_of(value) != wanted)
+        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is no %s", row->name,
+                        is_number      ? "number"
+                        : is_text(row) ? "string"
+                                       : "true or false");
+    const double number = tdm_json_as_number(value, 0.0);
+    if (is_number && row->type != NUMBER && (floor(number) < number || fabs(number) > 0x1p53))
+        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %g; a whole number is accepted",
+                        row->name, number);
+    return TDM_OK;
+}
+
+/* Words are taken as they are: whoever looks them up says what there is. */
+static tdm_status take_row(const struct row *row, const tdm_json_value *value,
+                           struct tdm_train_options *options, tdm_error *err)
+{
+    void *at = (char *)options + row->offset;
+    tdm_status status = check_kind(row, value, err);
+    if (status != TDM_OK)
+        return status;
+    if (row->type == FLAG)
+        *(bool *)at = tdm_json_as_bool(value, false);
+    else if (is_text(row))
+        *(const char **)at = tdm_json_as_string(value, "");
+    else
+        return read_row(row, value, options, err);
+    return TDM_OK;
+}
+
+static tdm_status take_member(const char *name, const tdm_json_value *value,
+                              struct tdm_train_options *options, tdm_error *err)
+{
+    const char *words = tdm_json_as_string(value, "");
+    if (strcmp(name, "source") == 0)
+        options->source = words;
+    else if (strcmp(name, "run") == 0)
+        options->run = words;
+    else if (strcmp(name, "resume") == 0)
+        options->resume = tdm_json_as_bool(value, false);
+    else {
+        int i = 0;
+        while (i < n_rows && strcmp(rows[i].name, name) != 0)
+            i++;
+        if (i == n_rows)
+            return TDM_FAIL(
+                err, TDM_E_USAGE,
+                "there is no option \"%s\"; source, run, resume and what run.json lists "
+                "under options are accepted",
+                name);
+        return take_row(&rows[i], value, options, err);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
+                                  tdm_error *err)
+{
+    if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
+        return TDM_FAIL(err, TDM_E_USAGE, "options are one JSON object");
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(object); i++)
+        status = take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err);
+    return status;
+}

@@ -21,4 +21,9 @@ void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writ
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err) TDM_MUST_USE;
 
+/* Over what is there: members called as options are, and source, run and resume. Strings live as
+ * long as the object's document. TDM_E_USAGE names the member that is none, or of another kind. */
+tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
+                                  tdm_error *err) TDM_MUST_USE;
+
 #endif

@@ -18,16 +18,6 @@
 
 enum { rows_version = 1, most_checked = 32, batch_pictures = 64 };
 
-void tdm_features_to_json(const struct tdm_features *features, tdm_json_writer *writer,
-                          const char *key)
-{
-    tdm_json_object_begin(writer, key);
-    tdm_json_integer(writer, "rows", features->rows);
-    tdm_json_integer(writer, "reused", features->reused);
-    tdm_json_integer(writer, "checked", features->checked);
-    tdm_json_object_end(writer);
-}
-
 /* ---- the key --------------------------------------------------------------------------------- */
 
 /* Everything that a row depends on but the picture: which values, of which nodes, fed by which

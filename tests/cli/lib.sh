@@ -146,3 +146,8 @@ finish() {
     [ "$n_failed" = 0 ]
     exit
 }
+
+# A program with a sanitizer in it neither loads foreign libraries nor is loaded by others.
+is_sanitized() {
+    readelf -d "$TANDEM" 2>/dev/null | grep -q 'libasan\|libtsan' || [ -n "${LD_PRELOAD:-}" ]
+}

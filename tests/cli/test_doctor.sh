@@ -27,7 +27,7 @@ if ! command -v cc >/dev/null; then
     skip "no compiler to make libraries with"
     finish
 fi
-if readelf -d "$TANDEM" 2>/dev/null | grep -q 'libasan\|libtsan' || [ -n "${LD_PRELOAD:-}" ]; then
+if is_sanitized; then
     skip "a sanitizer's program loads no foreign libraries"
     finish
 fi

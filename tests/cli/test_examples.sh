@@ -26,4 +26,17 @@ for source in "$SOURCE"/examples/*.c; do
     esac
     expect_true "examples/$name.c has at most 60 lines" test "$(wc -l <"$source")" -le 60
 done
+
+# From Python, where there is one.
+if command -v python3 >/dev/null && ! is_sanitized; then
+    library=$BUILD/libtandem.so.0
+    expect_exit 1 python3 "$SOURCE/examples/train.py"
+    expect_stderr_matches '^usage: '
+    expect_exit 0 python3 "$SOURCE/examples/train.py" pictures snake "$picture" "$library"
+    expect_stdout_matches '^validation: [0-9] of 2 right'
+    expect_stdout_matches '^epoch 3: validation loss [0-9.]+'
+    expect_stdout_matches "^$picture: .* \\([0-9.]+ %\\)"
+    expect_exit 1 python3 "$SOURCE/examples/train.py" pictures snake "$picture" "$library"
+    expect_stderr_matches 'RuntimeError: .*'
+fi
 finish

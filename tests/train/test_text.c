@@ -1,0 +1,95 @@
+/*
+ * Whole jobs from text to text, as programs in other languages ask for them.
+ */
+#include "tandem/text.h"
+#include "train/pictures.h"
+
+#include <string.h>
+
+static tdm_json_document *must_read(const char *text)
+{
+    tdm_json_document *document = NULL;
+    assert_non_null(text);
+    assert_int_equal(tdm_json_read(text, strlen(text), "the answer", &document, NULL), TDM_OK);
+    return document;
+}
+
+static void a_training_and_its_predictions_are_asked_for_in_text(void **state)
+{
+    struct tree tree = quick_tree_new();
+    char options[600], *answer = NULL;
+    (void)state;
+    setenv("TANDEM_HOME", below(&tree, "home"), 1);
+    paint_classes(&tree, 2, 10);
+    snprintf(options, sizeof options,
+             "{\"source\": \"%s\", \"run\": \"%s\", \"model\": \"lenet5\", \"size\": 12,"
+             " \"epochs\": 12, \"batch\": 8, \"lr\": 0.02, \"balance\": true}",
+             below(&tree, "pictures"), below(&tree, "run"));
+    assert_int_equal(tdm_text_train(options, (tdm_sink){0}, &answer), TDM_OK);
+    tdm_json_document *document = must_read(answer);
+    const tdm_json_value *result = tdm_json_root(document);
+    assert_string_equal(tdm_json_as_string(tdm_json_member(result, "run"), ""),
+                        below(&tree, "run"));
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(result, "epochs"), 0), 12);
+    const tdm_json_value *val = tdm_json_member(result, "val");
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(val, "n"), 0), 2);
+    tdm_json_document_free(document);
+    tdm_text_free(answer);
+
+    const char *const paths[] = {below(&tree, "pictures/a/000.ppm"),
+                                 below(&tree, "pictures/b/000.ppm")};
+    assert_int_equal(tdm_text_predict(below(&tree, "run"), paths, 2, 1, &answer), TDM_OK);
+    document = must_read(answer);
+    const tdm_json_value *predictions = tdm_json_member(tdm_json_root(document), "predictions");
+    assert_int_equal(tdm_json_count(predictions), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const tdm_json_value *top = tdm_json_member(tdm_json_at(predictions, i), "top");
+        assert_int_equal(tdm_json_count(top), 1);
+        assert_string_equal(tdm_json_as_string(tdm_json_member(tdm_json_at(top, 0), "label"), ""),
+                            i == 0 ? "a" : "b");
+    }
+    tdm_json_document_free(document);
+    tdm_text_free(answer);
+    tree_free(&tree);
+}
+
+static void what_is_wrong_is_answered_in_sentences(void **state)
+{
+    static const struct {
+        const char *options, *words;
+        tdm_status status;
+    } cases[] = {
+        {"{\"source\": \"x\", \"epoch\": 3}", "there is no option \"epoch\"", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"epochs\": \"3\"}", "option \"epochs\" is no number", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"epochs\": 3.5}", "a whole number is accepted", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"bn\": 3}", "option \"bn\" is no string", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"strict\": 1}", "is no true or false", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"bn\": \"all\"}", "shard or batch is accepted", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"model\": \"vgg\"}", "there is none of that name", TDM_E_USAGE},
+        {"{\"epochs\": 3}", "no source of pictures was named", TDM_E_USAGE},
+        {"{\"source\": \"/dev/null/x\"}", "/dev/null/x", TDM_E_INPUT},
+        {"[]", "options are one JSON object", TDM_E_USAGE},
+        {"{\"source\"", "the options", TDM_E_INPUT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *answer = NULL;
+        assert_int_equal(tdm_text_train(cases[i].options, (tdm_sink){0}, &answer), cases[i].status);
+        if (!answer || !strstr(answer, cases[i].words))
+            fail_msg("'%s' is not in: %s", cases[i].words, answer ? answer : "nothing");
+        tdm_text_free(answer);
+    }
+    char *answer = NULL;
+    assert_int_equal(tdm_text_predict("/dev/null/run", NULL, 0, 1, &answer), TDM_E_INPUT);
+    assert_non_null(strstr(answer, "/dev/null/run"));
+    tdm_text_free(answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_training_and_its_predictions_are_asked_for_in_text),
+        cmocka_unit_test(what_is_wrong_is_answered_in_sentences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
