@@ -33,8 +33,8 @@ int main(int argc, char **argv)
         tdm_model_close(model);
         return fail(&err);
     }
-    for (int c = 0; c < evaluation.n_classes; c++) {
-        const struct tdm_class_score *score = &evaluation.per_class[c];
+    for (int c = 0; c < evaluation.metrics.n_classes; c++) {
+        const struct tdm_class_score *score = &evaluation.metrics.per_class[c];
         tdm_interval interval = tdm_wilson(score->correct, score->n);
         printf("%-24s %lld of %lld right (95 %% interval %.1f to %.1f %%)\n", score->label,
                (long long)score->correct, (long long)score->n, 100.0 * interval.low,

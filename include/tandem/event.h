@@ -26,6 +26,8 @@ TDM_API void tdm_score_to_json(const tdm_score *score, tdm_json_writer *writer, 
 /* The same as members of the object that is open. */
 TDM_API void tdm_score_members_to_json(const tdm_score *score, tdm_json_writer *writer);
 
+struct tdm_metrics; /* tandem/metrics.h */
+
 typedef enum tdm_event_kind {
     TDM_EVENT_NOTE,        /* text: something a person should know (a default chosen, a skip) */
     TDM_EVENT_PHASE_BEGIN, /* text names it ("reading", "training epoch 3"); total: images or 0 */
@@ -44,7 +46,8 @@ typedef struct tdm_event {
     double seconds; /* since the run began, earlier sittings of a resumed run included */
     int is_best;
     tdm_score train, val;
-    const char *text; /* lives for the call */
+    const struct tdm_metrics *metrics; /* of EPOCH, where it was validated: all of val */
+    const char *text;                  /* both live for the call */
 } tdm_event;
 
 typedef struct tdm_sink {

@@ -7,6 +7,7 @@
 
 #include "tandem/error.h"
 #include "tandem/event.h"
+#include "tandem/metrics.h"
 #include "tandem/source.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -49,17 +50,10 @@ TDM_API int64_t tdm_model_parameters(const tdm_model *model);
 
 enum tdm_part { TDM_PART_ALL, TDM_PART_TRAIN, TDM_PART_VAL, TDM_PART_TEST };
 
-struct tdm_class_score {
-    const char *label; /* lives as long as the model */
-    int64_t n, correct;
-};
-
 struct tdm_evaluation {
-    tdm_score score;
-    int64_t trained_on; /* of those n images, how many the model was trained on */
-    int64_t skipped;    /* pictures that could not be read, or whose label the model lacks */
-    int n_classes;
-    struct tdm_class_score *per_class; /* n_classes of them */
+    struct tdm_metrics metrics; /* labels live as long as the model */
+    int64_t trained_on;         /* of those n images, how many the model was trained on */
+    int64_t skipped; /* pictures that could not be read, or whose label the model lacks */
 };
 
 struct tdm_evaluate_options { /* strings are lent for the call */

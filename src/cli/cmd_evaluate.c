@@ -2,8 +2,8 @@
  * tandem evaluate MODEL SRC: how often a trained model is right, every picture counted once.
  */
 #include "command.h"
+#include "scores.h"
 #include "tandem/model.h"
-#include "tandem/stats.h"
 #include "watch.h"
 
 #include <math.h>
@@ -15,13 +15,16 @@ struct values {
     struct tdm_model_options model;
     const char *part, *cache;
     int64_t memory;
-    int batch;
+    int batch, show;
 };
 
 static void defaults(void *values)
 {
-    *(struct values *)values =
-        (struct values){.part = "all", .model.device = "cpu", .cache = "none", .batch = 64};
+    *(struct values *)values = (struct values){.part = "all",
+                                               .model.device = "cpu",
+                                               .cache = "none",
+                                               .batch = 64,
+                                               .show = TDMI_SHOW_DEFAULT};
 }
 
 static enum tdm_part part_of(const char *name)
@@ -43,52 +46,14 @@ static enum tdm_part part_of(const char *name)
 
 static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
 {
-    tdm_score_members_to_json(&evaluation->score, json);
-    tdm_json_array_begin(json, "per_class");
-    for (int i = 0; i < evaluation->n_classes; i++) {
-        const struct tdm_class_score *class = &evaluation->per_class[i];
-        tdm_interval interval = tdm_wilson(class->correct, class->n);
-        tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "label", class->label);
-        tdm_json_integer(json, "n", class->n);
-        tdm_json_integer(json, "correct", class->correct);
-        if (class->n > 0)
-            tdm_json_number(json, "accuracy", (double)class->correct / (double)class->n);
-        else
-            tdm_json_null(json, "accuracy");
-        tdm_json_number(json, "low", interval.low);
-        tdm_json_number(json, "high", interval.high);
-        tdm_json_object_end(json);
-    }
-    tdm_json_array_end(json);
+    tdm_metrics_to_json(&evaluation->metrics, json);
     tdm_json_integer(json, "trained_on", evaluation->trained_on);
     tdm_json_integer(json, "skipped", evaluation->skipped);
 }
 
-static void print_people(struct tdmi_output *out, const struct tdm_evaluation *evaluation)
+static void print_people(struct tdmi_output *out, const struct tdm_evaluation *evaluation, int show)
 {
-    char text[160];
-    int widest = 5;
-    for (int i = 0; i < evaluation->n_classes; i++) {
-        int length = tdmi_columns(evaluation->per_class[i].label);
-        widest = length > widest ? length : widest;
-    }
-    tdmi_print(out, "  %-*s  %7s  %7s  %8s  %s\n", widest, "class", "n", "right", "accuracy",
-               "95 % interval");
-    for (int i = 0; i < evaluation->n_classes; i++) {
-        const struct tdm_class_score *class = &evaluation->per_class[i];
-        tdm_interval interval = tdm_wilson(class->correct, class->n);
-        tdmi_print(out, "  ");
-        tdmi_print_name(out, class->label, widest);
-        tdmi_print(out, "  %7lld  %7lld", (long long)class->n, (long long)class->correct);
-        if (class->n > 0)
-            tdmi_print(out, "  %8.4f  %.4f to %.4f\n", (double)class->correct / (double)class->n,
-                       interval.low, interval.high);
-        else
-            tdmi_print(out, "  %8s\n", "-");
-    }
-    tdmi_print(out, "\n%s; loss %.4f\n", tdmi_format_score(&evaluation->score, text, sizeof text),
-               evaluation->score.loss);
+    tdmi_print_metrics(out, &evaluation->metrics, show);
     if (evaluation->trained_on > 0)
         tdmi_print(out, "The model was trained on %lld of these pictures.\n",
                    (long long)evaluation->trained_on);
@@ -124,7 +89,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (status == TDM_OK && call->json)
         write_json(call->json, &evaluation);
     else if (status == TDM_OK)
-        print_people(call->out, &evaluation);
+        print_people(call->out, &evaluation, values->show);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
     return status;
@@ -144,6 +109,7 @@ static const struct tdmi_option options[] = {
      .group = "Pictures",
      .help = "which of them, as the model's training divided them"},
     TDMI_ROWS_SOURCE(how),
+    TDMI_ROW_SHOW(offsetof(struct values, show)),
     TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
                    "judged at a time; changes no count"),
     {.name = "memory",

@@ -2,6 +2,7 @@
  * metrics.jsonl: one line for each epoch, note and finished checkpoint. Progress within an epoch is
  * for who looks on and is not recorded. docs/files.md describes the lines.
  */
+#include "tandem/metrics.h"
 #include "track/track.h"
 #include <string.h>
 #include "base/banned.h"
@@ -68,7 +69,13 @@ static tdm_status record_event(void *self, const tdm_event *event, tdm_error *er
         tdm_json_number(json, "learning_rate", event->learning_rate);
         tdm_json_bool(json, "best", event->is_best != 0);
         put_score(json, "train", &event->train);
-        put_score(json, "val", &event->val);
+        if (event->metrics != NULL) {
+            tdm_json_object_begin(json, "val");
+            tdm_metrics_summary_to_json(event->metrics, json);
+            tdm_json_object_end(json);
+        } else {
+            put_score(json, "val", &event->val);
+        }
     } else if (event->text != NULL) {
         const bool is_note = event->kind == TDM_EVENT_NOTE;
         tdm_json_string(json, is_note ? "text" : "path",

@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
+#include "train/metrics.h"
 #include "train/model_internal.h"
 
 #include <stdlib.h>
@@ -22,10 +23,14 @@ struct evaluation {
     int64_t *items; /* of the part */
     int64_t n_items;
     struct tdmi_judgement *judgements;
+    float *probabilities; /* of a batch */
+    tdmi_outcomes outcomes;
 };
 
 static void release(struct evaluation *it)
 {
+    tdmi_outcomes_release(&it->outcomes);
+    tdmi_free(it->probabilities);
     tdmi_free(it->judgements);
     tdmi_free(it->items);
     tdmi_contents_release(&it->contents);
@@ -39,7 +44,9 @@ static tdm_status reserve(struct evaluation *it, int batch, tdm_error *err)
     it->label_map = tdmi_alloc((size_t)tdmi_source_classes(it->source), sizeof *it->label_map);
     it->items = tdmi_alloc(n, sizeof *it->items);
     it->judgements = tdmi_alloc((size_t)batch, sizeof *it->judgements);
-    if (!it->label_map || !it->items || !it->judgements)
+    it->probabilities =
+        tdmi_alloc((size_t)batch * (size_t)it->model->file.n_classes, sizeof *it->probabilities);
+    if (!it->label_map || !it->items || !it->judgements || !it->probabilities)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to judge %zu pictures: out of memory", n);
     return TDM_OK;
 }
@@ -148,23 +155,17 @@ static tdm_status select_items(struct evaluation *it, tdm_sink sink, tdm_error *
     return TDM_OK;
 }
 
-static void count(const struct evaluation *it, const struct tdmi_batch *batch, double *loss,
+static void count(struct evaluation *it, const struct tdmi_batch *batch, double *loss,
                   struct tdm_evaluation *out)
 {
-    for (int p = 0; p < batch->n; p++) {
-        int label = batch->labels[p];
-        if (label < 0) {
-            out->skipped++;
-            continue;
-        }
-        bool is_right = it->judgements[p].predicted == label;
-        out->score.n++;
-        out->score.correct += is_right;
-        out->per_class[label].n++;
-        out->per_class[label].correct += is_right;
-        out->trained_on += was_trained_on(it, batch->items[p]);
-        *loss += (double)it->judgements[p].loss;
-    }
+    const int64_t before = it->outcomes.n;
+    tdmi_outcomes_add_batch(&it->outcomes, batch, it->judgements, it->probabilities,
+                            it->contents.hashes);
+    out->skipped += batch->n - (it->outcomes.n - before);
+    for (int p = 0; p < batch->n; p++)
+        out->trained_on += batch->labels[p] >= 0 && was_trained_on(it, batch->items[p]);
+    for (int64_t i = before; i < it->outcomes.n; i++)
+        *loss += (double)it->outcomes.losses[i];
 }
 
 /* Of --memory a quarter is the source's and the rest the loader's. */
@@ -199,7 +200,8 @@ static tdm_status judge_all(struct evaluation *it, const struct tdm_evaluate_opt
         status = tdmi_loader_next(loader, &batch, err);
         if (status != TDM_OK || !batch)
             break;
-        status = tdmi_judge_batch(it->model->judge, batch, it->judgements, NULL, NULL, err);
+        status =
+            tdmi_judge_batch(it->model->judge, batch, it->judgements, it->probabilities, NULL, err);
         if (status != TDM_OK)
             break;
         if (tdm_stop_is_requested()) {
@@ -214,16 +216,15 @@ static tdm_status judge_all(struct evaluation *it, const struct tdm_evaluate_opt
                        &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                     .done = seen,
                                     .total = it->n_items,
-                                    .loss = loss / (double)(out->score.n + !out->score.n)});
+                                    .loss = loss / (double)(it->outcomes.n + !it->outcomes.n)});
     }
     char text[600];
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
         tdm_log(TDM_LOG_WARNING, "skipped: %s", text);
     tdmi_loader_close(loader);
-    if (status == TDM_OK && out->score.n == 0)
+    if (status == TDM_OK && it->outcomes.n == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "none of the %lld pictures could be read",
                         (long long)it->n_items);
-    out->score = tdmi_score_of(out->score.n, out->score.correct, loss);
     return status;
 }
 
@@ -244,6 +245,8 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
     TDM_TRY(reserve(it, batch, err), err, "evaluating");
     TDM_TRY(map_labels(it, err), err, "evaluating");
     TDM_TRY(select_items(it, sink, err), err, "evaluating");
+    TDM_TRY(tdmi_outcomes_open(&it->outcomes, it->model->file.n_classes, it->n_items, err), err,
+            "evaluating");
     if (sink.event)
         sink.event(
             sink.self,
@@ -251,6 +254,8 @@ static tdm_status evaluate(struct evaluation *it, const struct tdm_evaluate_opti
     tdm_status status = judge_all(it, options, sink, out, err);
     if (sink.event)
         sink.event(sink.self, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    if (status == TDM_OK)
+        status = tdmi_metrics_of(&it->outcomes, it->model->file.classes, &out->metrics, err);
     return status;
 }
 
@@ -258,16 +263,10 @@ tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_option
                               tdm_sink sink, struct tdm_evaluation *evaluation, tdm_error *err)
 {
     struct evaluation it = {.model = model, .part = options->part};
-    *evaluation = (struct tdm_evaluation){.n_classes = model->file.n_classes};
+    *evaluation = (struct tdm_evaluation){0};
     if (options->batch < 1 || options->batch > TDMI_MODEL_BATCH)
         return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted",
                         options->source, options->batch, TDMI_MODEL_BATCH);
-    evaluation->per_class =
-        tdmi_alloc((size_t)model->file.n_classes, sizeof *evaluation->per_class);
-    if (!evaluation->per_class)
-        return TDM_FAIL(err, TDM_E_MEMORY, "evaluating %s: out of memory", options->source);
-    for (int c = 0; c < model->file.n_classes; c++)
-        evaluation->per_class[c].label = model->file.classes[c];
     tdm_status status = evaluate(&it, options, sink, evaluation, err);
     release(&it);
     if (status != TDM_OK)
@@ -277,6 +276,6 @@ tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_option
 
 void tdm_evaluation_release(struct tdm_evaluation *evaluation)
 {
-    tdmi_free(evaluation->per_class);
+    tdm_metrics_release(&evaluation->metrics);
     *evaluation = (struct tdm_evaluation){0};
 }

@@ -330,6 +330,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_open_input(session, err);
     if (status == TDM_OK)
         status = tdmi_session_open_average(session, is_resumed ? &stored : NULL, err);
+    if (status == TDM_OK)
+        status = tdmi_session_open_judging(session, err);
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
         status = tdmi_run_cut(session->run, session->progress.step, err);
     if (status == TDM_OK)
@@ -356,6 +358,7 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 void tdmi_session_release(struct tdmi_session *session)
 {
     const struct tdmi_backend *backend = session->backend;
+    tdmi_session_close_judging(session);
     tdmi_feed_close(session->val_feed);
     tdmi_feed_close(session->train_feed);
     tdmi_session_close_features(session);

@@ -10,12 +10,14 @@
 #include "nn/network.h"
 #include "nn/weights/import.h"
 #include "optim/schedule.h"
+#include "tandem/metrics.h"
 #include "tandem/train.h"
 #include "tandem/weights.h"
 #include "track/track.h"
 #include "train/feed.h"
 #include "train/judge.h"
 #include "train/model_file.h"
+#include "train/outcomes.h"
 #include "train/rates.h"
 #include "train/step.h"
 #include "train/update.h"
@@ -76,6 +78,9 @@ struct tdmi_session {
     tdmi_update *update;
     float *class_weights;              /* one a class; NULL: all 1 */
     struct tdmi_judgement *judgements; /* of one batch */
+    float *probabilities;              /* likewise */
+    tdmi_outcomes outcomes;            /* of the newest validation */
+    struct tdm_metrics metrics;        /* likewise */
 
     float *params, *states;             /* on the device */
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */
@@ -138,6 +143,14 @@ void tdmi_session_close_features(struct tdmi_session *session);
 tdm_status tdmi_session_open_average(struct tdmi_session *session,
                                      const struct tdmi_model_file *stored,
                                      tdm_error *err) TDM_MUST_USE;
+/* What validation counts: session_judging.c */
+tdm_status tdmi_session_open_judging(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_session_close_judging(struct tdmi_session *session);
+/* From the outcomes to the metrics. */
+tdm_status tdmi_session_count(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* RUN/outcomes.safetensors and the record's "validation": of the best epoch. */
+tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch,
+                                      tdm_error *err) TDM_MUST_USE;
 
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */

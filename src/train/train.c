@@ -179,8 +179,10 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
-    int64_t n = 0, correct = 0, seen = 0;
+    tdmi_outcomes *outcomes = &session->outcomes;
+    int64_t seen = 0;
     double loss = 0.0;
+    outcomes->n = 0;
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                   .total = session->split.n_val,
                                                   .text = "validating"});
@@ -194,22 +196,23 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
         TDM_TRY(status, err, "reading validation pictures");
         if (!batch)
             break;
-        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, NULL, NULL, err), err,
-                "validating");
+        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, session->probabilities,
+                                 NULL, err),
+                err, "validating");
         TDM_TRY(refuse_problems(session, batch, err), err, "validating");
-        for (int p = 0; p < batch->n; p++) {
-            if (batch->labels[p] < 0)
-                continue;
-            n++;
-            correct += session->judgements[p].predicted == batch->labels[p];
-            loss += (double)session->judgements[p].loss;
-        }
+        const int64_t before = outcomes->n;
+        tdmi_outcomes_add_batch(outcomes, batch, session->judgements, session->probabilities,
+                                session->contents.hashes);
+        for (int64_t i = before; i < outcomes->n; i++)
+            loss += (double)outcomes->losses[i];
         seen += batch->n;
-        tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
-                                                      .done = seen,
-                                                      .total = session->split.n_val,
-                                                      .step = session->progress.step,
-                                                      .loss = loss / (n > 0 ? (double)n : 1.0)});
+        tdmi_track_event(
+            session->track,
+            &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                         .done = seen,
+                         .total = session->split.n_val,
+                         .step = session->progress.step,
+                         .loss = loss / (outcomes->n > 0 ? (double)outcomes->n : 1.0)});
     }
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     if (!isfinite(loss))
@@ -218,8 +221,9 @@ static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64
             "training diverged: the validation loss after step %lld is not a number with "
             "learning rate %g; a smaller --lr is wanted",
             (long long)session->progress.step, rate_at(session, session->progress.step - 1));
-    *score = tdmi_score_of(n, correct, loss);
-    *skipped = seen - n;
+    TDM_TRY(tdmi_session_count(session, err), err, "validating");
+    *score = session->metrics.score;
+    *skipped = seen - outcomes->n;
     return TDM_OK;
 }
 
@@ -243,6 +247,8 @@ static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_
     progress->best_step = progress->step;
     progress->best_train = event->train;
     progress->best_val = event->val;
+    TDM_TRY(tdmi_session_keep_outcomes(session, event->epoch, err), err,
+            "keeping what became of the pictures");
     return TDM_WRAP(err, tdmi_session_save(session, "best.safetensors", false, err),
                     "keeping the best weights");
 }
@@ -277,6 +283,7 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         progress->epoch_loss = 0.0;
     }
     if (is_judged) {
+        event.metrics = &session->metrics;
         progress->judged_step = progress->step;
         if (tdmi_schedule_follows_loss(&session->rates.schedule))
             tdmi_plateau_take(&session->rates.schedule, event.val.loss, &progress->plateau);

@@ -164,7 +164,29 @@ expect_stderr_matches '^14 pictures of 2 classes train, 14 judge$'
 
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
-expect_json n correct accuracy low high loss per_class trained_on skipped
+expect_json n correct accuracy low high per_class loss top5 balanced_accuracy balanced_low \
+    balanced_high calibration_error calibration confusion trained_on skipped
+expect_same None "$(json_value top5)" "of two classes there are no five likeliest"
+expect_true "counts of classes, pairs and bins are those of the whole" python3 - "$out" <<'END'
+import json, sys
+v = json.load(open(sys.argv[1]))
+rows = v["confusion"]
+assert len(rows) == 2 and all(len(r) == 2 for r in rows)
+assert sum(map(sum, rows)) == sum(c["n"] for c in v["per_class"]) == v["n"]
+assert sum(b["n"] for b in v["calibration"]) == v["n"] and len(v["calibration"]) == 15
+assert rows[0][0] + rows[1][1] == v["correct"] == sum(b["correct"] for b in v["calibration"])
+for i, c in enumerate(v["per_class"]):
+    assert c["n"] == sum(rows[i]) and c["predicted"] == rows[0][i] + rows[1][i]
+    assert c["recall"] == c["accuracy"] == c["correct"] / c["n"]
+END
+expect_true "the run recorded what evaluate counts" python3 - "$out" runs/b/run.json <<'END'
+import json, sys
+found, run = (json.load(open(p)) for p in sys.argv[1:])
+kept = run["validation"]
+assert kept["epoch"] == run["result"]["best_epoch"]
+for key in ("n", "correct", "loss", "per_class", "confusion", "calibration", "calibration_error"):
+    assert kept[key] == found[key], key
+END
 expect_same "$n" "$(json_value n)" "evaluate counts the pictures of the validation"
 expect_same "$correct" "$(json_value correct)" "evaluate --part val counts what train counted"
 expect_same 0 "$(json_value trained_on)" "none of them was trained on"

@@ -107,8 +107,9 @@ static inline void same_files(const char *a, const char *b)
 
 static inline void same_runs(const struct tree *tree, const char *a, const char *b)
 {
-    static const char *const files[] = {"best.safetensors", "last.safetensors"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const files[] = {"best.safetensors", "last.safetensors",
+                                        "outcomes.safetensors"};
+    for (int i = 0; i < 3; i++) {
         char left[100], right[100];
         snprintf(left, sizeof left, "%s/%s", a, files[i]);
         snprintf(right, sizeof right, "%s/%s", b, files[i]);

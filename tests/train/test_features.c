@@ -166,9 +166,9 @@ static void judged_as(const struct tree *tree, const struct tdm_train_options *o
         .source = options->source, .part = TDM_PART_VAL, .batch = 5};
     assert_int_equal(tdm_model_open(below(tree, "run"), NULL, &model, NULL), TDM_OK);
     assert_int_equal(tdm_model_evaluate(model, &how, (tdm_sink){0}, &evaluation, NULL), TDM_OK);
-    assert_int_equal(evaluation.score.n, result->val.n);
-    assert_int_equal(evaluation.score.correct, result->val.correct);
-    assert_true(evaluation.score.loss == result->val.loss);
+    assert_int_equal(evaluation.metrics.score.n, result->val.n);
+    assert_int_equal(evaluation.metrics.score.correct, result->val.correct);
+    assert_true(evaluation.metrics.score.loss == result->val.loss);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
 }

@@ -124,9 +124,9 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
                                .source = below(tree, "mixed"), .part = TDM_PART_ALL, .batch = 7},
                            nobody, &evaluation, NULL),
         TDM_OK);
-    assert_int_equal(evaluation.score.n, 11);
-    assert_int_equal(evaluation.per_class[1].n, 11);
-    assert_string_equal(evaluation.per_class[1].label, "b");
+    assert_int_equal(evaluation.metrics.score.n, 11);
+    assert_int_equal(evaluation.metrics.per_class[1].n, 11);
+    assert_string_equal(evaluation.metrics.per_class[1].label, "b");
     assert_int_equal(evaluation.skipped, 11);
     assert_int_equal(evaluation.trained_on, 9);
     tdm_evaluation_release(&evaluation);
@@ -136,7 +136,7 @@ static void evaluation_recognises_copies_and_leaves_out_what_it_does_not_know(vo
                                .source = below(tree, "mixed"), .part = TDM_PART_VAL, .batch = 7},
                            nobody, &evaluation, NULL),
         TDM_OK);
-    assert_int_equal(evaluation.score.n, 1);
+    assert_int_equal(evaluation.metrics.score.n, 1);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
 }
@@ -175,7 +175,7 @@ static void evaluations_that_make_no_sense_are_refused(void **state)
         tdm_error_format(&err, text, sizeof text);
         if (status != cases[i].status || !strstr(text, cases[i].says))
             fail_msg("status %d; '%s' is wanted in: %s", (int)status, cases[i].says, text);
-        assert_null(evaluation.per_class);
+        assert_null(evaluation.metrics.per_class);
     }
     tdm_model_close(model);
 }
@@ -255,7 +255,7 @@ static void predictions_agree_with_evaluation(void **state)
                                             .source = paths[0], .part = TDM_PART_ALL, .batch = 8},
                                         nobody, &evaluation, NULL),
                      TDM_OK);
-    assert_int_equal(evaluation.score.correct, correct);
+    assert_int_equal(evaluation.metrics.score.correct, correct);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
 }

@@ -204,17 +204,17 @@ static void evaluate_counts_what_training_counted(void **state)
                                                                            .batch = batch},
                                             nobody, &evaluation, NULL),
                          TDM_OK);
-        assert_int_equal(evaluation.score.n, result.val.n);
-        assert_int_equal(evaluation.score.correct, result.val.correct);
-        assert_true(fabs(evaluation.score.loss - result.val.loss) < 1e-12);
+        assert_int_equal(evaluation.metrics.score.n, result.val.n);
+        assert_int_equal(evaluation.metrics.score.correct, result.val.correct);
+        assert_true(fabs(evaluation.metrics.score.loss - result.val.loss) < 1e-12);
         assert_int_equal(evaluation.trained_on, 0);
         int64_t n = 0, correct = 0;
-        for (int c = 0; c < evaluation.n_classes; c++) {
-            n += evaluation.per_class[c].n;
-            correct += evaluation.per_class[c].correct;
+        for (int c = 0; c < evaluation.metrics.n_classes; c++) {
+            n += evaluation.metrics.per_class[c].n;
+            correct += evaluation.metrics.per_class[c].correct;
         }
-        assert_int_equal(n, evaluation.score.n);
-        assert_int_equal(correct, evaluation.score.correct);
+        assert_int_equal(n, evaluation.metrics.score.n);
+        assert_int_equal(correct, evaluation.metrics.score.correct);
         tdm_evaluation_release(&evaluation);
     }
     assert_int_equal(tdm_model_evaluate(model,
@@ -223,7 +223,7 @@ static void evaluate_counts_what_training_counted(void **state)
                                                                        .batch = 32},
                                         nobody, &evaluation, NULL),
                      TDM_OK);
-    assert_int_equal(evaluation.score.n, 36);
+    assert_int_equal(evaluation.metrics.score.n, 36);
     assert_int_equal(evaluation.trained_on, 36);
     tdm_evaluation_release(&evaluation);
     assert_int_equal(tdm_model_evaluate(model,
@@ -232,7 +232,7 @@ static void evaluate_counts_what_training_counted(void **state)
                                                                        .batch = 32},
                                         nobody, &evaluation, NULL),
                      TDM_OK);
-    assert_int_equal(evaluation.score.n, 60);
+    assert_int_equal(evaluation.metrics.score.n, 60);
     assert_int_equal(evaluation.trained_on, 36);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);

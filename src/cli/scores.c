@@ -1,0 +1,87 @@
+/*
+ * The tables of evaluate and runs show. With hundreds of classes what matters is what goes wrong:
+ * both tables begin with the worst and end after so many rows.
+ */
+#include "scores.h"
+#include "watch.h"
+
+enum { widest_name = 40 };
+
+static void print_class(struct tdmi_output *out, const struct tdm_class_score *class, int widest)
+{
+    const tdm_interval interval = tdm_wilson(class->correct, class->n);
+    tdmi_print(out, "  ");
+    tdmi_print_name(out, class->label, widest);
+    tdmi_print(out, "  %7lld  %7lld  %8.4f  %.4f to %.4f", (long long)class->n,
+               (long long)class->correct, (double)class->correct / (double)class->n, interval.low,
+               interval.high);
+    if (class->predicted > 0)
+        tdmi_print(out, "  %9.4f\n", (double)class->correct / (double)class->predicted);
+    else
+        tdmi_print(out, "  %9s\n", "-");
+}
+
+static void print_classes(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)
+{
+    int worst[TDMI_SHOW_MOST], n = 0, widest = 5;
+    const int shown = tdm_metrics_worst_classes(metrics, most, worst);
+    for (int c = 0; c < metrics->n_classes; c++)
+        n += metrics->per_class[c].n > 0;
+    for (int i = 0; i < shown; i++) {
+        const int columns = tdmi_columns(metrics->per_class[worst[i]].label);
+        widest = columns > widest ? columns : widest;
+    }
+    widest = widest < widest_name ? widest : widest_name;
+    if (shown > 0)
+        tdmi_print(out, "  %-*s  %7s  %7s  %8s  %-16s  %9s\n", widest, "class", "n", "right",
+                   "accuracy", "95 % interval", "precision");
+    for (int i = 0; i < shown; i++)
+        print_class(out, &metrics->per_class[worst[i]], widest);
+    if (shown > 0 && shown < n)
+        tdmi_print(out, "  … and %d that do better (--show)\n", n - shown);
+    if (n < metrics->n_classes)
+        tdmi_print(out, "  %d of %d classes have no picture here\n", metrics->n_classes - n,
+                   metrics->n_classes);
+}
+
+static void print_confusions(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)
+{
+    struct tdm_confusion worst[TDMI_SHOW_MOST];
+    const int shown = tdm_metrics_worst_confusions(metrics, most, worst);
+    if (shown > 0)
+        tdmi_print(out, "\n  most often mistaken\n");
+    for (int i = 0; i < shown; i++) {
+        const struct tdm_class_score *class = &metrics->per_class[worst[i].label];
+        tdmi_print(out, "  %7lld of %lld ", (long long)worst[i].n, (long long)class->n);
+        tdmi_print_name(out, class->label, 0);
+        tdmi_print(out, " taken for ");
+        tdmi_print_name(out, metrics->per_class[worst[i].predicted].label, 0);
+        tdmi_print(out, "\n");
+    }
+}
+
+static void print_whole(struct tdmi_output *out, const struct tdm_metrics *metrics)
+{
+    char text[160];
+    const int64_t n = metrics->score.n;
+    tdmi_print(out, "\n%s; loss %.4f\n", tdmi_format_score(&metrics->score, text, sizeof text),
+               metrics->score.loss);
+    if (metrics->top5_correct >= 0 && n > 0) {
+        const tdm_interval interval = tdm_wilson(metrics->top5_correct, n);
+        tdmi_print(out, "among the five likeliest: %.2f %% (95 %%: %.2f to %.2f), %lld of %lld\n",
+                   100.0 * (double)metrics->top5_correct / (double)n, 100.0 * interval.low,
+                   100.0 * interval.high, (long long)metrics->top5_correct, (long long)n);
+    }
+    tdmi_print(out,
+               "balanced accuracy %.2f %% (95 %%: %.2f to %.2f); probabilities are off by %.2f "
+               "points on average\n",
+               100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
+               100.0 * metrics->balanced.high, 100.0 * metrics->calibration_error);
+}
+
+void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)
+{
+    print_classes(out, metrics, most);
+    print_confusions(out, metrics, most / 2);
+    print_whole(out, metrics);
+}

@@ -1,0 +1,22 @@
+/* What was counted when a model was judged, as people read it. */
+#ifndef TANDEM_CLI_SCORES_H
+#define TANDEM_CLI_SCORES_H
+
+#include "output.h"
+#include "tandem/metrics.h"
+
+/* --show of evaluate and runs: rows of a table. */
+enum { TDMI_SHOW_DEFAULT = 20, TDMI_SHOW_MOST = 1000 };
+
+#define TDMI_ROW_SHOW(field_offset)                                                            \
+    {                                                                                          \
+        .name = "show", .type = TDMI_OPTION_INTEGER, .offset = field_offset, .low = 0,         \
+        .high = TDMI_SHOW_MOST, .unit = "classes", .group = "Result",                          \
+        .help = "at most so many are told, worst first, and half as many pairs (JSON has all)" \
+    }
+
+/* A table of at most so many classes, worst first; half as many confusions, most frequent first;
+ * the whole in a few lines. */
+void tdmi_print_metrics(struct tdmi_output *out, const struct tdm_metrics *metrics, int most);
+
+#endif
