@@ -23,6 +23,11 @@ TDM_API tdm_interval tdm_wilson(int64_t correct, int64_t n);
  * probability of a split at least this uneven when A and B are equally good; 1 when both are 0. */
 TDM_API double tdm_mcnemar_exact(int64_t only_a, int64_t only_b);
 
+/* The 95 % score interval (Tango 1998) of how much larger B's rate is than A's on the same n
+ * images: around (only_b - only_a) / n. It fits McNemar's test, holds its level at few discordant
+ * images and is never empty where there are none. [-1, 1] when n is 0. */
+TDM_API tdm_interval tdm_paired_interval(int64_t only_a, int64_t only_b, int64_t n);
+
 /* Streaming mean and variance (Welford). Start from a zeroed object. */
 typedef struct tdm_moments {
     int64_t n;

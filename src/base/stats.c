@@ -7,10 +7,12 @@
 
 #include <math.h>
 
+/* The 97.5 % point of the normal distribution. */
+static const double z = 1.959963984540054;
+
 tdm_interval tdm_wilson(int64_t correct, int64_t n)
 {
-    /* Wilson, J. Am. Stat. Assoc. 22 (1927); z is the 97.5 % point of the normal distribution. */
-    const double z = 1.959963984540054;
+    /* Wilson, J. Am. Stat. Assoc. 22 (1927). */
     if (n <= 0)
         return (tdm_interval){0.0, 1.0};
     if (correct < 0)
@@ -83,6 +85,55 @@ double tdm_mcnemar_exact(int64_t only_a, int64_t only_b)
         sum += term;
     }
     return fmin(1.0, 2.0 * exp(log_chance(k, n) + log(sum)));
+}
+
+/* How many standard deviations the counts are above the difference d, where the deviation is that
+ * of the likeliest rates with this difference: q, that of "only A", is the root of
+ * 2n q² + (d (2n - up + down) - up - down) q - down d (1 - d) = 0. Falls as d rises. */
+static double paired_score(double up, double down, double n, double d)
+{
+    const double a = 2.0 * n, b = d * (2.0 * n - up + down) - up - down;
+    const double c = -down * d * (1.0 - d);
+    const double root = sqrt(fmax(0.0, b * b - 4.0 * a * c));
+    /* Without the cancellation of -b + root where b is positive. */
+    double q = b > 0.0 ? 2.0 * -c / (b + root) : (root - b) / (2.0 * a);
+    q = fmax(q, fmax(0.0, -d));
+    const double variance = n * (2.0 * q + d * (1.0 - d));
+    const double above = up - down - n * d;
+    if (variance > 0.0)
+        return above / sqrt(variance);
+    return above > 0.0 ? INFINITY : above < 0.0 ? -INFINITY : 0.0;
+}
+
+/* Where paired_score is level, between low (above the level) and high (below it). */
+static double paired_end(double up, double down, double n, double level, double low, double high)
+{
+    for (int i = 0; i < 200; i++) {
+        const double middle = 0.5 * (low + high);
+        if (middle <= low || middle >= high)
+            break;
+        if (paired_score(up, down, n, middle) > level)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+tdm_interval tdm_paired_interval(int64_t only_a, int64_t only_b, int64_t n)
+{
+    if (n <= 0)
+        return (tdm_interval){-1.0, 1.0};
+    if (only_a < 0)
+        only_a = 0;
+    if (only_b < 0)
+        only_b = 0;
+    const double up = (double)only_b, down = (double)only_a, count = (double)n;
+    const double middle = (up - down) / count;
+    return (tdm_interval){
+        .low = middle <= -1.0 ? -1.0 : paired_end(up, down, count, z, -1.0, middle),
+        .high = middle >= 1.0 ? 1.0 : paired_end(up, down, count, -z, middle, 1.0),
+    };
 }
 
 void tdm_moments_add(tdm_moments *moments, double value)

@@ -24,8 +24,10 @@
 
 #ifdef F_OFD_SETLK
 #define SET_LOCK F_OFD_SETLK
+#define GET_LOCK F_OFD_GETLK
 #else
 #define SET_LOCK F_SETLK
+#define GET_LOCK F_GETLK
 #endif
 
 enum { TEXT_BYTES = 1024, HOST_BYTES = 256 };
@@ -268,4 +270,20 @@ void tdmi_lock_give(tdmi_lock *lock)
         (void)close(lock->file);
     tdmi_arena_release(&lock->arena);
     tdmi_free(lock);
+}
+
+bool tdmi_lock_is_held(const char *path)
+{
+    char name[4096];
+    struct stat status;
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int length = snprintf(name, sizeof name, "%s.held", path);
+    if (length > 0 && (size_t)length < sizeof name && stat(name, &status) == 0)
+        return true;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    const bool is_held = fcntl(file, GET_LOCK, &range) == 0 && range.l_type != F_UNLCK;
+    close(file);
+    return is_held;
 }

@@ -12,6 +12,7 @@
 #define TANDEM_TRACK_LOCK_H
 
 #include "tandem/error.h"
+#include <stdbool.h>
 
 typedef struct tdmi_lock tdmi_lock;
 
@@ -21,6 +22,8 @@ tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err) TD
 tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
 /* Accepts NULL. */
 void tdmi_lock_give(tdmi_lock *lock);
+/* Does anybody own it now? Takes and changes nothing. */
+bool tdmi_lock_is_held(const char *path);
 /* Give it back and leave no file. Accepts NULL. */
 void tdmi_lock_remove(tdmi_lock *lock);
 

@@ -268,6 +268,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", tdmi_source_path(session->source));
     tdm_json_string(writer, "kind", tdmi_source_kind(session->source));
+    tdm_json_string(writer, "network", session->network.name);
     tdm_json_integer(writer, "classes", tdmi_source_classes(session->source));
     tdm_json_integer(writer, "train", session->split.n_train);
     tdm_json_integer(writer, "val", session->split.n_val);

@@ -137,6 +137,55 @@ static void moments_stay_exact_far_from_zero(void **state)
     assert_near(tdm_moments_variance(&moments), 30.0, 1e-9);
 }
 
+/* Apart: the likelihood maximised by golden section at each difference, ends by bisection. */
+static void the_paired_interval_is_that_of_the_profile_likelihood(void **state)
+{
+    static const struct {
+        int64_t only_a, only_b, n;
+        double low, high;
+    } cases[] = {
+        {0, 1, 44, -0.059393231, 0.118077097},    {86, 150, 1600, 0.021361565, 0.058998033},
+        {10, 4, 2000, -0.007412891, 0.000766896}, {30, 20, 5000, -0.004940200, 0.000801715},
+        {3, 9, 270, -0.003428876, 0.052555583},   {0, 20, 100, 0.133366933, 0.288829166},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_interval interval = tdm_paired_interval(cases[i].only_a, cases[i].only_b, cases[i].n);
+        assert_true(fabs(interval.low - cases[i].low) < 2e-9);
+        assert_true(fabs(interval.high - cases[i].high) < 2e-9);
+        tdm_interval turned = tdm_paired_interval(cases[i].only_b, cases[i].only_a, cases[i].n);
+        assert_true(fabs(interval.low + turned.high) < 1e-12);
+        assert_true(fabs(interval.high + turned.low) < 1e-12);
+    }
+}
+
+/* Where no image differs both ends solve n d² = z² d (1 - d). */
+static void the_paired_interval_without_differences_is_z2_by_n_and_z2(void **state)
+{
+    static const int64_t n[] = {1, 10, 1000, 50000};
+    const double z2 = 3.841458820694124;
+    (void)state;
+    for (size_t i = 0; i < sizeof n / sizeof n[0]; i++) {
+        tdm_interval interval = tdm_paired_interval(0, 0, n[i]);
+        assert_near(interval.high, z2 / ((double)n[i] + z2), 1e-12);
+        assert_near(-interval.low, z2 / ((double)n[i] + z2), 1e-12);
+    }
+}
+
+static void the_paired_interval_holds_the_difference_and_stays_within_bounds(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n < 24; n++)
+        for (int64_t a = 0; a <= n; a++)
+            for (int64_t b = 0; a + b <= n; b++) {
+                tdm_interval interval = tdm_paired_interval(a, b, n);
+                double difference = n ? (double)(b - a) / (double)n : 0.0;
+                assert_true(-1.0 <= interval.low && interval.low <= difference);
+                assert_true(difference <= interval.high && interval.high <= 1.0);
+                assert_true(interval.low < interval.high);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +196,9 @@ int main(void)
         cmocka_unit_test(one_picture_of_270_is_no_difference),
         cmocka_unit_test(mcnemar_falls_as_the_split_grows_uneven),
         cmocka_unit_test(moments_stay_exact_far_from_zero),
+        cmocka_unit_test(the_paired_interval_is_that_of_the_profile_likelihood),
+        cmocka_unit_test(the_paired_interval_without_differences_is_z2_by_n_and_z2),
+        cmocka_unit_test(the_paired_interval_holds_the_difference_and_stays_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

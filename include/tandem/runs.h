@@ -1,0 +1,69 @@
+/*
+ * Looking back: what run folders hold, whether one run is better than another. Nothing here changes
+ * a run; a run that is being written can be looked at.
+ */
+#ifndef TANDEM_RUNS_H
+#define TANDEM_RUNS_H
+
+#include "tandem/error.h"
+#include "tandem/metrics.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Strings live as long as the runs; "" where nothing was recorded. */
+struct tdm_run {
+    const char *path;
+    const char *state; /* "running", "finished", "stopped", "failed"; "killed": it says running, and
+                          nobody works on it */
+    const char *network, *source, *started;
+    int epochs; /* complete; of a run without a result: the best so far */
+    int best_epoch;
+    int64_t steps;
+    double seconds;
+    tdm_score train, val;              /* of the best epoch; n is 0 while there is none */
+    const struct tdm_metrics *metrics; /* all of val; NULL: not asked for, or not kept */
+};
+
+typedef struct tdm_runs tdm_runs;
+
+/* Every run in folder and the folders below it, by path; folder may be a run. A run whose record is
+ * damaged is left out with a warning. TDM_E_INPUT: there is no such folder. */
+TDM_API tdm_status tdm_runs_find(const char *folder, tdm_runs **runs, tdm_error *err) TDM_MUST_USE;
+/* These, with metrics. TDM_E_INPUT where one is none. */
+TDM_API tdm_status tdm_runs_read(const char *const *paths, size_t n_paths, tdm_runs **runs,
+                                 tdm_error *err) TDM_MUST_USE;
+TDM_API void tdm_runs_close(tdm_runs *runs);
+TDM_API size_t tdm_runs_count(const tdm_runs *runs);
+TDM_API const struct tdm_run *tdm_runs_at(const tdm_runs *runs, size_t index);
+
+/* ---- is B better than A? ------------------------------------------------------------------ */
+
+/* "No loss" excludes a loss of more than this, and below so many images there is no verdict. */
+#define TDM_COMPARE_MARGIN 0.01
+enum { TDM_COMPARE_LEAST = 1000 };
+
+struct tdm_comparison {
+    bool is_comparable; /* judged on the same pictures; else there is only a reason */
+    char reason[200];   /* why there is no comparison or no verdict; "" otherwise */
+    int64_t n, both, only_a, only_b, neither; /* pictures that were right */
+    double p;                                 /* McNemar, exact, two-sided */
+    double difference;                        /* B's accuracy minus A's */
+    tdm_interval interval;                    /* of it: tdm_paired_interval */
+    bool is_better, is_worse;                 /* p below 0.05, in this direction */
+    bool is_no_loss; /* the interval excludes a loss of more than the margin */
+    /* The first of these that holds: "not comparable", "cannot tell" (below TDM_COMPARE_LEAST),
+     * "better", "worse", "no loss", "cannot tell". Static storage. */
+    const char *verdict;
+};
+
+/* B against A, both from tdm_runs_read. Pictures are matched by content and class name. */
+TDM_API tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
+                                    struct tdm_comparison *comparison, tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

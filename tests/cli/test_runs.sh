@@ -1,0 +1,70 @@
+# runs list, show and compare as a user meets them, over small trainings.
+. "$SOURCE/tests/cli/lib.sh"
+
+expect_exit 0 "$TANDEM" synth pictures --classes 3 --per-class 30 --size 32 --seed 1 --quiet
+set -- pictures --model lenet5 --epochs 3 --batch 16 --split 0.6,0.4 --threads 1 --quiet
+expect_exit 0 "$TANDEM" train "$@" -o runs/a
+expect_exit 0 "$TANDEM" train "$@" -o runs/b --lr 0.1
+expect_exit 0 "$TANDEM" train "$@" -o runs/later/other --seed 8
+expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 3 --batch 16 --split 0.6,0.4 --threads 3 --quiet -o three
+expect_true "outcomes are the same bytes at 1 and 3 threads" cmp runs/a/outcomes.safetensors three/outcomes.safetensors
+
+# ---- list ----------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" runs --json
+expect_json runs
+expect_same "runs/a runs/b runs/later/other" \
+    "$(json_value runs.0.run) $(json_value runs.1.run) $(json_value runs.2.run)" "all runs below runs/, by path"
+expect_same "finished lenet5 3" \
+    "$(json_value runs.0.state) $(json_value runs.0.network) $(json_value runs.0.epochs)" "what each is"
+expect_exit 0 "$TANDEM" runs list runs/later
+expect_stdout_matches '^  runs/later/other +finished +3  lenet5 .* % right \(95 %: .*\), [0-9]+ of [0-9]+$'
+mkdir empty
+expect_exit 0 "$TANDEM" runs list empty
+expect_stdout_is 'there is no run in empty'
+expect_exit 3 "$TANDEM" runs list nowhere
+expect_exit 2 "$TANDEM" runs lits
+expect_stderr_matches "can: list, show, compare; found 'lits'"
+expect_exit 2 "$TANDEM" runs show
+expect_exit 2 "$TANDEM" runs compare runs/a
+
+# ---- show ----------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" runs show runs/a
+expect_stdout_matches '^runs/a: finished, 3 epochs'
+expect_stdout_matches '^balanced accuracy '
+expect_exit 0 "$TANDEM" runs show runs/a --json
+expect_json runs
+expect_same "$(json_value runs.0.val.correct)" "$(json_value runs.0.validation.correct)" \
+    "what is counted from outcomes is what training told"
+expect_same "$(json_value runs.0.val.loss)" "$(json_value runs.0.validation.loss)" "to the last digit"
+expect_exit 3 "$TANDEM" runs show pictures
+expect_stderr_matches 'pictures is no run'
+
+# ---- compare -------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" runs compare runs/a runs/b --json
+expect_json runs comparable verdict reason margin n both only_a only_b neither p difference low high better worse no_loss
+expect_same True "$(json_value comparable)" "the same pictures judged both"
+expect_same "cannot tell" "$(json_value verdict)" "of few pictures nothing is told"
+expect_same "$(json_value n)" $(($(json_value both) + $(json_value only_a) + $(json_value only_b) + $(json_value neither))) \
+    "every picture is counted once"
+expect_same "$(json_value runs.0.val.correct)" $(($(json_value both) + $(json_value only_a))) "of the first as training told"
+expect_same "$(json_value runs.1.val.correct)" $(($(json_value both) + $(json_value only_b))) "and of the second"
+expect_exit 0 "$TANDEM" runs compare runs/a runs/b
+expect_stdout_matches "^the second, beside the first: cannot tell \(no loss: at most 1 point\)$"
+expect_stdout_matches 'fewer than the 1000 that a verdict needs$'
+expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other --json
+expect_same "False None" "$(json_value comparable) $(json_value p)" "other pictures: no test"
+expect_same "not comparable" "$(json_value verdict)" "and it is told"
+expect_same runs/later/other "$(json_value runs.1.run)" "they are shown side by side"
+expect_exit 0 "$TANDEM" runs compare runs/a runs/later/other
+expect_stdout_matches '^not comparable: they were judged on different pictures'
+
+# ---- what was damaged ----------------------------------------------------------------------
+cp -r runs/a damaged
+printf X | dd of=damaged/outcomes.safetensors bs=1 seek=900 conv=notrunc 2>/dev/null
+expect_exit 3 "$TANDEM" runs show damaged
+expect_stderr_matches 'outcomes.safetensors'
+rm damaged/outcomes.safetensors
+expect_exit 0 "$TANDEM" runs show damaged
+expect_exit 0 "$TANDEM" runs compare runs/a damaged
+expect_stdout_matches '^not comparable: the second run has no record'
+finish
