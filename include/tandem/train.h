@@ -77,8 +77,9 @@ struct tdm_train_options {
     int threads;        /* 0: all usable CPUs */
     const char *device; /* a name of backends.def, or "cpu": the best one for the CPU */
     uint64_t seed;
-    int checkpoint_every; /* steps between checkpoints beside those at epoch ends; 0: none */
-    bool resume;          /* go on where the run stands; start it where there is none */
+    int checkpoint_every;      /* steps between checkpoints beside those at epoch ends; 0: none */
+    double checkpoint_minutes; /* … and minutes between them; 0: none */
+    bool resume;               /* go on where the run stands; start it where there is none */
 };
 
 struct tdm_features {

@@ -91,6 +91,7 @@ static const struct row {
     ROW("device", TEXT, OTHER_BITS, device, 0, 0),
     ROW("seed", SEED, OTHER_BITS, seed, 0, 0),
     ROW("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9),
+    ROW("checkpoint-minutes", NUMBER, SAME_BITS, checkpoint_minutes, 0, 1e9),
 #undef ROW
 #undef ROW_ZERO
 #undef ROW_SPECIAL

@@ -232,8 +232,8 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
 
 /* ---- together --------------------------------------------------------------------------- */
 
-static tdm_status set_section(struct tdmi_session *session, const char *section,
-                              tdm_json_writer *writer, tdm_error *err)
+tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
+                            tdm_json_writer *writer, tdm_error *err)
 {
     const char *text;
     tdm_status status = tdm_json_finish(writer, &text, NULL, err);
@@ -247,7 +247,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->options, writer, NULL);
-    TDM_TRY(set_section(session, "options", writer, err), err, "beginning the record");
+    TDM_TRY(tdmi_session_set(session, "options", writer, err), err, "beginning the record");
 
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
@@ -262,7 +262,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "threads", tdmi_pool_threads(session->pool));
     tdm_json_integer(writer, "world", session->transport->world(session->comm));
     tdm_json_object_end(writer);
-    TDM_TRY(set_section(session, "machine", writer, err), err, "beginning the record");
+    TDM_TRY(tdmi_session_set(session, "machine", writer, err), err, "beginning the record");
 
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
@@ -282,7 +282,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
     tdmi_rates_to_json(&session->rates, writer, "rates");
     tdm_json_object_end(writer);
-    return set_section(session, "data", writer, err);
+    return tdmi_session_set(session, "data", writer, err);
 }
 
 static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_error *err)
@@ -299,14 +299,11 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = open_run(session, sink, err);
     if (status != TDM_OK)
         return status;
-    const char *last =
-        tdmi_path_join(&session->arena, tdmi_run_path(session->run), "last.safetensors");
-    if (!last)
-        return TDM_FAIL(err, TDM_E_MEMORY, "naming the checkpoint: out of memory");
-    bool is_resumed = tdmi_file_kind_of(last) == TDMI_FILE_REGULAR;
+    const bool is_resumed =
+        tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
     if (is_resumed) {
-        status = TDM_WRAP(err, tdmi_model_file_load(last, &stored, err), "resuming the run %s",
-                          tdmi_run_path(session->run));
+        status = TDM_WRAP(err, tdmi_session_load_checkpoint(session, &stored, err),
+                          "resuming the run %s", tdmi_run_path(session->run));
         hashes = (struct tdmi_split_stored){.train = stored.train_hashes,
                                             .n_train = stored.n_train_hashes,
                                             .val = stored.val_hashes,
@@ -347,6 +344,7 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
                              struct tdmi_session *session, tdm_error *err)
 {
     *session = (struct tdmi_session){.options = *options, .started_ns = tdmi_clock_ns()};
+    session->saved_ns = session->started_ns;
     tdmi_arena_init(&session->arena, 0);
     tdm_status status = tdmi_options_check(&session->options, err);
     if (status == TDM_OK)
@@ -393,86 +391,4 @@ void tdmi_session_release(struct tdmi_session *session)
         session->transport->close(session->comm);
     tdmi_arena_release(&session->arena);
     *session = (struct tdmi_session){0};
-}
-
-/* ---- saving ----------------------------------------------------------------------------- */
-
-static tdm_status download_values(struct tdmi_session *session, struct tdmi_values values,
-                                  float *params, float *states, tdm_error *err)
-{
-    const tdmi_graph *graph = session->graph;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    TDM_TRY(memory->download(session->stream, params, values.params,
-                             sizeof(float) * (size_t)graph->param_values, err),
-            err, "fetching weights");
-    return TDM_WRAP(err,
-                    memory->download(session->stream, states, values.states,
-                                     sizeof(float) * (size_t)graph->state_values, err),
-                    "fetching running statistics");
-}
-
-static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
-{
-    struct tdmi_model_file *host = &session->snapshot;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    const size_t params = sizeof(float) * (size_t)session->graph->param_values;
-    tdm_status status =
-        download_values(session, tdmi_session_values(session), host->params, host->states, err);
-    if (status == TDM_OK && is_checkpoint && session->mean_params)
-        status = download_values(session, tdmi_session_trained(session), host->raw_params,
-                                 host->raw_states, err);
-    if (status != TDM_OK)
-        return status;
-    host->n_slots = is_checkpoint ? session->optimizer->n_slots : 0;
-    for (int i = 0; i < host->n_slots; i++)
-        TDM_TRY(memory->download(session->stream, host->slots[i], session->slots[i], params, err),
-                err, "fetching the optimizer's state");
-    return session->backend->stream.wait(session->stream, err);
-}
-
-tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,
-                             tdm_error *err)
-{
-    struct tdmi_model_file *host = &session->snapshot;
-    const int32_t label = 0;
-    const int64_t item = 0;
-    const struct tdmi_features *features = &session->features;
-    const struct tdmi_batch picture = {
-        .n = 1,
-        .pixels = features->is_used ? (const uint8_t *)features->test_row : host->test_pixels,
-        .labels = &label,
-        .items = &item};
-    tdmi_arena scratch;
-    tdmi_arena_init(&scratch, 4096);
-    char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), name);
-    tdm_status status = path ? download(session, is_checkpoint, err)
-                             : TDM_FAIL(err, TDM_E_MEMORY, "naming %s: out of memory", name);
-    if (status == TDM_OK)
-        status = tdmi_judge_take(session->judge, tdmi_session_values(session), err);
-    if (status == TDM_OK)
-        status = tdmi_judge_batch(session->judge, &picture, NULL, NULL, host->test_logits, err);
-    if (status == TDM_OK) {
-        host->progress = session->progress;
-        status = tdmi_model_file_save(host, path, err);
-    }
-    tdmi_arena_release(&scratch);
-    return status;
-}
-
-tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
-{
-    TDM_TRY(tdmi_session_save(session, "last.safetensors", true, err), err, "writing a checkpoint");
-    tdm_json_writer *writer = tdm_json_writer_new(0);
-    tdm_json_object_begin(writer, NULL);
-    tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
-    tdm_json_number(writer, "training_seconds", session->training_seconds);
-    tdm_json_object_end(writer);
-    TDM_TRY(set_section(session, "clock", writer, err), err, "writing a checkpoint");
-    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "writing a checkpoint");
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_CHECKPOINT,
-                                                  .epoch = session->progress.epoch,
-                                                  .step = session->progress.step,
-                                                  .seconds = tdmi_session_seconds(session),
-                                                  .text = "last.safetensors"});
-    return TDM_OK;
 }

@@ -90,6 +90,7 @@ struct tdmi_session {
     struct tdmi_progress progress;
     double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
     int64_t started_ns;
+    int64_t saved_ns; /* when the newest checkpoint was written; or training began */
     tdmi_arena arena;
 };
 
@@ -156,9 +157,19 @@ tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch,
  * optimiser's state too. */
 tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,
                              tdm_error *err) TDM_MUST_USE;
-/* RUN/last.safetensors, the clock, and an event. */
+/* RUN/last.safetensors, the one before as RUN/previous.safetensors, the clock, and an event. */
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
+/* Is there one to go on from? */
+bool tdmi_session_has_checkpoint(tdmi_arena *arena, const char *run);
+/* The newest that is whole; a warning where it is the one before. */
+tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
+                                        struct tdmi_model_file *stored,
+                                        tdm_error *err) TDM_MUST_USE;
+
+/* A section of the run's record, from a writer that is freed. */
+tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
+                            tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;
 /* Tell every listener a sentence. */
 void tdmi_session_note(struct tdmi_session *session, const char *format, ...) TDM_PRINTF(2, 3);
 

@@ -63,11 +63,9 @@ static void name_by_file(struct tdmi_network *network, const char *path)
 
 static bool seems_begun(struct tdmi_session *session)
 {
-    const char *run = session->options.run;
-    const char *last = run && session->options.resume
-                           ? tdmi_path_join(&session->arena, run, "last.safetensors")
-                           : NULL;
-    return last && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR;
+    const struct tdm_train_options *options = &session->options;
+    return options->run && options->resume &&
+           tdmi_session_has_checkpoint(&session->arena, options->run);
 }
 
 /* Nobody said: published weights that are at hand, the most wanted first; or what the run that is

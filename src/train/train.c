@@ -139,10 +139,19 @@ static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
                     (long long)session->progress.step, tdmi_run_path(session->run));
 }
 
+/* A checkpoint, by steps or by the clock. What it holds is the same whenever it is written. */
+static bool is_due(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    return (options->checkpoint_every > 0 &&
+            session->progress.step % options->checkpoint_every == 0) ||
+           (options->checkpoint_minutes > 0.0 &&
+            tdmi_clock_seconds_since(session->saved_ns) >= 60.0 * options->checkpoint_minutes);
+}
+
 static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    int every = session->options.checkpoint_every;
     char title[48];
     snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
@@ -167,7 +176,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
         if (tdm_stop_is_requested())
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
-        if (every > 0 && progress->step % every == 0 && progress->position < session->split.n_train)
+        if (is_due(session) && progress->position < session->split.n_train)
             TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
                     progress->epoch + 1);
     }

@@ -316,7 +316,31 @@ static void other_options_or_pictures_are_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "not those the run was begun with");
 }
 
-static void a_damaged_checkpoint_is_told_not_trained_over(void **state)
+/* The newest one damaged, missing, or of the moment between two renames. */
+static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &result);
+    for (int is_missing = 0; is_missing < 2; is_missing++) {
+        options.run = below(tree, is_missing ? "missing" : "damaged");
+        options.resume = false;
+        must_train(&options, nobody, &result);
+        char last[100];
+        snprintf(last, sizeof last, "%s/last.safetensors", is_missing ? "missing" : "damaged");
+        if (is_missing)
+            assert_int_equal(remove(below(tree, last)), 0);
+        else
+            assert_int_equal(truncate(below(tree, last), 5000), 0);
+        options.resume = true;
+        must_train(&options, nobody, &result);
+        same_runs(tree, "whole", is_missing ? "missing" : "damaged");
+    }
+}
+
+static void damaged_checkpoints_are_told_not_trained_over(void **state)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = training(tree, 0);
@@ -324,8 +348,26 @@ static void a_damaged_checkpoint_is_told_not_trained_over(void **state)
     options.run = below(tree, "run");
     must_train(&options, nobody, &result);
     options.resume = true;
+    assert_int_equal(truncate(below(tree, "run/previous.safetensors"), 5000), 0);
+    must_train(&options, nobody, &result); /* not looked at */
     assert_int_equal(truncate(below(tree, "run/last.safetensors"), 5000), 0);
     fails_with(&options, TDM_E_INPUT, "last.safetensors");
+}
+
+/* By the clock, after every step: the same files. */
+static void checkpoints_by_the_clock_change_no_bit(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &result);
+    options.run = below(tree, "run");
+    options.checkpoint_minutes = 1e-9;
+    struct trap never = {.at = -1};
+    must_train(&options, (tdm_sink){&never, spring}, &result);
+    same_runs(tree, "whole", "run");
+    assert_true(never.seen > 3 * result.steps); /* progress, and a checkpoint each */
 }
 
 int main(void)
@@ -340,7 +382,9 @@ int main(void)
         CASE(a_finished_run_says_the_same_again),
         CASE(a_limit_that_grows_goes_on_as_if_it_had_been_there),
         CASE(other_options_or_pictures_are_refused),
-        CASE(a_damaged_checkpoint_is_told_not_trained_over),
+        CASE(the_checkpoint_before_a_damaged_one_is_gone_on_with),
+        CASE(damaged_checkpoints_are_told_not_trained_over),
+        CASE(checkpoints_by_the_clock_change_no_bit),
 #undef CASE
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
