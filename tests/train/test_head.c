@@ -29,8 +29,8 @@ static void judged_as(const struct tree *tree, const struct tdm_train_options *o
     assert_int_equal(tdm_model_open(below(tree, "run"), NULL, &model, NULL), TDM_OK);
     assert_int_equal(tdm_model_classes(model), classes);
     assert_int_equal(tdm_model_evaluate(model, &how, (tdm_sink){0}, &evaluation, NULL), TDM_OK);
-    assert_int_equal(evaluation.score.correct, result->val.correct);
-    assert_true(evaluation.score.loss == result->val.loss);
+    assert_int_equal(evaluation.metrics.score.correct, result->val.correct);
+    assert_true(evaluation.metrics.score.loss == result->val.loss);
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
 }
@@ -119,8 +119,8 @@ static int64_t right_of_second(const struct tree *tree, const char *weights)
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(tdm_model_open(options.run, NULL, &model, NULL), TDM_OK);
     assert_int_equal(tdm_model_evaluate(model, &how, (tdm_sink){0}, &evaluation, NULL), TDM_OK);
-    assert_int_equal(evaluation.per_class[1].n, 4);
-    const int64_t correct = evaluation.per_class[1].correct;
+    assert_int_equal(evaluation.metrics.per_class[1].n, 4);
+    const int64_t correct = evaluation.metrics.per_class[1].correct;
     tdm_evaluation_release(&evaluation);
     tdm_model_close(model);
     return correct;
