@@ -89,7 +89,10 @@ static void *map_large(size_t bytes)
         return NULL;
     uintptr_t first = ((uintptr_t)mapped + LINE + huge_page - 1) / huge_page * huge_page;
     void *block = (char *)mapped + (first - (uintptr_t)mapped);
-    (void)madvise(block, bytes, MADV_HUGEPAGE); /* small pages do as well, only slower */
+    size_t whole_bytes = (bytes + huge_page / 2) / huge_page * huge_page; /* else 256 small ones */
+    if (whole_bytes < bytes)
+        whole_bytes = bytes;
+    (void)madvise(block, whole_bytes, MADV_HUGEPAGE); /* small pages do as well, only slower */
     *large_of(block) = (struct large){mapped, mapped_bytes};
     return block;
 }

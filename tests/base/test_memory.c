@@ -42,7 +42,8 @@ static void memory_comes_back_zeroed(void **state)
 /* Both kinds: part of the heap, and pages of their own. */
 static void large_memory_comes_back_zeroed_and_on_whole_lines(void **state)
 {
-    static const size_t sizes[] = {0, 1, 5000, (4 << 20) - 1, 4 << 20, (9 << 20) + 1};
+    static const size_t sizes[] = {
+        0, 1, 5000, (4 << 20) - 1, 4 << 20, (9 << 20) + 1, (9 << 20) + (1 << 19), (6 << 20) - 1};
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int round = 0; round < 2; round++) { /* the second finds what the first gave back */

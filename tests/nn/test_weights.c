@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static const float floats[4] = {1, -2, 0.5F, 3};
@@ -158,6 +159,39 @@ static void as_many_facts_as_a_file_has_are_taken_in_quickly(void **state)
     tdmi_free(bytes);
 }
 
+/* Beyond 64 KiB a tensor of a file is read, not copied from where it is mapped. */
+static void large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told(void **state)
+{
+    enum { large = 100000 };
+    static const int64_t shape[] = {large};
+    static float values[large], got[large];
+    const char *path = "large.safetensors";
+    tdmi_weights *weights = NULL;
+    tdm_error err = {0};
+    (void)state;
+    for (int i = 0; i < large; i++)
+        values[i] = (float)i;
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_add(writer, "a", TDMI_DTYPE_F32, 1, four, floats);
+    tdmi_safetensors_add(writer, "b", TDMI_DTYPE_F32, 1, shape, values);
+    assert_int_equal(tdmi_safetensors_finish(writer, path, &err), TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    assert_int_equal(tdmi_weights_open(path, &weights, &err), TDM_OK);
+    const struct tdmi_weights_tensor *tensor = tdmi_weights_find(weights, "b");
+    assert_int_equal(tdmi_weights_floats(weights, tensor, got, &err), TDM_OK);
+    assert_memory_equal(got, values, sizeof values);
+    assert_int_equal(tdmi_weights_floats(weights, tdmi_weights_find(weights, "a"), got, &err),
+                     TDM_OK);
+    assert_memory_equal(got, floats, sizeof floats);
+
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_int_equal(tdmi_weights_floats(weights, tensor, got, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "large.safetensors: reading stopped at byte 5000"));
+    assert_non_null(strstr(err.frames[1].text, "tensor 'b'"));
+    tdmi_weights_close(weights);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void content_of_no_known_form_is_refused_with_the_known_ones(void **state)
 {
     (void)state;
@@ -180,6 +214,7 @@ int main(void)
         cmocka_unit_test(floats_of_any_width_are_read_and_whole_numbers_refused),
         cmocka_unit_test(every_half_is_the_float_that_its_bits_say),
         cmocka_unit_test(as_many_facts_as_a_file_has_are_taken_in_quickly),
+        cmocka_unit_test(large_tensors_are_read_from_the_file_and_a_file_cut_meanwhile_is_told),
         cmocka_unit_test(content_of_no_known_form_is_refused_with_the_known_ones),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

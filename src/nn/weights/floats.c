@@ -16,8 +16,8 @@ tdm_status tdmi_weights_floats(const tdmi_weights *weights,
         return TDM_OK;
     switch (tensor->dtype) {
     case TDMI_DTYPE_F32:
-        memcpy(out, from, tensor->bytes);
-        return TDM_OK;
+        return TDM_WRAP(err, tdmi_weights_bytes(weights, tensor, out, err),
+                        "reading tensor '%.200s'", tensor->name);
     case TDMI_DTYPE_F64:
         for (int64_t i = 0; i < tensor->n_values; i++) {
             double value;

@@ -1,6 +1,7 @@
 /*
  * The list of a weights file's tensors, and which form reads it. The file is mapped, not read: what
- * becomes of the values is one copy, into the arrays of a network.
+ * becomes of the values is one copy, into the arrays of a network. Large tensors are read into
+ * them, because then their pages need not be mapped one by one first.
  */
 #include "nn/weights/form.h"
 #include "base/file.h"
@@ -46,6 +47,7 @@ struct tdmi_weights {
     const struct tdmi_weights_form *form;
     struct tdmi_weights_input input;
     void *mapping; /* NULL: the bytes are somebody else's */
+    int file;      /* of the mapping, else -1 */
     struct tdmi_weights_tensor *tensors;
     const struct tdmi_weights_tensor **by_name;
     size_t n_tensors, capacity;
@@ -278,7 +280,10 @@ static tdm_status map_file(tdmi_weights *weights, tdm_error *err)
         mapping = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
         problem = mapping == MAP_FAILED ? errno : 0;
     }
-    (void)close(file);
+    if (mapping && !problem)
+        weights->file = file;
+    else
+        (void)close(file);
     if (problem != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "opening the weights %s: %s", weights->path,
                         strerror(problem));
@@ -302,6 +307,7 @@ static tdm_status open_with(const void *bytes, size_t n_bytes, const char *name,
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
     tdmi_arena_init(&weights->arena, 0);
     weights->path = tdmi_arena_copy(&weights->arena, name);
+    weights->file = -1;
     weights->input = (struct tdmi_weights_input){weights->path, false, bytes, n_bytes};
     tdm_status status = TDM_OK;
     if (weights->path == NULL)
@@ -336,12 +342,47 @@ void tdmi_weights_close(tdmi_weights *weights)
         held->release(held->what);
     if (weights->mapping)
         (void)munmap(weights->mapping, weights->input.n_bytes);
+    if (weights->file >= 0)
+        (void)close(weights->file);
     tdmi_free(weights->by_name);
     tdmi_free(weights->tensors);
     tdmi_free(weights->in_order);
     tdmi_free(weights->facts);
     tdmi_arena_release(&weights->arena);
     tdmi_free(weights);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+static tdm_status read_at(const tdmi_weights *weights, uint64_t offset, void *to, size_t n_bytes,
+                          tdm_error *err)
+{
+    for (size_t got = 0; got < n_bytes;) {
+        ssize_t n = pread(weights->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %llu: %s", weights->path,
+                            (unsigned long long)(offset + got),
+                            n < 0 ? strerror(errno) : "the file became shorter meanwhile");
+        got += (size_t)n;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
+                              void *out, tdm_error *err)
+{
+    /* So many bytes around it are mapped with the first page that is touched. */
+    const size_t read_from = (size_t)64 << 10;
+    uintptr_t first = (uintptr_t)weights->mapping, at = (uintptr_t)tensor->data;
+    if (tensor->bytes < read_from || !weights->mapping || at < first ||
+        at - first >= weights->input.n_bytes) {
+        if (tensor->bytes > 0)
+            memcpy(out, tensor->data, tensor->bytes);
+        return TDM_OK;
+    }
+    return read_at(weights, at - first, out, tensor->bytes, err);
 }
 
 /* ---- queries ----------------------------------------------------------------------------- */
