@@ -1,4 +1,4 @@
-# Finds Arrow C++ and Parquet: the target tandem_arrow and TDM_ARROW_VERSION. 26 or newer, for a
+# Finds Arrow C++ and Parquet: the target arrow_cpp and TDM_ARROW_VERSION. 26 or newer, for a
 # store made of a URI and a strategy for trying again.
 # The wheel carries versioned .so files and headers only, so those are taken as they are.
 set(arrow_minimum 26.0.0)
@@ -7,8 +7,8 @@ if(PkgConfig_FOUND)
     parquet>=${arrow_minimum})
 endif()
 if(ARROW_SYSTEM_FOUND)
-  add_library(tandem_arrow INTERFACE)
-  target_link_libraries(tandem_arrow INTERFACE PkgConfig::ARROW_SYSTEM)
+  add_library(arrow_cpp INTERFACE)
+  target_link_libraries(arrow_cpp INTERFACE PkgConfig::ARROW_SYSTEM)
   set(TDM_ARROW_VERSION "${ARROW_SYSTEM_arrow_VERSION}")
 else()
   file(GLOB arrow_library ${deps}/arrow/lib/libarrow.so.*)
@@ -17,8 +17,8 @@ else()
   if(arrow_library AND parquet_library AND EXISTS ${arrow_config})
     file(STRINGS ${arrow_config} line REGEX "define ARROW_VERSION_STRING")
     string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" TDM_ARROW_VERSION "${line}")
-    add_library(tandem_arrow INTERFACE)
-    target_include_directories(tandem_arrow SYSTEM INTERFACE ${deps}/arrow/include)
-    target_link_libraries(tandem_arrow INTERFACE ${parquet_library} ${arrow_library})
+    add_library(arrow_cpp INTERFACE)
+    target_include_directories(arrow_cpp SYSTEM INTERFACE ${deps}/arrow/include)
+    target_link_libraries(arrow_cpp INTERFACE ${parquet_library} ${arrow_library})
   endif()
 endif()

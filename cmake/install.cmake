@@ -11,14 +11,24 @@ if(TARGET tandem)
   set_target_properties(tandem PROPERTIES INSTALL_RPATH "$ORIGIN/${from_bin_to_lib}")
   install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# What libtandem opens at run time lies with the libraries it is for.
+set(plugins)
+foreach(plugin tandem_arrow)
+  if(TARGET ${plugin})
+    set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${private_libdir})
+    list(APPEND plugins "\"${CMAKE_BINARY_DIR}/lib${plugin}.so\"")
+  endif()
+endforeach()
+string(JOIN " " plugins ${plugins})
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 
-# Which of them the library really needs is read off the library when it is installed.
+# Which of them are really needed is read off the libraries when they are installed.
 install(CODE "
   set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
   set(target \"\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
-  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} RESOLVED_DEPENDENCIES_VAR found
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} ${plugins} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing)
   if(missing)
     message(FATAL_ERROR \"libtandem needs \${missing}, which the loader does not find here\")

@@ -1,8 +1,8 @@
 /*
  * The door to Arrow C++: Parquet files become the C data interface (arrow_abi.h), and facts about
- * where their pages lie. No exception and no C++ type passes it. A build without Arrow has the same
- * functions from arrow_absent.c; every one that opens something then fails with TDM_E_ABSENT and
- * names what brings Arrow.
+ * where their pages lie. No exception and no C++ type passes it. Arrow is loaded by the first call
+ * (arrow_table.h). Without it every function that opens something fails with TDM_E_ABSENT and names
+ * what brings it.
  *
  * Writing is in arrow_write.h, remote file systems are in arrow_storage.h.
  */
@@ -21,6 +21,8 @@ extern "C" {
 
 /* "26.0.1": of the library that is loaded, not of the headers; "" without Arrow. Valid for ever. */
 const char *tdmi_arrow_version(void);
+/* TDM_E_ABSENT without Arrow: for work that will want it later. */
+tdm_status tdmi_arrow_require(tdm_error *err) TDM_MUST_USE;
 
 /* ---- a Parquet file --------------------------------------------------------------------------
  * Any number of threads may use one file. Between calls no file descriptor is held. */

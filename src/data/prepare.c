@@ -45,10 +45,8 @@ static tdm_status open_all(struct preparing *it, const struct tdm_prepare_option
                            tdm_error *err)
 {
     tdm_status status = tdmi_prepare_form_of(options, &it->form, err);
-    if (status == TDM_OK && tdmi_arrow_version()[0] == '\0')
-        status = TDM_FAIL(err, TDM_E_ABSENT,
-                          "this build has no Apache Arrow, which writes Parquet; 'tandem doctor' "
-                          "says how to get it");
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, tdmi_arrow_require(err), "cannot write Parquet");
     if (status == TDM_OK)
         status = tdmi_source_open(options->source, &options->how, &it->source, err);
     if (status == TDM_OK)

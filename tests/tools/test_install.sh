@@ -20,9 +20,21 @@ for library in second/lib/tandem/*.so*; do
     break
 done
 
+for plugin in second/lib/tandem/libtandem_*.so; do
+    [ -e "$plugin" ] || continue
+    expect_same "" "$(ldd "$plugin" | grep -e 'not found' -e '\.deps')" \
+        "$(basename "$plugin") finds what it needs where it was moved to"
+done
+
 if [ -x "$BUILD/tandem" ]; then
     expect_exit 0 second/bin/tandem --version
     expect_stdout_matches '^tandem 0\.'
+    if [ -e "$BUILD/libtandem_arrow.so" ]; then
+        expect_exit 3 second/bin/tandem prepare nowhere -o out --codec raw
+        rm second/lib/tandem/libtandem_arrow.so
+        expect_exit 4 second/bin/tandem prepare nowhere -o out --codec raw
+        expect_stderr_matches 'libtandem_arrow.so: cannot open shared object file'
+    fi
 fi
 
 cat >program.c <<'END'

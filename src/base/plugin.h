@@ -1,0 +1,27 @@
+/*
+ * Parts of tandem that are libraries of their own, because the outside libraries they link take
+ * longer to load than most commands run: libtandem_<name>.so, opened when first asked for. What
+ * one gives out is a table of functions; its side of this header is plugin_inside.c.
+ */
+#ifndef TANDEM_BASE_PLUGIN_H
+#define TANDEM_BASE_PLUGIN_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What such a library uses of ours that there must be one of in a process. */
+struct tdmi_plugin_host {
+    void *(*alloc)(size_t count, size_t item_bytes);
+    bool (*is_stop_requested)(void);
+};
+
+/* Its one symbol, "tdmi_plugin": the table, and the version of tandem that it is of. */
+typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, const char **made_by);
+
+/* The table of libtandem_<name>.so, valid for ever; any thread may ask, again and again. what is
+ * for the sentence: "the part of tandem that …". TDM_E_ABSENT: it cannot be opened here. */
+tdm_status tdmi_plugin_open(const char *name, const char *what, const void **table,
+                            tdm_error *err) TDM_MUST_USE;
+
+#endif

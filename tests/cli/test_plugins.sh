@@ -1,0 +1,61 @@
+# Parts of tandem that are opened when they are first asked for: no command loads them for nothing,
+# and one that cannot be opened is a sentence.
+. "$SOURCE/tests/cli/lib.sh"
+
+library=$BUILD/libtandem.so
+if ! command -v readelf >/dev/null; then
+    skip "no readelf to look into libraries with"
+    finish
+fi
+heavy='libarrow|libparquet|libtandem_|libstdc'
+needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+expect_true "libtandem says what it needs" test -n "$needed"
+expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
+if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
+    skip "this build has no Arrow"
+    finish
+fi
+expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_arrow.so" | awk '{ print $3 }')" \
+    "the part with Arrow gives out one symbol"
+expect_exit 3 "$TANDEM" prepare nowhere -o out --codec raw
+expect_stderr_matches "nowhere"
+
+if ! command -v cc >/dev/null; then
+    skip "no compiler to make libraries with"
+    finish
+fi
+if echo "$needed" | grep -q 'libasan\|libtsan' || readelf -d "$library" | grep -q '(RPATH)'; then
+    skip "a sanitizer's program finds its libraries before those of LD_LIBRARY_PATH"
+    finish
+fi
+
+mkdir fake # with others of its name
+prepare="$TANDEM prepare nowhere -o out --codec raw"
+cat >other.c <<'END'
+const void *tdmi_plugin(const void *host, const char **made_by);
+const void *tdmi_plugin(const void *host, const char **made_by)
+{
+    *made_by = "0.0.7";
+    return host;
+}
+END
+echo 'int unrelated;' >empty.c
+
+echo "this is no library" >fake/libtandem_arrow.so
+expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
+expect_stderr_matches 'cannot write Parquet$'
+expect_stderr_matches "libtandem_arrow.so, the part of tandem that reads Parquet and object stores, cannot be used: the loader says '.*libtandem_arrow.so: .*'; 'make install' puts the one of tandem 0"
+
+cc -shared -fPIC -o fake/libtandem_arrow.so empty.c
+expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
+expect_stderr_matches 'cannot be used: the one that the loader finds is not of tandem;'
+
+cc -shared -fPIC -o fake/libtandem_arrow.so other.c
+expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
+expect_stderr_matches 'cannot be used: the one that the loader finds is of tandem 0.0.7;'
+
+printf 'PAR1' >a.parquet
+expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" audit a.parquet
+expect_stderr_matches "cannot read 'a.parquet'"
+expect_true "commands that want no Parquet do not notice" env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" --version
+finish
