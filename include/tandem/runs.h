@@ -1,5 +1,6 @@
 /*
- * Looking back: what run folders hold, whether one run is better than another. Nothing here changes
+ * Looking back: what run folders hold, whether one run is better than another, and both as one page
+ * to send. Nothing here changes
  * a run; a run that is being written can be looked at.
  */
 #ifndef TANDEM_RUNS_H
@@ -62,6 +63,13 @@ struct tdm_comparison {
 /* B against A, both from tdm_runs_read. Pictures are matched by content and class name. */
 TDM_API tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
                                     struct tdm_comparison *comparison, tdm_error *err) TDM_MUST_USE;
+
+/* ---- one page ----------------------------------------------------------------------------- */
+
+/* One HTML file that needs nothing else: each run from tdm_runs_read with its curves and tables,
+ * and each against the first. */
+TDM_API tdm_status tdm_runs_report(const tdm_runs *runs, const char *path,
+                                   tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,7 @@ static void print_classes(struct tdmi_output *out, const struct tdm_metrics *met
     for (int i = 0; i < shown; i++)
         print_class(out, &metrics->per_class[worst[i]], widest);
     if (shown > 0 && shown < n)
-        tdmi_print(out, "  … and %d that do better (--show)\n", n - shown);
+        tdmi_print(out, "  … and %d that do no worse (--show)\n", n - shown);
     if (n < metrics->n_classes)
         tdmi_print(out, "  %d of %d classes have no picture here\n", metrics->n_classes - n,
                    metrics->n_classes);

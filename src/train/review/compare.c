@@ -110,10 +110,11 @@ static void conclude(struct tdm_comparison *comparison)
     else if (comparison->is_no_loss)
         comparison->verdict = "no loss";
     else
-        snprintf(comparison->reason, sizeof comparison->reason,
-                 "the test does not separate them, and a loss of more than %g points is not "
-                 "excluded",
-                 100.0 * TDM_COMPARE_MARGIN);
+        snprintf(
+            comparison->reason, sizeof comparison->reason,
+            "the test does not separate them, and a loss of more than %g of 100 pictures is not "
+            "excluded",
+            100.0 * TDM_COMPARE_MARGIN);
 }
 
 static tdm_status compare(const tdmi_outcomes *a, const tdmi_outcomes *b,

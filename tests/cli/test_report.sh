@@ -1,0 +1,69 @@
+# report as a user meets it: one page that needs nothing else and that no name can change.
+. "$SOURCE/tests/cli/lib.sh"
+
+expect_exit 0 "$TANDEM" synth pictures --classes 3 --per-class 20 --size 32 --seed 1 --quiet
+for class in pictures/*; do
+    mv "$class" 'pictures/<script>alert("1")&'
+    break
+done
+set -- pictures --model lenet5 --batch 16 --split 0.6,0.4 --threads 1 --quiet
+expect_exit 0 "$TANDEM" train "$@" --epochs 3 -o runs/a
+expect_exit 0 "$TANDEM" train "$@" --epochs 2 -o "runs/<b>"
+expect_exit 0 "$TANDEM" train "$@" --epochs 2 --seed 8 -o runs/other
+
+# check_page FILE: tags are closed in order, nothing is fetched and nothing runs.
+check_page() {
+    python3 - "$1" <<'END'
+import html.parser, sys
+class Page(html.parser.HTMLParser):
+    open_tags, seen = [], set()
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        for key, value in attributes:
+            assert key not in ("src", "href") and not key.startswith("on"), (tag, key)
+        if tag != "meta":
+            self.open_tags.append(tag)
+    def handle_startendtag(self, tag, attributes):
+        self.seen.add(tag)
+    def handle_endtag(self, tag):
+        assert self.open_tags.pop() == tag, (tag, self.getpos())
+page = Page()
+page.feed(open(sys.argv[1], encoding="utf-8").read())
+assert not page.open_tags, page.open_tags
+wanted = {"svg", "path", "circle", "rect", "table", "details"}
+assert wanted <= page.seen, wanted - page.seen
+assert not page.seen & {"script", "img", "link", "iframe", "object"}, page.seen
+END
+}
+
+expect_exit 0 "$TANDEM" report runs/a --json
+expect_json runs path
+expect_same runs/a/report.html "$(json_value path)" "the page lies in the run"
+expect_true "it is a whole page without scripts, whatever classes are called" check_page runs/a/report.html
+expect_true "the name is there to be read" \
+    grep -q '<td>&lt;script&gt;alert(&quot;1&quot;)&amp;</td>' runs/a/report.html
+cp runs/a/report.html first.html
+expect_exit 0 "$TANDEM" report runs/a
+expect_true "the same run gives the same bytes" cmp first.html runs/a/report.html
+
+expect_exit 0 "$TANDEM" report runs/a "runs/<b>" runs/other -o new/all.html
+expect_true "several runs make one page, too" check_page new/all.html
+expect_true "a run's name is escaped" grep -q '<h2>runs/&lt;b&gt;</h2>' new/all.html
+expect_true "those of the same pictures are compared" grep -q '<td>runs/&lt;b&gt;</td><td><b>cannot tell</b>' new/all.html
+expect_true "those of others are not" grep -q '<td>runs/other</td><td><b>not comparable</b></td><td>–</td>' new/all.html
+
+# 26 classes: the worst 20 are drawn, all are in the table.
+expect_exit 0 "$TANDEM" synth many --classes 26 --per-class 6 --size 32 --seed 1 --quiet
+expect_exit 0 "$TANDEM" train many --model lenet5 --epochs 1 --split 0.6,0.4 --quiet -o runs/many
+expect_exit 0 "$TANDEM" report runs/many
+expect_true "a page of many classes is whole" check_page runs/many/report.html
+expect_true "it has all of them" grep -q 'all 26 classes' runs/many/report.html
+expect_true "what is drawn is named" grep -q 'Confusions of the 20 classes' runs/many/report.html
+
+# A run that was killed before it was validated, and what is no run.
+mkdir -p runs/young && echo '{"format_version":1,"status":"running"}' >runs/young/run.json
+expect_exit 0 "$TANDEM" report runs/young
+expect_true "a young run has a page" grep -q 'was not kept' runs/young/report.html
+expect_exit 3 "$TANDEM" report pictures
+expect_exit 2 "$TANDEM" report
+finish
