@@ -388,6 +388,12 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
         snprintf(text, text_bytes, "from %s to %s%s%.*s", low, high, gap, unit_length, unit);
 }
 
+/* A number that was not chosen, where 0 could be. */
+static bool is_unset(const struct tdmi_option *option, double number)
+{
+    return option->default_words && number < option->low;
+}
+
 void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,
                                 size_t text_bytes)
 {
@@ -411,7 +417,8 @@ void tdmi_option_describe_value(const struct tdmi_option *option, const void *va
         break;
     case TDMI_OPTION_NUMBER:
     case TDMI_OPTION_DURATION:
-        describe_number(option, *(const double *)field, text, text_bytes);
+        if (!is_unset(option, *(const double *)field))
+            describe_number(option, *(const double *)field, text, text_bytes);
         break;
     case TDMI_OPTION_TEXT:
     case TDMI_OPTION_PATH:
@@ -460,7 +467,10 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
     }
     case TDMI_OPTION_NUMBER:
     case TDMI_OPTION_DURATION:
-        tdm_json_number(json, key, *(const double *)field);
+        if (is_unset(option, *(const double *)field))
+            tdm_json_null(json, key);
+        else
+            tdm_json_number(json, key, *(const double *)field);
         break;
     case TDMI_OPTION_TEXT:
     case TDMI_OPTION_PATH:

@@ -61,7 +61,7 @@ struct tdmi_option {
     const char *(*name_at)(int index);
     const char *unit;          /* what a number counts: "images", "seconds" */
     const char *value_name;    /* in --help: "N", "RUN"; NULL: made from the type */
-    const char *default_words; /* what a stored default of 0 or NULL means */
+    const char *default_words; /* what a stored default of 0, NULL or below low means */
     const char *group;         /* heading in --help */
     const char *help;
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */

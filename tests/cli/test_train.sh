@@ -95,6 +95,37 @@ expect_same STOPPED "$(json_value error.code)" "the code says stopped"
 expect_stderr_matches '^tandem: '
 expect_exit 0 "$TANDEM" evaluate runs/stopped pictures --json
 
+# ---- optimisers, rates, schedules ------------------------------------------------------------
+set -- pictures --model lenet5 --epochs 4 --batch 128 --split 0.7,0.3 --json --threads 1
+expect_exit 0 "$TANDEM" train "$@" -o runs/adam --optimizer adam:beta2=0.99 --schedule step:every=1,factor=0.5 --warmup 0 --ema 0.9 --clip-norm 1
+expect_stderr_matches 'adam, learning rate 0.002 \(0.001 at batch 32, times 2 by rule sqrt\)$'
+expect_stderr_matches '^ +1 +1 +0.002 '
+expect_stderr_matches '^ +3 +3 +0.0005 '
+expect_same adam:beta2=0.99 "$(json_value options.optimizer)" "parameters are part of the name"
+expect_same None "$(json_value options.momentum)" "what was not chosen is null"
+expect_true "what it came to is recorded" grep -q '"beta2": 0.99' runs/adam/run.json
+expect_exit 0 "$TANDEM" train pictures -o runs/adam --resume --epochs 5 --json
+expect_same step:every=1,factor=0.5 "$(json_value options.schedule)" "going on keeps the schedule"
+expect_exit 2 "$TANDEM" train pictures -o runs/adam --resume --optimizer adam
+expect_stderr_matches "option --optimizer is 'adam', but the run was begun with 'adam:beta2=0.99'"
+expect_exit 2 "$TANDEM" train pictures -o runs/adam --resume --momentum 0.5
+expect_exit 0 "$TANDEM" predict runs/adam pictures/left/0.ppm --json
+expect_exit 0 "$TANDEM" train "$@" -o runs/scaled --lr 0.1 --lr-scaling linear --reference-batch 256
+expect_stderr_matches 'sgd, learning rate 0.05 \(0.1 at batch 256, times 0.5 by rule linear\)$'
+expect_exit 0 "$TANDEM" train "$@" -o runs/given --lr 0.1
+expect_stderr_matches 'sgd, learning rate 0.1$'
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --optimizer adam --momentum 0.9
+expect_stderr_matches 'option --momentum is 0.9, but --optimizer adam has none; it is of sgd, rmsprop, lars$'
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --optimizer adam:beta3=1
+expect_stderr_matches "it has no 'beta3'; adam takes beta1=0.9 \(0 to 0.9999\)"
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --schedule ramp:decay=2
+expect_stderr_matches "decay is '2'; ramp takes start=0.1"
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --lr 0.1 --reference-batch 256
+expect_stderr_matches 'nothing is scaled from it: --lr-scaling linear or sqrt is wanted with it$'
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --ema 1
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --lr-scaling cubic
+expect_true "nothing is left of what was refused" test ! -e runs/bad
+
 # ---- changed pictures ----------------------------------------------------------------------
 set -- pictures --model lenet5 --epochs 3 --batch 16 --split 0.7,0.3 --json
 expect_exit 0 "$TANDEM" train "$@" -o runs/aug1 --augment flip,crop:1,mixup:0.4 --threads 1
