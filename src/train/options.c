@@ -77,7 +77,7 @@ static const struct row {
     ROW_ZERO("shard", INTEGER, OTHER_BITS, shard, 0, 65536, "the network's own"),
     ROW("bn", TEXT, OTHER_BITS, bn, 0, 0),
     ROW_ZERO("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000, "the network's own"),
-    ROW("lr-scaling", MAYBE, OTHER_BITS, lr_scaling, 0, 0),
+    ROW("lr-scaling", WORDS, OTHER_BITS, lr_scaling, 0, 0),
     ROW("reference-batch", INTEGER, OTHER_BITS, reference_batch, 1, 65536),
     ROW("optimizer", TEXT, OTHER_BITS, optimizer, 0, 0),
     ROW_SPECIAL("momentum", NUMBER, OTHER_BITS, momentum, 0, 0.9999, "the optimizer's own", -1),
@@ -370,15 +370,12 @@ static const char *known_word(const char *option, const char *word)
     struct tdmi_network network;
     struct tdmi_optimizer_choice optimizer;
     struct tdmi_schedule_choice schedule;
-    enum tdmi_scaling scaling;
     const struct tdmi_backend *backend;
     enum tdmi_cache_kind cache;
     if (strcmp(option, "model") == 0)
         return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "optimizer") == 0)
         return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK ? word : NULL;
-    if (strcmp(option, "lr-scaling") == 0)
-        return tdmi_scaling_find(word, &scaling, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "cache") == 0)
         return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
                                                                   : NULL;
