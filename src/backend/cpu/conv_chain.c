@@ -1,12 +1,11 @@
 /*
  * Strips: rows of the depthwise convolution's output, with the rows of the expansion that their
- * windows see. Those that the next strip sees, too, are moved to the front of the buffer.
+ * windows see. Those lie in a ring of rows, so that what the next strip sees, too, stays where it
+ * is.
  */
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/pointwise.h"
 #include "backend/cpu/strassen.h"
-
-#include <string.h>
 
 enum {
     STRIP_BYTES = 320 << 10, /* of what lies between the links, in the second cache */
@@ -24,6 +23,7 @@ struct chain {
     int in, out;                    /* channels of the first and the last tensor */
     struct tdmi_depthwise between;  /* all of it */
     int rows, n_strips;             /* of a strip; of all pictures of a call */
+    int slots;                      /* rows of the ring */
     int64_t expanded, narrow, room; /* floats: strips of what the depthwise kernel reads and
                                      * writes, workspace of the kernels */
 };
@@ -80,6 +80,7 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
         rows = (shape->out_h + n_strips - 1) / n_strips;
     chain.rows = (rows + ROW_PAIR - 1) / ROW_PAIR * ROW_PAIR;
     chain.n_strips = n_strips * links[n - 1]->max_images;
+    chain.slots = window_rows(shape, chain.rows);
     chain.expanded = expanded_floats(&chain, chain.rows);
     chain.narrow = narrow_floats(&chain, chain.rows);
     struct tdmi_pointwise project = product_of(1, 1, shape->channels, chain.out);
@@ -136,8 +137,7 @@ struct work {
     const float *x_end; /* of all pictures of the call */
 };
 
-/* What the strip behind this one reads, which is as much again, of the next picture where this one
- * ends; x: where this strip ends. */
+/* x: of the strip behind this one, or of the next picture where this one ends. */
 static void look_ahead(struct work *work, const float *x, int64_t floats)
 {
     const int64_t left = work->x_end - x;
@@ -145,39 +145,36 @@ static void look_ahead(struct work *work, const float *x, int64_t floats)
     work->expand.next_floats = floats < left ? floats : left;
 }
 
-/* Rows from to end of what the depthwise kernel reads. */
-static void expand_new_rows(struct work *work, const float *x, int from, int end, float *y)
+/* Rows from to end, which lie together in the ring. */
+static void expand_run(struct work *work, const float *x, int from, int end)
 {
     const struct chain *chain = &work->chain;
     const struct tdmi_conv_gemm *head = &chain->head;
-    const int64_t row = (int64_t)head->in_w * chain->in;
-    work->expand.y = y;
+    const int64_t row = (int64_t)chain->between.w * chain->between.channels;
+    work->expand.y = work->expanded + from % chain->slots * row;
     if (chain->is_window) {
         work->expand.x = x;
-        look_ahead(work, x + end * head->stride * row, (end - from) * head->stride * row);
         tdmi_conv_gemm_infer_rows(head, &work->expand, from, end - from);
         return;
     }
     const struct tdmi_pointwise product =
         product_of(1, (int64_t)(end - from) * head->in_w, chain->in, chain->between.channels);
-    work->expand.x = x + from * row;
-    look_ahead(work, x + end * row, (end - from) * row);
+    work->expand.x = x + (int64_t)from * head->in_w * chain->in;
     tdmi_pointwise_infer(&product, &work->expand);
 }
 
-/* Rows first to end of what the depthwise kernel reads; rows from kept_first to kept_end are in
- * the buffer. */
-static void expand_rows(struct work *work, const float *x, int kept_first, int kept_end, int first,
-                        int end)
+/* While a run is expanded, memory is asked for as many rows of the next strip. */
+static void expand_rows(struct work *work, const float *x, int first, int end)
 {
-    const struct tdmi_depthwise *shape = &work->chain.between;
-    const int64_t row = (int64_t)shape->w * shape->channels;
-    int kept = kept_end > first ? kept_end - first : 0;
-    if (kept > 0 && first > kept_first)
-        memmove(work->expanded, work->expanded + (first - kept_first) * row,
-                sizeof(float) * (size_t)(kept * row));
-    if (first + kept < end)
-        expand_new_rows(work, x, first + kept, end, work->expanded + kept * row);
+    const struct chain *chain = &work->chain;
+    const struct tdmi_conv_gemm *head = &chain->head;
+    const int64_t row = (int64_t)head->in_w * chain->in * (chain->is_window ? head->stride : 1);
+    for (int from = first, to; from < end; from = to) {
+        to = from - from % chain->slots + chain->slots;
+        to = to < end ? to : end;
+        look_ahead(work, x + (from + end - first) * row, (to - from) * row);
+        expand_run(work, x, from, to);
+    }
 }
 
 static void project_rows(struct work *work, int64_t at, int64_t pixels, const float *residual,
@@ -195,7 +192,7 @@ static void project_rows(struct work *work, int64_t at, int64_t pixels, const fl
 static void run_picture(struct work *work, const float *x, const float *residual, float *y)
 {
     const struct tdmi_depthwise *shape = &work->chain.between;
-    int kept_first = 0, kept_end = 0;
+    int kept_end = 0; /* rows of the expansion before it are in the ring, or past */
     for (int row = 0; row < shape->out_h; row += work->chain.rows) {
         int rows = shape->out_h - row < work->chain.rows ? shape->out_h - row : work->chain.rows;
         int corner = row * shape->stride - shape->top, first = corner > 0 ? corner : 0;
@@ -205,10 +202,10 @@ static void run_picture(struct work *work, const float *x, const float *residual
         strip.out_h = rows;
         strip.top = first - corner;
         if (work->chain.expands) {
-            expand_rows(work, x, kept_first, kept_end, first, end);
-            kept_first = first;
+            expand_rows(work, x, kept_end > first ? kept_end : first, end);
             kept_end = end;
             strip.h = end - first;
+            work->between.slots = (struct tdmi_depthwise_slots){work->chain.slots, first};
             work->between.x = work->expanded;
         } else { /* rows behind the strip's are there to be looked ahead at */
             strip.h = shape->h - first;

@@ -19,9 +19,16 @@ struct tdmi_depthwise {
     int top, left; /* padding */
 };
 
+/* Rows of x that lie in a ring, which is in a cache: row r at slot (first + r) % n. n = 0: row r.
+ */
+struct tdmi_depthwise_slots {
+    int n, first;
+};
+
 struct tdmi_depthwise_forward {
-    int n;          /* pictures */
-    const float *x; /* (n, h, w, channels) */
+    int n;                             /* pictures */
+    const float *x;                    /* (n, h, w, channels) */
+    struct tdmi_depthwise_slots slots; /* of one picture */
     struct tdmi_read_form form;
     const float *weights;
     const float *bias; /* NULL: none */

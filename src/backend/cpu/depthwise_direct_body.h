@@ -18,6 +18,7 @@
 enum {
     DIRECT_KERNEL = 3,
     DIRECT_ROWS = 2,
+    DIRECT_SEEN = 5, /* rows that two windows see, with a stride of 2 */
     DIRECT_TILE = LANES == 16 ? 7 : 4,
     DIRECT_SMALL = 4, /* columns of the tile for what is left of a row */
     DIRECT_BYTES = 448 << 10,
@@ -30,9 +31,10 @@ struct direct {
     float *y;
     int64_t x_row, y_row; /* floats from one to the next */
     int64_t channels;
-    /* Of the rows of outputs at work: where the window of the first output of column 0 begins, in
-     * the padding too, and which of the rows that the windows see are in the picture. */
-    const float *corner;
+    struct tdmi_depthwise_slots slots;
+    /* Of the rows of outputs at work: the rows that their windows see, each where the window of
+     * column 0 begins, in the padding too, and which of them are in the picture. */
+    const float *rows[DIRECT_SEEN];
     float *line;
     int first_row, end_row;
     bool streams;
@@ -120,8 +122,7 @@ LANES_INLINE void direct_tile(struct direct *it, const struct direct_block *bloc
                               int first, int end, const int tile, const int rows, const int stride,
                               const bool reads_act)
 {
-    const int64_t channels = it->channels;
-    const float *x = it->corner + (int64_t)column * stride * channels;
+    const int64_t channels = it->channels, x = (int64_t)column * stride * channels;
     float *y = it->line + column * channels;
     lanes sums[DIRECT_ROWS][DIRECT_TILE];
     UNROLL(2)
@@ -134,7 +135,7 @@ LANES_INLINE void direct_tile(struct direct *it, const struct direct_block *bloc
     for (int i = 0; i < (rows - 1) * stride + DIRECT_KERNEL; i++) {
         if (i < it->first_row || i >= it->end_row)
             continue;
-        const float *row = x + i * it->x_row;
+        const float *row = it->rows[i] + x;
         if (stride == 1)
             direct_row(it, block, row, sums, i, first, end, tile, rows, reads_act);
         else
@@ -193,7 +194,9 @@ LANES_INLINE void direct_walk(struct direct *it, const struct tdmi_depthwise *sh
         const int from = row * stride - shape->top;
         it->first_row = from < 0 ? -from : 0;
         it->end_row = shape->h - from < seen ? shape->h - from : seen;
-        it->corner = it->x + from * it->x_row - shape->left * it->channels;
+        for (int i = it->first_row; i < it->end_row; i++)
+            it->rows[i] =
+                it->x + slot_of(&it->slots, from + i) * it->x_row - shape->left * it->channels;
         it->line = it->y + row * it->y_row;
         direct_line(it, &block, shape, is_far, rows, stride, reads_act);
     }
@@ -241,7 +244,8 @@ static void aim_band(struct direct *it, const struct tdmi_depthwise *shape, int 
     int64_t blocks = (shape->channels + LANES - 1) / LANES;
     next = next > 0 ? next : 0;
     it->ahead = (struct ahead){0};
-    add_ahead(&it->ahead, picture, next * it->x_row, end * it->x_row, shape->h * it->x_row);
+    if (it->slots.n == 0)
+        add_ahead(&it->ahead, picture, next * it->x_row, end * it->x_row, shape->h * it->x_row);
     begin_ahead(&it->ahead, tiles * blocks * ((rows + DIRECT_ROWS - 1) / DIRECT_ROWS));
 }
 
@@ -256,6 +260,7 @@ static void direct_picture(const struct tdmi_depthwise *shape,
     struct direct it = {.x_row = shape->w * channels,
                         .y_row = shape->out_w * channels,
                         .channels = channels,
+                        .slots = call->slots,
                         .streams = streams,
                         .read = range_of(call->form.act),
                         .range = range_of(call->act)};

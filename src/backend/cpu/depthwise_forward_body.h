@@ -24,14 +24,14 @@ LANES_INLINE void fill_forward_block(const struct job *job, const float *x, int 
 }
 
 /* An input row into its slot. */
-static void fill_forward(const struct job *job, const float *x, int row,
-                         const struct lanes_range range)
+static void fill_forward(const struct job *job, const struct tdmi_depthwise_slots *slots,
+                         const float *x, int row, const struct lanes_range range)
 {
     const struct tdmi_depthwise *shape = job->shape;
     int whole = shape->channels / LANES;
     int end = job->ring.columns - job->ring.border;
     float *to = slot(job, row) + (int64_t)job->ring.border * LANES;
-    x += (int64_t)row * shape->w * shape->channels;
+    x += slot_of(slots, row) * shape->w * shape->channels;
     for (int j = 0; j < shape->w && j < end; j++, x += shape->channels, to += LANES) {
         for (int b = 0; b < whole; b++)
             fill_forward_block(job, x, b, to, &range, WAY_WHOLE, LANES);
@@ -207,6 +207,8 @@ static void plan_ahead(const struct job *job, const struct tdmi_depthwise_forwar
     const struct tdmi_depthwise *shape = job->shape;
     const int64_t row = (int64_t)shape->w * shape->channels, at = x - call->x + filled * row;
     *job->ahead = (struct ahead){.at = NULL};
+    if (call->slots.n > 0)
+        return;
     add_ahead(job->ahead, call->x, at, at + job->ring.band_rows * shape->stride * row,
               call->n * shape->h * row);
     begin_ahead(job->ahead, (int64_t)job->blocks * n_rows * (shape->out_w / 4));
@@ -225,7 +227,7 @@ static void forward_picture(const struct job *job, const struct tdmi_depthwise_f
         int end = first + (n_rows - 1) * shape->stride + (shape->kernel - 1) * shape->dilation + 1;
         filled = filled < first ? first : filled;
         for (; filled < end && filled < shape->h; filled++)
-            fill_forward(job, x, filled, range);
+            fill_forward(job, &call->slots, x, filled, range);
         list_rows(job, first, shape->h);
         plan_ahead(job, call, x, filled, n_rows);
         band(job, call, y + (int64_t)row * shape->out_w * shape->channels, n_rows);

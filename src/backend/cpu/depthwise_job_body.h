@@ -110,6 +110,12 @@ struct job {
     struct ahead *ahead; /* of the band at work */
 };
 
+/* Where row r of x lies, in rows. */
+LANES_INLINE int64_t slot_of(const struct tdmi_depthwise_slots *slots, int r)
+{
+    return slots->n > 0 ? (slots->first + r) % slots->n : r;
+}
+
 static int block_channels(const struct job *job, int block)
 {
     int left = job->shape->channels - block * LANES;

@@ -59,7 +59,13 @@ static struct scratch scratch_of(const struct tdmi_pointwise *desc, void *worksp
     scratch.dbias = scratch.square + n;
     scratch.dy = (float *)(scratch.dbias + n);
     scratch.x = scratch.dy + backward_chunk(desc) * tdmi_gemm_scratch_row(desc->out);
-    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * n));
+    return scratch;
+}
+
+static struct scratch cleared_scratch_of(const struct tdmi_pointwise *desc, void *workspace)
+{
+    struct scratch scratch = scratch_of(desc, workspace);
+    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * sums_values(desc)));
     return scratch;
 }
 
@@ -150,7 +156,7 @@ static void multiply_chunk(const struct tdmi_gemm_kernels *kernels, struct tdmi_
 void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi_conv_forward *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    struct scratch scratch = scratch_of(desc, call->workspace);
+    struct scratch scratch = cleared_scratch_of(desc, call->workspace);
     const int64_t chunk = forward_chunk(desc), pixels = call->n * desc->pixels;
     struct tdmi_gemm_rows job = {.packed = call->packed,
                                  .depth = desc->in,
@@ -296,7 +302,7 @@ void tdmi_pointwise_backward(const struct tdmi_pointwise *desc,
                              const struct tdmi_conv_backward *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct scratch scratch = scratch_of(desc, call->workspace);
+    const struct scratch scratch = cleared_scratch_of(desc, call->workspace);
     const int64_t chunk = backward_chunk(desc), pixels = call->n * desc->pixels;
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
     struct tdmi_gemm_rows job = input_job(desc, call, &scratch);
