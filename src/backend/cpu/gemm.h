@@ -70,6 +70,36 @@ struct tdmi_gemm_rows {
     struct tdmi_gemm_ahead ahead[TDMI_GEMM_AHEAD];
 };
 
+enum { TDMI_GEMM_SPLIT = 7, TDMI_GEMM_SPLIT_TALL = 14 }; /* products; pairs of a block */
+
+/* What one of seven products reads of each pair of pixels; whole blocks of pairs can be read. */
+struct tdmi_gemm_split_pixels {
+    const float *at;
+    int64_t row; /* floats from a pair to the next */
+};
+
+/* C = A · B in seven products of pairs of pixels and half the depth (strassen.h); AVX-512. */
+struct tdmi_gemm_split {
+    struct tdmi_gemm_split_pixels a[TDMI_GEMM_SPLIT];
+    const float *packed;      /* seven matrices of a half's columns, wide 2 */
+    int64_t packed_product;   /* floats from one to the next */
+    int depth, left;          /* of a product; columns of one, whole vectors, never one vector */
+    int n_upper, n_lower;     /* pairs, and those that have a lower pixel */
+    int64_t lower;            /* floats of C from an upper pixel to its partner */
+    struct tdmi_gemm_rows to; /* columns, c, c_row, bias, residual, read, ahead */
+};
+
+/* The five sums of quarters of A that it reads: A11 + A22, A21 + A22, A11 + A12, A21 - A11,
+ * A12 - A22, and A11 and A22 where they are to be copied. */
+struct tdmi_gemm_split_sums {
+    const float *from;
+    int64_t from_row, lower; /* floats from a pixel to the next; to its partner */
+    int half, n_upper, n_lower;
+    bool copies;
+    float *to;
+    int64_t to_row, to_product;
+};
+
 /* C (rows, columns) = or += the sum of a[row] · b[column] over n_images times n_lines times
  * n_pixels. B may be read up to the next multiple of TDMI_GEMM_ROUND columns, and must hold numbers
  * there. */
@@ -104,6 +134,9 @@ struct tdmi_gemm_kernels {
     /* to = of_g · from + of_y · y + one; sums (channels rounded up), or NULL, are added to */
     void (*gradient)(const struct tdmi_gemm_copy *job, const struct tdmi_gradient_form *form,
                      double *sums);
+    /* NULL: this set has none */
+    void (*split)(const struct tdmi_gemm_split *job);
+    void (*split_sums)(const struct tdmi_gemm_split_sums *job);
 };
 
 const struct tdmi_gemm_kernels *tdmi_gemm_kernels_of(enum tdmi_isa isa);

@@ -519,5 +519,7 @@ static void gradient_form(const struct tdmi_gemm_copy *job, const struct tdmi_gr
     }
 }
 
+#include "backend/cpu/gemm_split_body.h"
+
 extern const struct tdmi_gemm_kernels TABLE;
-const struct tdmi_gemm_kernels TABLE = {LANES, rows, outer, read_form, gradient_form};
+const struct tdmi_gemm_kernels TABLE = {LANES, rows, outer, read_form, gradient_form, SPLIT};

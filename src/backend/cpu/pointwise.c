@@ -73,8 +73,7 @@ size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc)
 {
     int64_t in = tdmi_gemm_scratch_row(desc->in), out = tdmi_gemm_scratch_row(desc->out);
     if (desc->is_split)
-        return sizeof(float) * (size_t)(TDMI_STRASSEN_PIXELS * in +
-                                        tdmi_strassen_scratch_floats(desc->in, desc->out));
+        return sizeof(float) * (size_t)tdmi_strassen_scratch_floats(desc->in);
     int64_t most =
         forward_chunk(desc) > backward_chunk(desc) ? forward_chunk(desc) : backward_chunk(desc);
     return sizeof(double) * (size_t)(3 * sums_values(desc)) +
@@ -184,24 +183,19 @@ void tdmi_pointwise_forward(const struct tdmi_pointwise *desc, const struct tdmi
 static void infer_split(const struct tdmi_pointwise *desc, const struct tdmi_conv_infer *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
-    const int64_t pixels = call->n * desc->pixels;
-    float *x = call->workspace;
     struct tdmi_strassen job = {.in = desc->in,
                                 .out = desc->out,
+                                .n = (int)desc->pixels,
                                 .packed = call->packed,
                                 .bias = call->bias,
                                 .act = call->act,
-                                .scratch =
-                                    x + TDMI_STRASSEN_PIXELS * tdmi_gemm_scratch_row(desc->in)};
-    for (int64_t at = 0; at < pixels; at += job.n) {
-        int64_t left = desc->pixels - at % desc->pixels;
-        job.n = (int)(left < TDMI_STRASSEN_PIXELS ? left : TDMI_STRASSEN_PIXELS);
-        job.a =
-            read_pixels(kernels, call->x + at * desc->in, job.n, desc->in, &plain, x, &job.a_row);
+                                .scratch = call->workspace};
+    for (int i = 0; i < call->n; i++) {
+        const int64_t at = i * desc->pixels;
+        job.a = call->x + at * desc->in;
         job.residual = call->residual ? call->residual + at * desc->out : NULL;
         job.c = call->y + at * desc->out;
-        job.ahead = ahead_of(call->x, at + job.n, TDMI_STRASSEN_PIXELS, pixels, desc->in);
+        job.next = i + 1 < call->n ? job.a + desc->pixels * desc->in : NULL;
         tdmi_strassen(kernels, &job);
     }
 }

@@ -1,17 +1,28 @@
-/* Quarters: the upper and lower half of the pixels, the left and right half of the channels. */
+/*
+ * Quarters: the upper and lower half of a picture's pixels, the left and right half of the
+ * channels. The upper half is whole blocks; a pixel that the lower one lacks is zeros. A job is a
+ * few blocks of pairs, so that their sums and the weights of a panel fit the second cache.
+ */
 #include "backend/cpu/strassen.h"
-#include "base/multiversion.h"
 
-#include <math.h>
 #include <string.h>
 
-enum { LEAST = 256, LEAST_PIXELS = 96, WIDE = 2, PRODUCTS = 7, HALF = TDMI_STRASSEN_PIXELS / 2 };
+enum { LEAST = 256, LEAST_PIXELS = 96, WIDE = 2, PRODUCTS = TDMI_GEMM_SPLIT };
+enum { BLOCK = TDMI_GEMM_SPLIT_TALL, MOST_BLOCKS = 3 }; /* pairs of a block; blocks of a job */
 
-/* Both halves of the outputs are equally many vectors, so that their panels can be added up. */
+/* Blocks of pairs. */
+static int64_t blocks_of(int64_t pixels)
+{
+    return (pixels + 2 * BLOCK - 1) / (2 * BLOCK);
+}
+
+/* Both halves of the outputs are equally many vectors, so that their panels can be added up, and
+ * at most a twentieth of the pairs is empty. */
 bool tdmi_strassen_is_for(enum tdmi_isa isa, int64_t pixels, int in, int out)
 {
     return isa == TDMI_ISA_AVX512 && pixels >= LEAST_PIXELS && in >= LEAST && out >= LEAST &&
-           in % 2 == 0 && tdmi_gemm_round(out) % (2 * TDMI_GEMM_ROUND) == 0;
+           in % 2 == 0 && tdmi_gemm_round(out) % (2 * TDMI_GEMM_ROUND) == 0 &&
+           blocks_of(pixels) * 2 * BLOCK * 19 <= pixels * 20;
 }
 
 /* Columns of the left half; the right half has as many vectors. */
@@ -73,208 +84,87 @@ void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out
     add_all(of[4], of[4], of[2], -1.0f, n);
 }
 
-/* ---- one job ----------------------------------------------------------------------------------
+/* ---- one picture ------------------------------------------------------------------------------
  */
 
-static int64_t a_scratch(int in)
+static int64_t sum_floats(int in)
 {
-    return tdmi_gemm_scratch_row(in / 2);
+    return (int64_t)MOST_BLOCKS * BLOCK * tdmi_gemm_scratch_row(in / 2);
 }
 
-static int64_t c_scratch(int out)
+int64_t tdmi_strassen_scratch_floats(int in)
 {
-    return tdmi_gemm_scratch_row(left_columns(out));
+    return PRODUCTS * sum_floats(in);
 }
 
-/* For an odd number of pixels: all of A with a row of zeros, all of C. */
-static int64_t odd_floats(int in, int out)
+/* Pairs first to first + n of a picture, the next ones at ahead. */
+static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job,
+                      int first, int n, int half_pixels, const struct tdmi_gemm_ahead ahead[2])
 {
-    return (int64_t)TDMI_STRASSEN_PIXELS * (tdmi_gemm_scratch_row(in) + tdmi_gemm_round(out));
-}
-
-int64_t tdmi_strassen_scratch_floats(int in, int out)
-{
-    return HALF * (a_scratch(in) + c_scratch(out)) + odd_floats(in, out);
-}
-
-/* Rows of floats, row apart. */
-struct rows {
-    const float *at;
-    int64_t row;
-};
-
-/* to = a + sign · b */
-TDMI_MULTIVERSION
-static void add_rows(float *restrict to, int64_t to_row, struct rows a, struct rows b, float sign,
-                     int n_rows, int columns)
-{
-    for (int i = 0; i < n_rows; i++)
-        for (int j = 0; j < columns; j++)
-            to[i * to_row + j] = a.at[i * a.row + j] + sign * b.at[i * b.row + j];
-}
-
-/* c = t, or c = from + sign · t; from may be c */
-TDMI_MULTIVERSION
-static void add_product(float *c, int64_t c_row, struct rows from, struct rows t, float sign,
-                        int n_rows, int columns)
-{
-    for (int i = 0; i < n_rows; i++) {
-        float *to = c + i * c_row;
-        const float *value = t.at + i * t.row;
-        if (from.at)
-            for (int j = 0; j < columns; j++)
-                to[j] = from.at[i * from.row + j] + sign * value[j];
-        else
-            memcpy(to, value, sizeof(float) * (size_t)columns);
+    const int half = job->in / 2, left = left_columns(job->out);
+    const int whole = job->n - half_pixels - first;
+    const int n_lower = whole < 0 ? 0 : whole < n ? whole : n;
+    const int64_t row = tdmi_gemm_scratch_row(half), product = sum_floats(job->in);
+    const float *a11 = job->a + (int64_t)first * job->in;
+    const struct tdmi_gemm_split_sums sums = {
+        .from = a11,
+        .from_row = job->in,
+        .lower = (int64_t)half_pixels * job->in,
+        .half = half,
+        .n_upper = n,
+        .n_lower = n_lower,
+        .copies = n_lower < n || !tdmi_gemm_is_handy(job->in),
+        .to = job->scratch,
+        .to_row = row,
+        .to_product = product,
+    };
+    const int64_t c = (int64_t)first * job->out;
+    kernels->split_sums(&sums);
+#define SUM(i)                          \
+    {                                   \
+        job->scratch + (i)*product, row \
     }
-}
-
-/* c = act(c + t + bias) */
-TDMI_MULTIVERSION
-static void end_product(float *c, int64_t c_row, struct rows t, const float *bias, float low,
-                        float high, int n_rows, int columns)
-{
-    for (int i = 0; i < n_rows; i++) {
-        float *to = c + i * c_row;
-        const float *value = t.at + i * t.row;
-        for (int j = 0; j < columns; j++) {
-            float z = to[j] + value[j] + (bias ? bias[j] : 0.0f);
-            z = z < low ? low : z;
-            to[j] = z > high ? high : z;
-        }
+    struct tdmi_gemm_split split = {
+        .a = {SUM(0), SUM(1), SUM(5), SUM(6), SUM(2), SUM(3), SUM(4)},
+        .packed = job->packed,
+        .packed_product = quarter_floats(job->in, job->out),
+        .depth = half,
+        .left = left,
+        .n_upper = n,
+        .n_lower = n_lower,
+        .lower = (int64_t)half_pixels * job->out,
+        .to = {.columns = job->out,
+               .c = job->c + c,
+               .c_row = job->out,
+               .end = TDMI_GEMM_ACTIVATED,
+               .bias = job->bias,
+               .residual = job->residual ? job->residual + c : NULL,
+               .read.act = job->act,
+               .ahead = {ahead[0], ahead[1]}},
+    };
+#undef SUM
+    if (!sums.copies) {
+        split.a[2] = (struct tdmi_gemm_split_pixels){a11, job->in};
+        split.a[3] = (struct tdmi_gemm_split_pixels){a11 + sums.lower + half, job->in};
     }
-}
-
-struct work {
-    const struct tdmi_gemm_kernels *kernels;
-    const struct tdmi_strassen *job;
-    int m, half, left, right; /* rows of a quarter, channels of one of A, columns of both of C */
-    float *s, *t;
-    struct rows sums, product;
-};
-
-static void multiply(struct work *work, int index, struct rows a)
-{
-    const struct tdmi_strassen *job = work->job;
-    struct tdmi_gemm_segment segment = {a.at, 0, work->half};
-    work->kernels->rows(&(struct tdmi_gemm_rows){
-        .segments = &segment,
-        .n_segments = 1,
-        .n_images = 1,
-        .n_lines = 1,
-        .n_rows = work->m,
-        .a_row = a.row,
-        .packed = job->packed + (index - 1) * quarter_floats(job->in, job->out),
-        .depth = work->half,
-        .columns = work->left,
-        .wide = WIDE,
-        .c = work->t,
-        .c_row = work->product.row,
-        .end = TDMI_GEMM_ACTIVATED,
-        .ahead = {index == PRODUCTS ? job->ahead : (struct tdmi_gemm_ahead){NULL, 0}}});
-}
-
-static struct rows sum_of(struct work *work, struct rows a, struct rows b, float sign)
-{
-    add_rows(work->s, work->sums.row, a, b, sign, work->m, work->half);
-    return work->sums;
-}
-
-static int64_t quarter_at(const struct work *work, int row, int column)
-{
-    return (int64_t)row * work->m * work->job->out + (int64_t)column * work->left;
-}
-
-/* The first product of a quarter of C, with the residual, or NULL; or one more. */
-static void begin(struct work *work, int row, int column)
-{
-    const struct tdmi_strassen *job = work->job;
-    int64_t at = quarter_at(work, row, column);
-    struct rows from = {job->residual ? job->residual + at : NULL, job->out};
-    add_product(job->c + at, job->out, from, work->product, 1.0f, work->m,
-                column ? work->right : work->left);
-}
-
-static void more(struct work *work, int row, int column, float sign)
-{
-    const struct tdmi_strassen *job = work->job;
-    float *c = job->c + quarter_at(work, row, column);
-    add_product(c, job->out, (struct rows){c, job->out}, work->product, sign, work->m,
-                column ? work->right : work->left);
-}
-
-static void end(struct work *work, int row, int column)
-{
-    const struct tdmi_strassen *job = work->job;
-    const bool is_clamp = job->act != TDMI_ACT_NONE;
-    end_product(job->c + quarter_at(work, row, column), job->out, work->product,
-                job->bias ? job->bias + (column ? work->left : 0) : NULL,
-                is_clamp ? 0.0f : -INFINITY, job->act == TDMI_ACT_RELU6 ? 6.0f : INFINITY, work->m,
-                column ? work->right : work->left);
-}
-
-static void run_even(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
-{
-    struct work work = {.kernels = kernels,
-                        .job = job,
-                        .m = job->n / 2,
-                        .half = job->in / 2,
-                        .left = left_columns(job->out)};
-    work.right = job->out - work.left;
-    work.s = job->scratch;
-    work.t = work.s + HALF * a_scratch(job->in);
-    work.sums = (struct rows){work.s, a_scratch(job->in)};
-    work.product = (struct rows){work.t, c_scratch(job->out)};
-    const struct rows a11 = {job->a, job->a_row}, a12 = {job->a + work.half, job->a_row};
-    const struct rows a21 = {job->a + work.m * job->a_row, job->a_row};
-    const struct rows a22 = {a21.at + work.half, job->a_row};
-    multiply(&work, 1, sum_of(&work, a11, a22, 1.0f));
-    begin(&work, 0, 0);
-    begin(&work, 1, 1);
-    multiply(&work, 2, sum_of(&work, a21, a22, 1.0f));
-    begin(&work, 1, 0);
-    more(&work, 1, 1, -1.0f);
-    multiply(&work, 3, a11);
-    begin(&work, 0, 1);
-    more(&work, 1, 1, 1.0f);
-    multiply(&work, 4, a22);
-    more(&work, 0, 0, 1.0f);
-    end(&work, 1, 0);
-    multiply(&work, 5, sum_of(&work, a11, a12, 1.0f));
-    more(&work, 0, 0, -1.0f);
-    end(&work, 0, 1);
-    multiply(&work, 6, sum_of(&work, a21, a11, -1.0f));
-    end(&work, 1, 1);
-    multiply(&work, 7, sum_of(&work, a12, a22, -1.0f));
-    end(&work, 0, 0);
-}
-
-/* One pixel more, of zeros. */
-static void run_odd(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
-{
-    const int64_t row = tdmi_gemm_scratch_row(job->in), values = (int64_t)job->n * job->out;
-    struct tdmi_strassen even = *job;
-    float *a = job->scratch + HALF * (a_scratch(job->in) + c_scratch(job->out));
-    float *c = a + TDMI_STRASSEN_PIXELS * row;
-    memset(a, 0, sizeof(float) * (size_t)((job->n + 1) * row));
-    for (int i = 0; i < job->n; i++)
-        memcpy(a + i * row, job->a + i * job->a_row, sizeof(float) * (size_t)job->in);
-    memset(c + values, 0, sizeof(float) * (size_t)job->out);
-    if (job->residual)
-        memcpy(c, job->residual, sizeof(float) * (size_t)values);
-    even.n++;
-    even.a = a;
-    even.a_row = row;
-    even.c = c;
-    even.residual = job->residual ? c : NULL;
-    run_even(kernels, &even);
-    memcpy(job->c, c, sizeof(float) * (size_t)values);
+    kernels->split(&split);
 }
 
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
 {
-    if (job->n % 2)
-        run_odd(kernels, job);
-    else
-        run_even(kernels, job);
+    const int blocks = (int)blocks_of(job->n);
+    const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS, half_pixels = blocks * BLOCK;
+    for (int i = 0; i < n_jobs; i++) {
+        const int first = blocks * i / n_jobs * BLOCK, end = blocks * (i + 1) / n_jobs * BLOCK;
+        const int next_end = blocks * (i + 2) / n_jobs * BLOCK;
+        const bool is_last = i + 1 == n_jobs;
+        const float *next = is_last ? job->next : job->a + (int64_t)end * job->in;
+        const int n = is_last ? blocks / n_jobs * BLOCK : next_end - end;
+        int n_lower = job->n - half_pixels - (is_last ? 0 : end);
+        n_lower = n_lower < 0 ? 0 : n_lower < n ? n_lower : n;
+        const struct tdmi_gemm_ahead ahead[2] = {
+            {next, (int64_t)n * job->in},
+            {next ? next + (int64_t)half_pixels * job->in : NULL, (int64_t)n_lower * job->in}};
+        run_pairs(kernels, job, first, end - first, half_pixels, ahead);
+    }
 }

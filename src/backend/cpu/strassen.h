@@ -17,8 +17,6 @@
 
 #include "backend/cpu/gemm.h"
 
-enum { TDMI_STRASSEN_PIXELS = 112 }; /* of a job at most: eight blocks */
-
 /* Are sums small beside products, and are weights read for enough pixels of a picture? */
 bool tdmi_strassen_is_for(enum tdmi_isa isa, int64_t pixels, int in, int out);
 
@@ -27,18 +25,17 @@ int64_t tdmi_strassen_packed_floats(int in, int out);
 void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out,
                         const float *weights, const float *scale, float *packed);
 
-int64_t tdmi_strassen_scratch_floats(int in, int out);
+int64_t tdmi_strassen_scratch_floats(int in);
 
 struct tdmi_strassen {
-    int in, out, n; /* n pixels */
-    const float *a; /* (n, in), a_row apart */
-    int64_t a_row;
+    int in, out, n; /* n pixels: a picture */
+    const float *a; /* (n, in) */
     const float *packed;
     const float *bias, *residual; /* NULL: 0; residual (n, out) may be c */
     enum tdmi_act act;            /* NONE, RELU, RELU6 */
     float *c;                     /* (n, out) */
     float *scratch;
-    struct tdmi_gemm_ahead ahead;
+    const float *next; /* the next picture, or NULL */
 };
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);
 
