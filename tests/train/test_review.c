@@ -282,6 +282,48 @@ static void epochs_are_read_and_a_torn_line_is_not(void **state)
     tdmi_arena_release(&arena);
 }
 
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static tdm_status all_of_it(const struct tree *tree, tdm_error *err)
+{
+    const char *paths[] = {below(tree, "all/a"), below(tree, "all/b")};
+    struct tdm_comparison comparison;
+    tdm_runs *runs = NULL;
+    tdm_status status = tdm_runs_find(below(tree, "all"), &runs, err);
+    tdm_runs_close(runs);
+    runs = NULL;
+    if (status == TDM_OK)
+        status = tdm_runs_read(paths, 2, &runs, err);
+    if (status == TDM_OK)
+        status = tdm_runs_compare(runs, 0, 1, &comparison, err);
+    if (status == TDM_OK)
+        status = tdm_runs_report(runs, below(tree, "page.html"), err);
+    tdm_runs_close(runs);
+    return status;
+}
+
+static void running_out_of_memory_anywhere_is_told(void **state)
+{
+    struct tree *tree = *state;
+    static const char line[] = "{\"event\":\"epoch\",\"epoch\":1,\"learning_rate\":0.1,"
+                               "\"val\":{\"n\":2,\"correct\":1,\"loss\":1}}\n";
+    make_run(tree, "all/a", two, 2, 40, 1, always);
+    make_run(tree, "all/b", two, 2, 40, 1, not_first_5);
+    tree_file(tree, "all/a/metrics.jsonl", line, sizeof line - 1);
+    tdm_status status = TDM_E_MEMORY;
+    int64_t n = 0;
+    while (status != TDM_OK && n < 5000) {
+        tdm_error err = {0};
+        tdmi_memory_fail_from(++n);
+        status = all_of_it(tree, &err);
+        tdmi_memory_fail_from(0);
+        if (status != TDM_OK)
+            assert_int_equal(status, TDM_E_MEMORY);
+    }
+    assert_int_equal(status, TDM_OK);
+    assert_true(n > 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +338,7 @@ int main(void)
         CASE(runs_are_found_below_a_folder_in_order),
         CASE(a_run_that_says_running_and_that_nobody_holds_was_killed),
         CASE(epochs_are_read_and_a_torn_line_is_not),
+        CASE(running_out_of_memory_anywhere_is_told),
 #undef CASE
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

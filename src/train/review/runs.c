@@ -124,6 +124,20 @@ static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_
 
 /* ---- many -------------------------------------------------------------------------------- */
 
+/* One folder that cannot be read does not hide the others. */
+static tdm_status pass_over(tdm_status status, const tdm_error *why, tdm_error *err)
+{
+    char text[1000];
+    if (status != TDM_E_INPUT && status != TDM_E_SYSTEM) {
+        if (err)
+            *err = *why;
+        return status;
+    }
+    tdm_error_format(why, text, sizeof text);
+    tdm_log(TDM_LOG_WARNING, "left out: %s", text);
+    return TDM_OK;
+}
+
 static tdm_status search(tdm_runs *runs, const char *folder, int depth, tdm_error *err)
 {
     struct tdmi_folder_entry *entries;
@@ -131,20 +145,12 @@ static tdm_status search(tdm_runs *runs, const char *folder, int depth, tdm_erro
     const size_t before = runs->n;
     tdm_error why = {0};
     tdm_status status = add(runs, folder, false, &why);
-    if (status == TDM_E_INPUT) {
-        char text[1000];
-        tdm_error_format(&why, text, sizeof text);
-        tdm_log(TDM_LOG_WARNING, "left out: %s", text);
+    if (status == TDM_OK && (runs->n > before || depth == deepest))
         return TDM_OK;
-    }
-    if (status != TDM_OK) {
-        if (err)
-            *err = why;
-        return status;
-    }
-    if (runs->n > before || depth == deepest)
-        return TDM_OK;
-    status = tdmi_folder_list(folder, &runs->arena, &entries, &n_entries, err);
+    if (status == TDM_OK)
+        status = tdmi_folder_list(folder, &runs->arena, &entries, &n_entries, &why);
+    if (status != TDM_OK)
+        return pass_over(status, &why, err);
     for (size_t i = 0; i < n_entries && status == TDM_OK; i++) {
         if (entries[i].kind != TDMI_FILE_FOLDER || entries[i].name[0] == '.')
             continue;
