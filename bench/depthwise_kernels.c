@@ -141,9 +141,14 @@ static void run(struct bench *b, int kind)
     const struct tdmi_depthwise_kernels *kernels = tdmi_depthwise_kernels(tdmi_isa_best());
     const struct tdmi_read_form form = {b->scale, b->scale, TDMI_ACT_RELU6};
     const struct tdmi_depthwise_forward forward = {
-        IMAGES,      b->x,          form, b->weights,
-        NULL,        TDMI_ACT_NONE, b->y, {b->scale, b->sums, b->sums + b->shape.channels},
-        b->workspace};
+        .n = IMAGES,
+        .x = b->x,
+        .form = form,
+        .weights = b->weights,
+        .act = TDMI_ACT_NONE,
+        .y = b->y,
+        .sums = {b->scale, b->sums, b->sums + b->shape.channels},
+        .workspace = b->workspace};
     const struct tdmi_depthwise_backward backward = {
         IMAGES,      b->x,        form,
         b->g,        b->y,        {b->scale, b->scale, b->scale},
