@@ -243,7 +243,7 @@ tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
     return TDM_WRAP(err, status, "recording the run's %s", section);
 }
 
-static tdm_status record(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->options, writer, NULL);
@@ -333,7 +333,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
         status = tdmi_run_cut(session->run, session->progress.step, err);
     if (status == TDM_OK)
-        status = record(session, err);
+        status = tdmi_session_record(session, err);
     if (status == TDM_OK)
         status = tdmi_run_save(session->run, TDMI_RUN_RUNNING, err);
     tdmi_model_file_release(&stored);

@@ -167,6 +167,8 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
                                         struct tdmi_model_file *stored,
                                         tdm_error *err) TDM_MUST_USE;
 
+/* What the run is begun with, for its record; not saved yet. */
+tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* A section of the run's record, from a writer that is freed. */
 tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
                             tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;

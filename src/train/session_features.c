@@ -314,12 +314,16 @@ static tdm_status commit(struct maker *it, tdm_error *err)
     return TDM_OK;
 }
 
+/* The run is recorded, so that --resume knows what it was begun with. */
 static tdm_status stop(struct maker *it, int64_t done, tdm_error *err)
 {
+    struct tdmi_session *session = it->session;
     TDM_TRY(commit(it, err), err, "stopping on request");
+    TDM_TRY(tdmi_session_record(session, err), err, "stopping on request");
+    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request while features were computed: %lld of %lld "
-                    "are kept, and will be found by the next run",
+                    "are kept, and --resume goes on from there",
                     (long long)done, (long long)it->n_items);
 }
 

@@ -120,6 +120,36 @@ static void an_interrupted_run_on_rows_ends_with_the_same_bits(void **state)
     same_runs(tree, "whole", "cut");
 }
 
+static void stop_at_features(void *self, const tdm_event *event)
+{
+    (void)self;
+    if (event->kind == TDM_EVENT_PHASE_BEGIN && strcmp(event->text, "computing features") == 0)
+        tdm_stop_request();
+}
+
+static void a_run_stopped_while_features_are_computed_is_gone_on_with(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_frozen_base(tree, "cut");
+    tdm_error err = {0};
+    assert_int_equal(tdm_train(&options, (tdm_sink){NULL, stop_at_features}, &result, &err),
+                     TDM_E_STOPPED);
+    tdm_stop_clear();
+    /* Nothing but the run is named: its record knows the rest. */
+    struct tdm_train_options again = tdm_train_options_default();
+    tdm_json_document *words;
+    assert_int_equal(tdm_train_options_recorded(options.run, &again, &words, NULL), TDM_OK);
+    again.source = options.source;
+    again.run = options.run;
+    again.resume = true;
+    must_train(&again, (tdm_sink){0}, &result);
+    tdm_json_document_free(words);
+    options.run = below(tree, "whole");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "whole", "cut");
+}
+
 /* Tensors of a model file, the last layer left out. */
 static void same_base(const char *a, const char *b)
 {
@@ -356,6 +386,7 @@ int main(void)
         WITH_TREE(bits_are_those_of_computing_in_every_epoch),
         WITH_TREE(balanced_classes_draw_the_same_rows),
         WITH_TREE(an_interrupted_run_on_rows_ends_with_the_same_bits),
+        WITH_TREE(a_run_stopped_while_features_are_computed_is_gone_on_with),
         WITH_TREE(what_is_frozen_keeps_its_bytes),
         WITH_TREE(evaluation_of_pictures_is_validation_of_rows),
         WITH_TREE(pictures_that_are_added_are_all_that_is_computed),
