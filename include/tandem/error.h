@@ -67,6 +67,8 @@ TDM_API int tdm_status_exit(tdm_status status);
 /* The outermost sentence, then its causes indented below, into buffer; returns the length that
  * the whole text needs, like snprintf. */
 TDM_API size_t tdm_error_format(const tdm_error *err, char *buffer, size_t buffer_bytes);
+/* The same in one line, for a place that has one: outermost first, colons between. */
+TDM_API size_t tdm_error_line(const tdm_error *err, char *buffer, size_t buffer_bytes);
 
 #define TDM_FAIL(err, code, ...) tdm_error_start((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 

@@ -107,3 +107,18 @@ size_t tdm_error_format(const tdm_error *err, char *buffer, size_t buffer_bytes)
     }
     return length;
 }
+
+size_t tdm_error_line(const tdm_error *err, char *buffer, size_t buffer_bytes)
+{
+    size_t length = 0;
+    if (buffer_bytes > 0)
+        buffer[0] = '\0';
+    for (int i = err->n_frames - 1; i >= 0; i--) {
+        size_t room = length < buffer_bytes ? buffer_bytes - length : 0;
+        int written = snprintf(room ? buffer + length : NULL, room, "%s%s", err->frames[i].text,
+                               i ? ": " : "");
+        if (written > 0)
+            length += (size_t)written;
+    }
+    return length;
+}

@@ -229,6 +229,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
     TDM_TRY(check_choices(options, err), err, "checking options");
+    if (options->balance && strcmp(options->class_weights, "balanced") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: --balance shows every class equally often, and --class-weights "
+                        "balanced weighs what is rare; together rare classes count twice; one of "
+                        "them is accepted");
     if (!(options->fraction > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",

@@ -301,6 +301,13 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         return status;
     const bool is_resumed =
         tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
+    if (!is_resumed && tdmi_run_found(session->run) != TDMI_RUN_NONE &&
+        tdmi_run_recorded(session->run, "clock"))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "resuming the run %s: no checkpoint is left in it (last.safetensors, "
+                        "previous.safetensors); another -o begins anew, and --weights %s with its "
+                        "best model",
+                        tdmi_run_path(session->run), tdmi_run_path(session->run));
     if (is_resumed) {
         status = TDM_WRAP(err, tdmi_session_load_checkpoint(session, &stored, err),
                           "resuming the run %s", tdmi_run_path(session->run));

@@ -90,7 +90,8 @@ struct tdmi_session {
     struct tdmi_progress progress;
     double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
     int64_t started_ns;
-    int64_t saved_ns; /* when the newest checkpoint was written; or training began */
+    bool is_fallen_back; /* the newest checkpoint could not be used, and is still there */
+    int64_t saved_ns;    /* when the newest checkpoint was written; or training began */
     tdmi_arena arena;
 };
 

@@ -42,7 +42,7 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
 {
     const char *run = tdmi_run_path(session->run);
     tdm_error why = {0};
-    char text[1000];
+    char text[TDM_ERROR_TEXT_BYTES];
     tdm_status status = TDM_E_INPUT;
     if (has(&session->arena, run, last_name))
         status = load(session, last_name, stored, &why);
@@ -50,7 +50,8 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
         status = TDM_FAIL(&why, TDM_E_INPUT, "%s/%s is missing", run, last_name);
     if (status == TDM_E_INPUT && has(&session->arena, run, previous_name) &&
         load(session, previous_name, stored, NULL) == TDM_OK) {
-        tdm_error_format(&why, text, sizeof text);
+        tdm_error_line(&why, text, sizeof text);
+        session->is_fallen_back = true;
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
                 "step %lld) is gone on with: %s",
@@ -140,12 +141,14 @@ static tdm_status rotate(struct tdmi_session *session, tdm_error *err)
     tdm_status status = TDM_OK;
     if (!next || !last || !previous)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming checkpoints: out of memory");
-    else if (tdmi_file_kind_of(last) == TDMI_FILE_REGULAR && rename(last, previous) != 0)
+    else if (!session->is_fallen_back && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR &&
+             rename(last, previous) != 0)
         status = TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", last, previous_name,
                           strerror(errno));
     else if (rename(next, last) != 0)
         status =
             TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", next, last_name, strerror(errno));
+    session->is_fallen_back = false; /* a damaged one has not taken the place of a whole one */
     if (status == TDM_OK)
         status = tdmi_folder_sync(folder, err);
     tdmi_arena_release(&scratch);

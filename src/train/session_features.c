@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { rows_version = 1, most_checked = 32, batch_pictures = 64 };
+/* most_values: of a row; what a network makes of a picture early on is many times the picture. */
+enum { rows_version = 1, most_checked = 32, batch_pictures = 64, most_values = 1 << 18 };
 
 /* ---- the key --------------------------------------------------------------------------------- */
 
@@ -154,36 +155,62 @@ static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
     return begin_filling(session, err);
 }
 
+/* Rows rounded to f16 give other bits than the network itself: who asked for them gets them or is
+ * told why not. */
+static tdm_status do_without(struct tdmi_session *session, const char *reason, tdm_error *err)
+{
+    if (strcmp(session->options.features, "f16") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--features f16 wants features that are kept, and there are none, %s; "
+                        "--features f32 is accepted",
+                        reason);
+    if (session->first_trained > 0)
+        tdmi_session_note(session, "the frozen part is computed in every epoch, %s", reason);
+    return TDM_OK;
+}
+
+/* A failure of the disk is no failure of the training: it is slower, and no less right. */
+static tdm_status do_without_a_place(struct tdmi_session *session, const tdm_error *why,
+                                     tdm_error *err)
+{
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdm_error_line(why, text, sizeof text);
+    tdmi_session_close_features(session);
+    if (strcmp(session->options.features, "f16") == 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "features cannot be kept as --features f16 wants (%s); another "
+                        "TANDEM_HOME, or --features f32, which can do without, is accepted",
+                        text);
+    tdmi_session_note(session,
+                      "features cannot be kept, so the frozen part is computed in every epoch: %s",
+                      text);
+    return TDM_OK;
+}
+
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_features *features = &session->features;
-    tdm_error why;
+    tdm_error why = {0};
     if (session->first_trained == 0)
-        return TDM_OK;
+        return do_without(session, "because nothing is frozen", err);
     const char *reason = reason_against(session);
     if (!reason && tdmi_graph_base(session->graph, session->first_trained, &features->base, &why) ==
                        TDM_E_USAGE)
         reason = "because more than one tensor crosses the border of what is frozen";
-    if (reason) {
-        tdmi_session_note(session, "the frozen part is computed in every epoch, %s", reason);
-        return TDM_OK;
-    }
+    if (reason)
+        return do_without(session, reason, err);
     if (!features->base)
         return TDM_FAIL(err, TDM_E_MEMORY, "taking the frozen part apart: out of memory");
-    features->width =
-        (int)tdmi_shape_values(features->base->nodes[features->base->n_nodes - 1].out);
+    const int64_t width = tdmi_shape_values(features->base->nodes[features->base->n_nodes - 1].out);
+    if (width > most_values) {
+        tdmi_session_close_features(session);
+        return do_without(session, "because what it makes of a picture is larger than 1 MiB", err);
+    }
+    features->width = (int)width;
     tdm_status status = open_stores(session, &why);
     features->is_used = status == TDM_OK;
-    if (status == TDM_E_SYSTEM) { /* slower, and no less right */
-        char text[600];
-        tdm_error_format(&why, text, sizeof text);
-        tdmi_session_close_features(session);
-        tdmi_session_note(session,
-                          "features cannot be kept, so the frozen part is computed in "
-                          "every epoch: %s",
-                          text);
-        return TDM_OK;
-    }
+    if (status == TDM_E_SYSTEM)
+        return do_without_a_place(session, &why, err);
     if (status != TDM_OK && err)
         *err = why;
     return status;
@@ -314,13 +341,9 @@ static tdm_status commit(struct maker *it, tdm_error *err)
     return TDM_OK;
 }
 
-/* The run is recorded, so that --resume knows what it was begun with. */
 static tdm_status stop(struct maker *it, int64_t done, tdm_error *err)
 {
-    struct tdmi_session *session = it->session;
     TDM_TRY(commit(it, err), err, "stopping on request");
-    TDM_TRY(tdmi_session_record(session, err), err, "stopping on request");
-    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request while features were computed: %lld of %lld "
                     "are kept, and --resume goes on from there",
@@ -420,15 +443,17 @@ static tdm_status make_all(struct maker *it, tdm_error *err)
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
         tdmi_session_note(session, "skipped: %s", text);
+    const int64_t skipped = tdmi_loader_skipped(loader);
     tdmi_loader_close(loader);
     const double seconds = tdmi_session_seconds(session) - before;
+    session->training_seconds += seconds;
     if (status == TDM_OK)
         tdmi_session_note(session,
                           "features: %lld computed in %.1f s, %lld found (%lld of them computed "
                           "again, and equal); %d numbers a picture, in %s",
-                          (long long)missing, seconds, (long long)features->count.reused,
-                          (long long)features->count.checked, features->width,
-                          tdmi_store_folder(features->train));
+                          (long long)(missing - skipped), seconds,
+                          (long long)features->count.reused, (long long)features->count.checked,
+                          features->width, tdmi_store_folder(features->train));
     return status;
 }
 

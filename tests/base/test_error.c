@@ -52,6 +52,12 @@ static void a_chain_tells_the_outermost_first(void **state)
         assert_int_equal(strlen(text), room - 1);
     }
     assert_int_equal(tdm_error_format(&err, NULL, 0), strlen(expected));
+    static const char line[] = "cannot load class cat: cannot decode a.jpg: byte 0 is 0x89, 0xff "
+                               "was expected";
+    assert_int_equal(tdm_error_line(&err, text, sizeof text), strlen(line));
+    assert_string_equal(text, line);
+    assert_int_equal(tdm_error_line(&err, text, 10), strlen(line));
+    assert_string_equal(text, "cannot lo");
     tdm_error_clear(&err);
     assert_int_equal(err.code, TDM_OK);
     assert_int_equal(tdm_error_format(&err, text, sizeof text), 0);

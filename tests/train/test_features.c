@@ -49,6 +49,18 @@ static struct tdm_train_options with_frozen_base(const struct tree *tree, const 
     return options;
 }
 
+static void fails_with(const struct tdm_train_options *options, tdm_status status,
+                       const char *words)
+{
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[4000];
+    assert_int_equal(tdm_train(options, (tdm_sink){0}, &result, &err), status);
+    tdm_error_format(&err, text, sizeof text);
+    if (!strstr(text, words))
+        fail_msg("'%s' is not in: %s", words, text);
+}
+
 static void what_a_frozen_base_makes_is_made_once(void **state)
 {
     const struct tree *tree = *state;
@@ -297,16 +309,13 @@ static void rows_that_are_not_what_is_computed_now_are_an_error(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result;
-    tdm_error err = {0};
-    char text[4000];
     struct tdm_train_options options = with_frozen_base(tree, "first");
     must_train(&options, (tdm_sink){0}, &result);
     falsify(tree);
     options.run = below(tree, "second");
-    assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_FAILED);
-    tdm_error_format(&err, text, sizeof text);
-    assert_non_null(strstr(text, "are not what is computed of it now"));
-    assert_non_null(strstr(text, store_folder(tree)));
+    fails_with(&options, TDM_E_FAILED, "are not what is computed of it now");
+    options.resume = true;
+    fails_with(&options, TDM_E_FAILED, store_folder(tree));
 }
 
 static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **state)
@@ -318,7 +327,12 @@ static void without_a_place_for_rows_they_are_computed_in_every_epoch(void **sta
     setenv("TANDEM_HOME", "/dev/null/nowhere", 1);
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "features cannot be kept", true);
+    assert_heard(&heard, "  because", false); /* a note is one line */
     assert_int_equal(result.features.rows, 0);
+    options.run = below(tree, "half");
+    options.features = "f16"; /* would give other bits */
+    fails_with(&options, TDM_E_SYSTEM, "features cannot be kept as --features f16 wants");
+    options.features = "f32";
     setenv("TANDEM_HOME", below(tree, "home"), 1);
     options.run = below(tree, "kept");
     must_train(&options, (tdm_sink){0}, &result);
@@ -352,6 +366,18 @@ static void changed_pictures_are_not_kept(void **state)
     assert_int_equal(result.features.rows, 0);
 }
 
+static void rounded_rows_are_given_or_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = with_frozen_base(tree, "run");
+    options.features = "f16";
+    options.augment = "flip";
+    fails_with(&options, TDM_E_USAGE, "because pictures are changed as they come");
+    options.augment = NULL;
+    options.freeze = "none";
+    fails_with(&options, TDM_E_USAGE, "because nothing is frozen; --features f32 is accepted");
+}
+
 static void so_many_layers_can_be_frozen(void **state)
 {
     const struct tree *tree = *state;
@@ -364,17 +390,11 @@ static void so_many_layers_can_be_frozen(void **state)
     options.features = "none";
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "two", "computed");
-    tdm_error err = {0};
-    char text[4000];
     options.run = below(tree, "all");
     options.freeze = "5";
-    assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);
-    tdm_error_format(&err, text, sizeof text);
-    assert_non_null(strstr(text, "leaves nothing to train; 0 to 4 are accepted"));
+    fails_with(&options, TDM_E_USAGE, "leaves nothing to train; 0 to 4 are accepted");
     options.freeze = "most";
-    assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);
-    tdm_error_format(&err, text, sizeof text);
-    assert_non_null(strstr(text, "auto, base, none or a number of layers is accepted"));
+    fails_with(&options, TDM_E_USAGE, "auto, base, none or a number of layers is accepted");
 }
 
 #define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -394,6 +414,7 @@ int main(void)
         WITH_TREE(without_a_place_for_rows_they_are_computed_in_every_epoch),
         WITH_TREE(a_picture_that_cannot_be_decoded_has_no_row),
         WITH_TREE(changed_pictures_are_not_kept),
+        WITH_TREE(rounded_rows_are_given_or_refused),
         WITH_TREE(so_many_layers_can_be_frozen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

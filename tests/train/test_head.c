@@ -160,6 +160,12 @@ static void words_that_are_none_are_refused(void **state)
     assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);
     tdm_error_format(&err, text, sizeof text);
     assert_non_null(strstr(text, "option --features is 'f64'; f32, f16 or none is accepted"));
+    options.features = "f32";
+    options.balance = true;
+    options.class_weights = "balanced";
+    assert_int_equal(tdm_train(&options, (tdm_sink){0}, &result, &err), TDM_E_USAGE);
+    tdm_error_format(&err, text, sizeof text);
+    assert_non_null(strstr(text, "one of them is accepted"));
     tree_free(&tree);
 }
 

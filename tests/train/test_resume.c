@@ -340,6 +340,36 @@ static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
     }
 }
 
+/* The file that is gone on from stays until a newer one is whole. */
+static void a_damaged_file_does_not_take_the_place_of_a_whole_one(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    assert_int_equal(truncate(below(tree, "run/last.safetensors"), 1000), 0);
+    options.resume = true;
+    must_train(&options, nobody, &result);
+    assert_true(tdmi_file_bytes(below(tree, "run/previous.safetensors")) > 1000);
+}
+
+static void a_run_without_any_checkpoint_is_not_begun_again(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    must_train(&options, nobody, &result);
+    assert_int_equal(rename(below(tree, "run/best.safetensors"), below(tree, "kept")), 0);
+    assert_int_equal(link(below(tree, "kept"), below(tree, "run/best.safetensors")), 0);
+    assert_int_equal(remove(below(tree, "run/last.safetensors")), 0);
+    assert_int_equal(remove(below(tree, "run/previous.safetensors")), 0);
+    options.resume = true;
+    fails_with(&options, TDM_E_INPUT, "no checkpoint is left in it");
+    same_files(below(tree, "kept"), below(tree, "run/best.safetensors"));
+}
+
 static void damaged_checkpoints_are_told_not_trained_over(void **state)
 {
     struct tree *tree = *state;
@@ -383,6 +413,8 @@ int main(void)
         CASE(a_limit_that_grows_goes_on_as_if_it_had_been_there),
         CASE(other_options_or_pictures_are_refused),
         CASE(the_checkpoint_before_a_damaged_one_is_gone_on_with),
+        CASE(a_damaged_file_does_not_take_the_place_of_a_whole_one),
+        CASE(a_run_without_any_checkpoint_is_not_begun_again),
         CASE(damaged_checkpoints_are_told_not_trained_over),
         CASE(checkpoints_by_the_clock_change_no_bit),
 #undef CASE
