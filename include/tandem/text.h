@@ -14,9 +14,10 @@ extern "C" {
 #endif
 
 /* options: {"source": "photos", "run": "runs/first", "epochs": 5}, members called as the options of
- * `tandem train` are in run.json. *answer gets what `tandem train --json` prints but its options;
- * after a failure the sentences that say why. Either is the caller's, for tdm_text_free; NULL when
- * there was no memory even for that. */
+ * `tandem train` are in run.json, whose values are accepted too; null is what is left to the
+ * network, the optimizer or the schedule. *answer gets what `tandem train --json` prints but its
+ * options; after a failure the sentences that say why. Either is the caller's, for tdm_text_free;
+ * NULL when there was no memory even for that. */
 TDM_API tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer) TDM_MUST_USE;
 
 /* *answer gets {"predictions": [{"path": …, "top": [{"index", "label", "probability"}]}]}, as

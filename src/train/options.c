@@ -51,7 +51,7 @@ static const struct row {
     ROW("padding", WORDS, OTHER_BITS, padding, 0, 0),
     ROW_ZERO("crop-fraction", NUMBER, OTHER_BITS, crop_fraction, 0, 1, "the model's own"),
     ROW_ZERO("size", INTEGER, OTHER_BITS, size, 0, 4096, "the network's own"),
-    ROW("hidden", INTEGER, OTHER_BITS, hidden, 0, 65536),
+    ROW_ZERO("hidden", INTEGER, OTHER_BITS, hidden, 0, 65536, "none"),
     ROW("dropout", NUMBER, OTHER_BITS, dropout, 0, 0.99),
     ROW("loss", TEXT, OTHER_BITS, loss, 0, 0),
     ROW("label-smoothing", NUMBER, OTHER_BITS, label_smoothing, 0, 0.99),
@@ -71,7 +71,7 @@ static const struct row {
     ROW("augment", WORDS, OTHER_BITS, augment, 0, 0),
     ROW("balance", FLAG, OTHER_BITS, balance, 0, 1),
     ROW("strict", FLAG, SAME_BITS, strict, 0, 1),
-    ROW("memory", LONG, SAME_BITS, memory, 0, 0x1p62),
+    ROW_ZERO("memory", LONG, SAME_BITS, memory, 0, 0x1p62, "a part of what is free"),
     ROW("cache", TEXT, SAME_BITS, cache, 0, 0),
     ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
     ROW_ZERO("shard", INTEGER, OTHER_BITS, shard, 0, 65536, "the network's own"),
@@ -87,11 +87,13 @@ static const struct row {
     ROW("schedule", TEXT, OTHER_BITS, schedule, 0, 0),
     ROW_SPECIAL("warmup", NUMBER, OTHER_BITS, warmup_epochs, 0, 1e6, "the schedule's own", -1),
     ROW_ZERO("patience", INTEGER, OTHER_BITS, patience, 0, 1e9, "no limit"),
-    ROW("threads", INTEGER, SAME_BITS, threads, 0, 4096),
+    ROW_ZERO("threads", INTEGER, SAME_BITS, threads, 0, 4096, "all usable CPUs"),
     ROW("device", TEXT, OTHER_BITS, device, 0, 0),
     ROW("seed", SEED, OTHER_BITS, seed, 0, 0),
-    ROW("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9),
-    ROW("checkpoint-minutes", NUMBER, SAME_BITS, checkpoint_minutes, 0, 1e9),
+    ROW_ZERO("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9,
+             "the ends of epochs"),
+    ROW_ZERO("checkpoint-minutes", NUMBER, SAME_BITS, checkpoint_minutes, 0, 1e9,
+             "the ends of epochs"),
 #undef ROW
 #undef ROW_ZERO
 #undef ROW_SPECIAL
@@ -123,6 +125,15 @@ struct tdm_train_options tdm_train_options_default(void)
         .device = "cpu",
         .seed = 42,
     };
+}
+
+/* NULL: there is none of that name. */
+static const struct row *row_named(const char *name)
+{
+    for (int i = 0; i < n_rows; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
 }
 
 static bool is_text(const struct row *row)
@@ -184,6 +195,14 @@ static bool is_special(const struct row *row, double value)
     return row->words && value >= row->special && value <= row->special;
 }
 
+static tdm_status check_number(const struct row *row, double value, tdm_error *err)
+{
+    if ((value >= row->low && value <= row->high) || is_special(row, value))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is %g; %g to %g is accepted",
+                    row->name, value, row->low, row->high);
+}
+
 static tdm_status check_choices(const struct tdm_train_options *options, tdm_error *err)
 {
     const char *const given[n_choices] = {options->features, options->loss, options->class_weights,
@@ -213,10 +232,9 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                 return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
             continue;
         }
-        double value = number_of(options, row);
-        if (!(value >= row->low && value <= row->high) && !is_special(row, value))
-            return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is %g; %g to %g is accepted",
-                            row->name, value, row->low, row->high);
+        const tdm_status status = check_number(row, number_of(options, row), err);
+        if (status != TDM_OK)
+            return status;
     }
     if (options->epochs == 0 && options->steps == 0 && !(options->minutes > 0.0))
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -271,6 +289,17 @@ void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writ
     tdm_json_object_end(writer);
 }
 
+const char *tdmi_options_words(const char *name, const tdm_json_value *value)
+{
+    const struct row *row = row_named(name);
+    if (!row || tdm_json_kind_of(value) != TDM_JSON_NUMBER)
+        return NULL;
+    const double number = tdm_json_as_number(value, 0.0);
+    if (row->type == FLAG)
+        return number > 0.0 ? "yes" : "no";
+    return is_special(row, number) ? row->words : NULL;
+}
+
 static bool has_shrunk(double now, double before)
 {
     return now > 0.0 && (before == 0.0 || now < before);
@@ -283,6 +312,9 @@ static const char *say(const struct row *row, double value, char text[32])
     snprintf(text, 32, "%g", value);
     return text;
 }
+
+/* What ends the sentences of options that may not change. */
+#define KEEP_IT "; leave it out, or give another -o"
 
 tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err)
@@ -301,17 +333,17 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                 continue;
             if (*before == '\0')
                 return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --%s is '%s', but the run was begun without it", row->name,
-                                text_of(options, row));
+                                "option --%s is '%s', but the run was begun without it" KEEP_IT,
+                                row->name, text_of(options, row));
             return TDM_FAIL(err, TDM_E_USAGE,
-                            "option --%s is '%s', but the run was begun with '%s'", row->name,
-                            text_of(options, row), before);
+                            "option --%s is '%s', but the run was begun with '%s'" KEEP_IT,
+                            row->name, text_of(options, row), before);
         }
         if (row->type == SEED) {
             int64_t before = tdm_json_as_integer(value, 0);
             if (before != (int64_t)options->seed)
                 return TDM_FAIL(err, TDM_E_USAGE,
-                                "option --seed is %lld, but the run was begun with %lld",
+                                "option --seed is %lld, but the run was begun with %lld" KEEP_IT,
                                 (long long)options->seed, (long long)before);
             continue;
         }
@@ -323,48 +355,11 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                             "accepted",
                             row->name, say(row, now, words[0]), say(row, before, words[1]));
         if (row->effect == OTHER_BITS && fabs(before - now) > 0.0)
-            return TDM_FAIL(err, TDM_E_USAGE, "option --%s is %s, but the run was begun with %s",
-                            row->name, say(row, now, words[0]), say(row, before, words[1]));
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "option --%s is %s, but the run was begun with %s" KEEP_IT, row->name,
+                            say(row, now, words[0]), say(row, before, words[1]));
     }
     return TDM_OK;
-}
-
-/* ---- what names there are --------------------------------------------------------------- */
-
-const char *tdm_network_name(int index)
-{
-    int n = 0; /* names, and after each the forms of its family */
-    const struct tdmi_network *network;
-    for (int i = 0; (network = tdmi_network_at(i)) != NULL; i++) {
-        if (n++ == index)
-            return network->name;
-        if (network->forms && n++ == index)
-            return network->forms;
-    }
-    return NULL;
-}
-
-const char *tdm_optimizer_name(int index)
-{
-    const struct tdmi_optimizer *optimizer = tdmi_optimizer_at(index);
-    return optimizer ? optimizer->name : NULL;
-}
-
-const char *tdm_schedule_name(int index)
-{
-    const struct tdmi_schedule *schedule = tdmi_schedule_at(index);
-    return schedule ? schedule->name : NULL;
-}
-
-const char *tdm_lr_scaling_name(int index)
-{
-    return tdmi_scaling_word(index);
-}
-
-const char *tdm_augment_name(int index)
-{
-    return index >= 0 && index < TDMI_AUGMENTS ? tdmi_augment_name((enum tdmi_augment_kind)index)
-                                               : NULL;
 }
 
 /* ---- back from the record --------------------------------------------------------------- */
@@ -395,6 +390,18 @@ static const char *known_word(const char *option, const char *word)
         if (strcmp(backend->name, word) == 0)
             return backend->name;
     return strcmp(word, "cpu") == 0 ? "cpu" : NULL;
+}
+
+/* A whole number in the row's range. */
+static void store(const struct row *row, int64_t value, struct tdm_train_options *options)
+{
+    void *at = (char *)options + row->offset;
+    if (row->type == INTEGER)
+        *(int *)at = (int)value;
+    else if (row->type == LONG)
+        *(int64_t *)at = value;
+    else if (row->type == NUMBER)
+        *(double *)at = (double)value;
 }
 
 static tdm_status read_row(const struct row *row, const tdm_json_value *value,
@@ -428,11 +435,13 @@ static tdm_status read_row(const struct row *row, const tdm_json_value *value,
         *(uint64_t *)at = (uint64_t)tdm_json_as_integer(value, 0);
         return TDM_OK;
     case INTEGER:
-        *(int *)at = (int)tdm_json_as_integer(value, 0);
-        return TDM_OK;
-    case LONG:
-        *(int64_t *)at = tdm_json_as_integer(value, 0);
-        return TDM_OK;
+    case LONG: { /* an int would wrap what is checked later */
+        const int64_t whole = tdm_json_as_integer(value, 0);
+        const tdm_status status = check_number(row, (double)whole, err);
+        if (status == TDM_OK)
+            store(row, whole, options);
+        return status;
+    }
     case NUMBER:
         *(double *)at = tdm_json_as_number(value, 0.0);
         return TDM_OK;
@@ -467,64 +476,94 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
 
 /* ---- from a program's text ---------------------------------------------------------------- */
 
-static tdm_status check_kind(const struct row *row, const tdm_json_value *value, tdm_error *err)
+static tdm_status wrong_kind(const char *name, const tdm_json_value *value, const char *accepted,
+                             tdm_error *err)
 {
-    const bool is_number = row->type != FLAG && !is_text(row);
-    const tdm_json_kind wanted = is_number      ? TDM_JSON_NUMBER
-                                 : is_text(row) ? TDM_JSON_STRING
-                                                : TDM_JSON_BOOL;
-    if (tdm_json_kind_of(value) != wanted)
-        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is no %s", row->name,
-                        is_number      ? "number"
-                        : is_text(row) ? "string"
-                                       : "true or false");
-    const double number = tdm_json_as_number(value, 0.0);
-    if (is_number && row->type != NUMBER && (floor(number) < number || fabs(number) > 0x1p53))
-        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %g; a whole number is accepted",
-                        row->name, number);
+    static const char *const kinds[] = {
+        [TDM_JSON_NULL] = "null",       [TDM_JSON_BOOL] = "true or false",
+        [TDM_JSON_NUMBER] = "a number", [TDM_JSON_STRING] = "a string",
+        [TDM_JSON_ARRAY] = "an array",  [TDM_JSON_OBJECT] = "an object",
+    };
+    return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %s; %s is accepted", name,
+                    kinds[tdm_json_kind_of(value)], accepted);
+}
+
+/* The record has 0 and 1. */
+static tdm_status take_flag(const char *name, const tdm_json_value *value, bool *flag,
+                            tdm_error *err)
+{
+    const int64_t number = tdm_json_as_integer(value, -1);
+    if (tdm_json_kind_of(value) != TDM_JSON_BOOL && number != 0 && number != 1)
+        return wrong_kind(name, value, "true, false, 0 or 1", err);
+    *flag = tdm_json_as_bool(value, number == 1);
     return TDM_OK;
 }
 
 /* Words are taken as they are: whoever looks them up says what there is. */
+static tdm_status take_words(const char *name, const tdm_json_value *value, const char **words,
+                             tdm_error *err)
+{
+    if (tdm_json_kind_of(value) != TDM_JSON_STRING)
+        return wrong_kind(name, value, "a string", err);
+    *words = tdm_json_as_string(value, "");
+    return TDM_OK;
+}
+
+static tdm_status take_number(const struct row *row, const tdm_json_value *value,
+                              struct tdm_train_options *options, tdm_error *err)
+{
+    if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
+        return wrong_kind(row->name, value, row->words ? "a number or null" : "a number", err);
+    /* Whatever is no integer of 64 bits is its own fallback. */
+    if (row->type != NUMBER && tdm_json_as_integer(value, 0) != tdm_json_as_integer(value, 1)) {
+        const double number = tdm_json_as_number(value, 0.0);
+        const tdm_status status = row->type == SEED ? TDM_OK : check_number(row, number, err);
+        if (status != TDM_OK)
+            return status;
+        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %g; a whole number%s is accepted",
+                        row->name, number, row->type == SEED ? " of 64 bits" : "");
+    }
+    return read_row(row, value, options, err);
+}
+
+/* null is what `words` says, or nothing. */
 static tdm_status take_row(const struct row *row, const tdm_json_value *value,
                            struct tdm_train_options *options, tdm_error *err)
 {
     void *at = (char *)options + row->offset;
-    tdm_status status = check_kind(row, value, err);
-    if (status != TDM_OK)
-        return status;
+    const bool is_null = tdm_json_kind_of(value) == TDM_JSON_NULL;
     if (row->type == FLAG)
-        *(bool *)at = tdm_json_as_bool(value, false);
-    else if (is_text(row))
-        *(const char **)at = tdm_json_as_string(value, "");
-    else
-        return read_row(row, value, options, err);
-    return TDM_OK;
+        return take_flag(row->name, value, at, err);
+    if (!is_text(row)) {
+        if (!is_null || !row->words)
+            return take_number(row, value, options, err);
+        store(row, (int64_t)row->special, options);
+        return TDM_OK;
+    }
+    const char *words = NULL;
+    const tdm_status status =
+        is_null && row->type != TEXT ? TDM_OK : take_words(row->name, value, &words, err);
+    if (status == TDM_OK)
+        *(const char **)at = words && (*words || row->type == TEXT) ? words : NULL;
+    return status;
 }
 
 static tdm_status take_member(const char *name, const tdm_json_value *value,
                               struct tdm_train_options *options, tdm_error *err)
 {
-    const char *words = tdm_json_as_string(value, "");
     if (strcmp(name, "source") == 0)
-        options->source = words;
-    else if (strcmp(name, "run") == 0)
-        options->run = words;
-    else if (strcmp(name, "resume") == 0)
-        options->resume = tdm_json_as_bool(value, false);
-    else {
-        int i = 0;
-        while (i < n_rows && strcmp(rows[i].name, name) != 0)
-            i++;
-        if (i == n_rows)
-            return TDM_FAIL(
-                err, TDM_E_USAGE,
-                "there is no option \"%s\"; source, run, resume and what run.json lists "
-                "under options are accepted",
-                name);
-        return take_row(&rows[i], value, options, err);
-    }
-    return TDM_OK;
+        return take_words(name, value, &options->source, err);
+    if (strcmp(name, "run") == 0)
+        return take_words(name, value, &options->run, err);
+    if (strcmp(name, "resume") == 0)
+        return take_flag(name, value, &options->resume, err);
+    const struct row *row = row_named(name);
+    if (!row)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "there is no option \"%s\"; source, run, resume and what run.json lists "
+                        "under options are accepted",
+                        name);
+    return take_row(row, value, options, err);
 }
 
 tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,

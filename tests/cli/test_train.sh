@@ -65,7 +65,7 @@ expect_stderr_matches '^tandem: --resume needs -o RUN'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --seed 8
 expect_stderr_matches 'seed'
 expect_exit 2 "$TANDEM" train "$@" -o runs/a --resume --size 20
-expect_stderr_matches "option --size is 20, but the run was begun with the network's own$"
+expect_stderr_matches "option --size is 20, but the run was begun with the network's own; leave it out, or give another -o$"
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 6 --batch 8 --split 0.7,0.3 -o runs/a --resume --json
 expect_same 6 "$(json_value epochs)" "more epochs go on"
 expect_exit 0 "$TANDEM" train pictures -o runs/a --epochs 7 --resume --json

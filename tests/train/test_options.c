@@ -269,6 +269,9 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
             !strstr(text, cases[i].before))
             fail_msg("%s, %s and %s are not in: %s", cases[i].names, cases[i].now, cases[i].before,
                      text);
+        if (!strstr(text, "; leave it out, or give another -o") &&
+            !strstr(text, "; as much or more is accepted"))
+            fail_msg("what is accepted is not in: %s", text);
     }
 }
 
@@ -310,6 +313,54 @@ static void an_empty_record_matches_nothing(void **state)
     assert_int_equal(tdmi_options_match(&options, NULL, NULL), TDM_E_USAGE);
 }
 
+static void the_record_is_accepted_as_options(void **state)
+{
+    struct tdm_train_options before = usual(), again = tdm_train_options_default();
+    tdm_error err = {0};
+    (void)state;
+    before.seed = UINT64_MAX;
+    before.balance = true;
+    before.steps = 123456789012;
+    before.momentum = 0.5;
+    before.augment = "flip";
+    again.momentum = 0.1;
+    again.resample = "area";
+    tdm_json_document *document = recorded(&before);
+    const tdm_json_value *options = tdm_json_member(tdm_json_root(document), "options");
+    if (tdmi_options_from_json(options, &again, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    assert_null(again.weights);
+    assert_null(again.resample);
+    assert_true(again.balance && !again.strict);
+    if (tdmi_options_match(&again, options, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    tdm_json_document_free(document);
+}
+
+static void null_is_what_is_left_to_others(void **state)
+{
+    static const char text[] =
+        "{\"momentum\":null,\"weight-decay\":null,\"warmup\":null,\"lr\":null,"
+        "\"size\":null,\"steps\":null,\"model\":null,\"augment\":null}";
+    struct tdm_train_options options = usual();
+    tdm_json_document *document = NULL;
+    tdm_error err = {0};
+    (void)state;
+    options.momentum = options.weight_decay = options.warmup_epochs = options.learning_rate = 0.5;
+    options.size = 32;
+    options.steps = 7;
+    options.augment = "flip";
+    assert_int_equal(tdm_json_read(text, strlen(text), "options", &document, NULL), TDM_OK);
+    if (tdmi_options_from_json(tdm_json_root(document), &options, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    assert_true(options.momentum < 0.0 && options.weight_decay < 0.0 &&
+                options.warmup_epochs < 0.0);
+    assert_true(options.learning_rate == 0.0 && options.size == 0 && options.steps == 0);
+    assert_null(options.model);
+    assert_null(options.augment);
+    tdm_json_document_free(document);
+}
+
 /* Runs of before an option was there were begun with its default. */
 static void an_older_record_lacks_options_and_matches(void **state)
 {
@@ -337,6 +388,8 @@ int main(void)
         cmocka_unit_test(what_would_change_bits_is_refused_with_both_values),
         cmocka_unit_test(limits_may_grow_and_what_keeps_the_bits_may_change),
         cmocka_unit_test(an_empty_record_matches_nothing),
+        cmocka_unit_test(the_record_is_accepted_as_options),
+        cmocka_unit_test(null_is_what_is_left_to_others),
         cmocka_unit_test(an_older_record_lacks_options_and_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
