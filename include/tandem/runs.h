@@ -20,7 +20,7 @@ struct tdm_run {
     const char *state; /* "running", "finished", "stopped", "failed"; "killed": it says running, and
                           nobody works on it */
     const char *network, *source, *started;
-    int epochs; /* complete; of a run without a result: the best so far */
+    int epochs; /* complete */
     int best_epoch;
     int64_t steps;
     double seconds;

@@ -204,11 +204,14 @@ static void print_comparison(struct tdmi_output *out, const struct tdm_compariso
                "%.4g\n",
                100.0 * comparison->difference, 100.0 * comparison->interval.low,
                100.0 * comparison->interval.high, comparison->p);
-    tdmi_print(out, "the second, beside the first: %s (no loss: at most %g point%s)\n",
-               comparison->verdict, 100.0 * TDM_COMPARE_MARGIN,
-               100.0 * TDM_COMPARE_MARGIN == 1.0 ? "" : "s");
+    const double margin = 100.0 * TDM_COMPARE_MARGIN;
+    const char *points = margin == 1.0 ? "point" : "points";
+    tdmi_print(out, "the second, beside the first: %s", comparison->verdict);
+    if (strcmp(comparison->verdict, "no loss") == 0)
+        tdmi_print(out, " of more than %g %s", margin, points);
+    tdmi_print(out, "\n");
     if (comparison->is_worse && comparison->is_no_loss)
-        tdmi_print(out, "the loss is real, and smaller than that\n");
+        tdmi_print(out, "the loss is real, and smaller than %g %s\n", margin, points);
     if (*comparison->reason)
         tdmi_print(out, "%s\n", comparison->reason);
 }
@@ -252,8 +255,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
         if (n < verbs[i].least || n > verbs[i].most)
-            return TDM_FAIL(err, TDM_E_USAGE, "tandem runs %s wants %s; found %d arguments", verb,
-                            verbs[i].wants, n - 1);
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem runs %s wants %s; found %d argument%s", verb,
+                            verbs[i].wants, n - 1, n == 2 ? "" : "s");
         return verbs[i].run(call, err);
     }
     return TDM_FAIL(err, TDM_E_USAGE, "tandem runs can: list, show, compare; found '%s'", verb);

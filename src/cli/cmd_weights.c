@@ -276,8 +276,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
         if (n != verbs[i].n_arguments)
-            return TDM_FAIL(err, TDM_E_USAGE, "tandem weights %s wants %s; found %d arguments",
-                            verb, verbs[i].wants, n - 1);
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem weights %s wants %s; found %d argument%s",
+                            verb, verbs[i].wants, n - 1, n == 2 ? "" : "s");
         if (values->mirror && verbs[i].run != fetch)
             return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
         return verbs[i].run(call, err);

@@ -42,6 +42,12 @@ expect_same runs/a/report.html "$(json_value path)" "the page lies in the run"
 expect_true "it is a whole page without scripts, whatever classes are called" check_page runs/a/report.html
 expect_true "the name is there to be read" \
     grep -q '<td>&lt;script&gt;alert(&quot;1&quot;)&amp;</td>' runs/a/report.html
+expect_true "what is left to others is told in words" \
+    grep -q '<td>momentum</td><td>the optimizer&#39;s own</td>' runs/a/report.html
+expect_true "and so are flags" grep -q '<td>balance</td><td>no</td>' runs/a/report.html
+expect_true "a number that was chosen is shown" grep -q '<td>batch</td><td>16</td>' runs/a/report.html
+expect_true "what rates came to is shown" grep -q '<td>rates: momentum</td><td>0.9</td>' runs/a/report.html
+expect_true "with what belongs to the schedule" grep -q '<td>rates: cosine</td><td>floor 0</td>' runs/a/report.html
 cp runs/a/report.html first.html
 expect_exit 0 "$TANDEM" report runs/a
 expect_true "the same run gives the same bytes" cmp first.html runs/a/report.html

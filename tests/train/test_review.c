@@ -282,6 +282,24 @@ static void epochs_are_read_and_a_torn_line_is_not(void **state)
     tdmi_arena_release(&arena);
 }
 
+static void epochs_of_a_run_without_a_result_are_counted(void **state)
+{
+    struct tree *tree = *state;
+    tdm_runs *runs = NULL;
+    static const char record[] = "{\"format_version\":1,\"status\":\"running\","
+                                 "\"validation\":{\"epoch\":1,\"n\":10,\"correct\":9}}";
+    static const char lines[] = "{\"event\":\"epoch\",\"epoch\":1}\n"
+                                "{\"event\":\"epoch\",\"epoch\":2}\n"
+                                "{\"event\":\"note\",\"epoch\":3}\n"
+                                "{\"event\":\"epoch\",\"epoch\":3}";
+    tree_file(tree, "all/r/run.json", record, sizeof record - 1);
+    tree_file(tree, "all/r/metrics.jsonl", lines, sizeof lines - 1);
+    assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
+    assert_int_equal(tdm_runs_at(runs, 0)->epochs, 2);
+    assert_int_equal(tdm_runs_at(runs, 0)->best_epoch, 1);
+    tdm_runs_close(runs);
+}
+
 /* ---- memory ------------------------------------------------------------------------------- */
 
 static tdm_status all_of_it(const struct tree *tree, tdm_error *err)
@@ -338,6 +356,7 @@ int main(void)
         CASE(runs_are_found_below_a_folder_in_order),
         CASE(a_run_that_says_running_and_that_nobody_holds_was_killed),
         CASE(epochs_are_read_and_a_torn_line_is_not),
+        CASE(epochs_of_a_run_without_a_result_are_counted),
         CASE(running_out_of_memory_anywhere_is_told),
 #undef CASE
     };

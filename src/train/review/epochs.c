@@ -67,3 +67,15 @@ tdm_status tdmi_review_epochs(const char *run, tdmi_arena *arena, struct tdmi_re
     tdmi_free(bytes);
     return TDM_WRAP(err, status, "reading the curve of %s", run);
 }
+
+tdm_status tdmi_review_last_epoch(const char *run, int *epoch, tdm_error *err)
+{
+    struct tdmi_review_epoch *epochs;
+    size_t n;
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    const tdm_status status = tdmi_review_epochs(run, &arena, &epochs, &n, err);
+    *epoch = status == TDM_OK && n > 0 ? epochs[n - 1].epoch : 0;
+    tdmi_arena_release(&arena);
+    return status;
+}

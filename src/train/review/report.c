@@ -3,6 +3,7 @@
  * no chance, so the same runs give the same bytes.
  */
 #include "base/file.h"
+#include "train/options.h"
 #include "train/review/html.h"
 #include "train/review/review.h"
 
@@ -257,6 +258,8 @@ static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics,
                    : tdmi_chart_confusion(out, metrics, shown, n_shown, err);
 }
 
+static void put_members(tdmi_text *out, const tdm_json_value *object);
+
 static void put_value(tdmi_text *out, const tdm_json_value *value)
 {
     char number[32];
@@ -272,27 +275,62 @@ static void put_value(tdmi_text *out, const tdm_json_value *value)
         tdmi_text_printf(out, "%s", number);
         break;
     case TDM_JSON_STRING:
-        tdmi_html_text(out, tdm_json_as_string(value, ""));
+        tdmi_html_text(out, *tdm_json_as_string(value, "") ? tdm_json_as_string(value, "") : "–");
         break;
     case TDM_JSON_ARRAY:
-    case TDM_JSON_OBJECT:
         tdmi_text_printf(out, "%zu values", tdm_json_count(value));
+        break;
+    case TDM_JSON_OBJECT:
+        put_members(out, value);
         break;
     }
 }
 
-static void put_section(tdmi_text *out, const tdm_json_value *section, const char *title)
+/* beta1 0.9, beta2 0.999 */
+static void put_members(tdmi_text *out, const tdm_json_value *object)
+{
+    if (tdm_json_count(object) == 0)
+        tdmi_text_printf(out, "–");
+    for (size_t i = 0; i < tdm_json_count(object); i++) {
+        tdmi_text_printf(out, "%s", i > 0 ? ", " : "");
+        tdmi_html_text(out, tdm_json_key_at(object, i));
+        tdmi_text_printf(out, " ");
+        put_value(out, tdm_json_at(object, i));
+    }
+}
+
+/* A row a member, below `above: ` where that is no empty string. */
+static void put_rows(tdmi_text *out, const tdm_json_value *object, const char *above,
+                     bool is_options)
+{
+    for (size_t i = 0; i < tdm_json_count(object); i++) {
+        const char *name = tdm_json_key_at(object, i);
+        const tdm_json_value *value = tdm_json_at(object, i);
+        const char *words = is_options ? tdmi_options_words(name, value) : NULL;
+        if (!*above && tdm_json_kind_of(value) == TDM_JSON_OBJECT) {
+            put_rows(out, value, name, false);
+            continue;
+        }
+        tdmi_text_printf(out, "<tr><td>");
+        tdmi_html_text(out, above);
+        tdmi_text_printf(out, "%s", *above ? ": " : "");
+        tdmi_html_text(out, name);
+        tdmi_text_printf(out, "</td><td>");
+        if (words)
+            tdmi_html_text(out, words);
+        else
+            put_value(out, value);
+        tdmi_text_printf(out, "</td></tr>\n");
+    }
+}
+
+static void put_section(tdmi_text *out, const tdm_json_value *section, const char *title,
+                        bool is_options)
 {
     if (tdm_json_count(section) == 0)
         return;
     tdmi_text_printf(out, "<details><summary>%s</summary><table class=\"left\">\n", title);
-    for (size_t i = 0; i < tdm_json_count(section); i++) {
-        tdmi_text_printf(out, "<tr><td>");
-        tdmi_html_text(out, tdm_json_key_at(section, i));
-        tdmi_text_printf(out, "</td><td>");
-        put_value(out, tdm_json_at(section, i));
-        tdmi_text_printf(out, "</td></tr>\n");
-    }
+    put_rows(out, section, "", is_options);
     tdmi_text_printf(out, "</table></details>\n");
 }
 
@@ -309,9 +347,9 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
     tdmi_text_printf(out, "; begun ");
     tdmi_html_text(out, *told->started ? told->started : "some time");
     tdmi_text_printf(out, ", %s.</p>\n", told->state);
-    put_section(out, tdm_json_member(root, "data"), "pictures and network");
-    put_section(out, tdm_json_member(root, "options"), "options");
-    put_section(out, tdm_json_member(root, "machine"), "machine");
+    put_section(out, tdm_json_member(root, "data"), "pictures and network", false);
+    put_section(out, tdm_json_member(root, "options"), "options", true);
+    put_section(out, tdm_json_member(root, "machine"), "machine", false);
     tdmi_text_printf(out, "<div class=\"charts\">\n");
     tdm_status status = put_curves(out, told, err);
     if (status != TDM_OK)

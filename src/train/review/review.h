@@ -35,6 +35,9 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
                                    struct tdmi_review_epoch **epochs, size_t *n_epochs,
                                    tdm_error *err) TDM_MUST_USE;
 
+/* How many epochs are complete; a run that went back to a checkpoint counts from there. */
+tdm_status tdmi_review_last_epoch(const char *run, int *epoch, tdm_error *err) TDM_MUST_USE;
+
 tdm_score tdmi_review_score(const tdm_json_value *object);
 
 #endif

@@ -41,8 +41,8 @@ static const char *state_of(const char *path, enum tdmi_run_status status, tdmi_
     return lock && !tdmi_lock_is_held(lock) ? "killed" : "running";
 }
 
-/* From the record; the document stays the run's. */
-static void tell(struct tdmi_review_run *run)
+/* From the record, whose document stays the run's; what it does not say yet from the curve. */
+static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(run->record);
     const tdm_json_value *data = tdm_json_member(root, "data");
@@ -55,18 +55,18 @@ static void tell(struct tdmi_review_run *run)
     told->source = text_of(data, "source");
     told->started = text_of(root, "started");
     told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(best, "epoch"), 0);
-    told->epochs = told->best_epoch;
     told->val = tdmi_review_score(best);
     told->seconds =
         tdm_json_as_number(tdm_json_member(tdm_json_member(root, "clock"), "seconds"), 0.0);
     if (strcmp(told->state, "finished") != 0 || tdm_json_kind_of(result) != TDM_JSON_OBJECT)
-        return;
+        return tdmi_review_last_epoch(told->path, &told->epochs, err);
     told->epochs = (int)tdm_json_as_integer(tdm_json_member(result, "epochs"), 0);
     told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(result, "best_epoch"), 0);
     told->steps = tdm_json_as_integer(tdm_json_member(result, "steps"), 0);
     told->seconds = tdm_json_as_number(tdm_json_member(result, "seconds"), 0.0);
     told->train = tdmi_review_score(tdm_json_member(result, "train"));
     told->val = tdmi_review_score(tdm_json_member(result, "val"));
+    return TDM_OK;
 }
 
 static tdm_status read_outcomes(struct tdmi_review_run *run, tdmi_arena *arena, tdm_error *err)
@@ -118,8 +118,8 @@ static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_
     if (!kept->told.path)
         return TDM_FAIL(err, TDM_E_MEMORY, "listing runs: out of memory");
     kept->told.state = state_of(path, status_found, &runs->arena);
-    tell(kept);
-    return wants_metrics ? read_outcomes(kept, &runs->arena, err) : TDM_OK;
+    status = tell(kept, err);
+    return status == TDM_OK && wants_metrics ? read_outcomes(kept, &runs->arena, err) : status;
 }
 
 /* ---- many -------------------------------------------------------------------------------- */
