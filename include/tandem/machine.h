@@ -65,14 +65,17 @@ struct tdm_machine_library {
     char problem[240]; /* why it is not found, "" otherwise */
 };
 
-/* An optional part of this build. */
+/* An optional part of this build; one that is a library of its own is on where it can be opened. */
 struct tdm_machine_feature {
     const char *name;  /* "jpeg" */
     const char *gives; /* what one has with it, one line */
     bool is_on;
-    const char *version; /* of the library used; "" when off or unknown */
-    const char *remedy;  /* the command that brings it */
+    const char *version;                /* of the library used; "" when off or unknown */
+    const char *remedy;                 /* the command that brings it */
+    char problem[TDM_ERROR_TEXT_BYTES]; /* why what the build has cannot be used, "" otherwise */
 };
+
+enum { TDM_MACHINE_FEATURES_MAX = 16 };
 
 struct tdm_machine {
     struct tdm_machine_cpu cpu;
@@ -82,10 +85,11 @@ struct tdm_machine {
     struct tdm_machine_library mpi, nccl;
     const char *build_type, *compiler;
     int n_features;
-    const struct tdm_machine_feature *features; /* static storage */
+    struct tdm_machine_feature features[TDM_MACHINE_FEATURES_MAX];
 };
 
-/* Opens the GPU driver's, MPI's and NCCL's libraries if they are there, starts none of them. */
+/* Opens the GPU driver's, MPI's and NCCL's libraries and the build's own parts if they are there,
+ * starts none of them. */
 TDM_API void tdm_machine_describe(struct tdm_machine *machine);
 
 /* ---- measured --------------------------------------------------------------------------- */

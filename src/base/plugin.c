@@ -22,12 +22,14 @@ static tdm_status other(tdm_error *err, const char *file, const char *what, cons
                     file, what, found, tdm_version());
 }
 
-tdm_status tdmi_plugin_open(const char *name, const char *what, const void **table, tdm_error *err)
+tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
+                            const void **table, tdm_error *err)
 {
     static const struct tdmi_plugin_host host = {tdmi_alloc, tdm_stop_is_requested};
     tdmi_plugin_function *enter = NULL;
     char file[64], found[256];
     const char *made_by = "";
+    size_t its_bytes = 0;
     *table = NULL;
     snprintf(file, sizeof file, "libtandem_%s.so", name);
     /* Lazily, like libraries that are linked: else ten thousand calls are looked up that few of
@@ -43,9 +45,16 @@ tdm_status tdmi_plugin_open(const char *name, const char *what, const void **tab
         return other(err, file, what, "the one that the loader finds is not of tandem");
     memcpy(&enter, &symbol,
            sizeof enter); /* see track/nvml.c: dlsym's answer is copied, not cast */
-    const void *opened = enter(&host, &made_by);
+    const void *opened = enter(&host, &made_by, &its_bytes);
     if (strcmp(made_by, tdm_version()) != 0) {
         snprintf(found, sizeof found, "the one that the loader finds is of tandem %.40s", made_by);
+        return other(err, file, what, found);
+    }
+    if (its_bytes != table_bytes) {
+        snprintf(found, sizeof found,
+                 "the one that the loader finds is of another build of tandem %.40s, with a table "
+                 "of %zu bytes in place of %zu",
+                 made_by, its_bytes, table_bytes);
         return other(err, file, what, found);
     }
     *table = opened;

@@ -16,12 +16,15 @@ struct tdmi_plugin_host {
     bool (*is_stop_requested)(void);
 };
 
-/* Its one symbol, "tdmi_plugin": the table, and the version of tandem that it is of. */
-typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, const char **made_by);
+/* Its one symbol, "tdmi_plugin": the table, its size, which tells builds of one version apart that
+ * have other functions, and the version of tandem that it is of. */
+typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, const char **made_by,
+                                         size_t *table_bytes);
 
-/* The table of libtandem_<name>.so, valid for ever; any thread may ask, again and again. what is
- * for the sentence: "the part of tandem that …". TDM_E_ABSENT: it cannot be opened here. */
-tdm_status tdmi_plugin_open(const char *name, const char *what, const void **table,
-                            tdm_error *err) TDM_MUST_USE;
+/* The table of libtandem_<name>.so, valid for ever, of table_bytes as the caller knows it; any
+ * thread may ask, again and again. what is for the sentence: "the part of tandem that …".
+ * TDM_E_ABSENT: it cannot be opened here, or is of another build. */
+tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
+                            const void **table, tdm_error *err) TDM_MUST_USE;
 
 #endif

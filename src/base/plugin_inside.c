@@ -24,13 +24,15 @@ bool tdm_stop_is_requested(void)
 }
 
 /* Defined by the files of the library. */
-const void *tdmi_plugin_table(void);
+const void *tdmi_plugin_table(size_t *table_bytes);
 
-TDM_API const void *tdmi_plugin(const struct tdmi_plugin_host *loader, const char **made_by);
+TDM_API const void *tdmi_plugin(const struct tdmi_plugin_host *loader, const char **made_by,
+                                size_t *table_bytes);
 
-const void *tdmi_plugin(const struct tdmi_plugin_host *loader, const char **made_by)
+const void *tdmi_plugin(const struct tdmi_plugin_host *loader, const char **made_by,
+                        size_t *table_bytes)
 {
     atomic_store_explicit(&host, loader, memory_order_release);
     *made_by = tdm_version();
-    return tdmi_plugin_table();
+    return tdmi_plugin_table(table_bytes);
 }

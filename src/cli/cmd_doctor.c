@@ -121,6 +121,7 @@ static void write_features(tdm_json_writer *json, const struct tdm_machine *mach
         write_text(json, "version", feature->version);
         tdm_json_string(json, "gives", feature->gives);
         write_text(json, "remedy", feature->is_on ? NULL : feature->remedy);
+        write_text(json, "problem", feature->problem);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -275,12 +276,14 @@ static void print_library(struct tdmi_output *out, const char *label,
 
 static void print_features(struct tdmi_output *out, const struct tdm_machine *machine, int width)
 {
-    char line[400];
+    char line[TDM_ERROR_TEXT_BYTES + 16];
     tdmi_print(out, "\nThis build (%s, %s)\n", machine->build_type, machine->compiler);
     for (int i = 0; i < machine->n_features; i++) {
         const struct tdm_machine_feature *feature = &machine->features[i];
         if (feature->is_on)
             snprintf(line, sizeof line, "on    %s: %s", feature->version, feature->gives);
+        else if (*feature->problem) /* which says what to do, too */
+            snprintf(line, sizeof line, "off   %s", feature->problem);
         else
             snprintf(line, sizeof line, "off   %s; to get it: %s", feature->gives, feature->remedy);
         print_label(out, feature->name);

@@ -28,9 +28,10 @@ static const tdmi_arrow_table table = {
     .remote_read = tdmi_arrow_remote_read,
 };
 
-extern "C" const void *tdmi_plugin_table(void); // for base/plugin_inside.c
+extern "C" const void *tdmi_plugin_table(size_t *table_bytes); // for base/plugin_inside.c
 
-const void *tdmi_plugin_table(void)
+const void *tdmi_plugin_table(size_t *table_bytes)
 {
+    *table_bytes = sizeof table;
     return &table;
 }

@@ -144,16 +144,18 @@ static tdm_status too_little(const struct tdmi_store_wish *wish, const struct ke
                              int64_t limit, int64_t free_bytes, int64_t idle, tdm_error *err)
 {
     if (keys->size_bytes - idle + wish->bytes > limit)
-        return TDM_FAIL(err, TDM_E_SYSTEM,
-                        "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
-                        "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
-                        "that are in use; allow it more, or wait for the others",
-                        (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)limit,
-                        gib(limit), (long long)(keys->size_bytes - idle));
+        return TDM_FAIL(
+            err, TDM_E_SYSTEM,
+            "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
+            "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
+            "that are in use; wait for the others, set TANDEM_HOME to a folder on another "
+            "disk, or train with --features none",
+            (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)limit, gib(limit),
+            (long long)(keys->size_bytes - idle));
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
                     "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
-                    "or put the folder on another disk",
+                    "set TANDEM_HOME to a folder on another disk, or train with --features none",
                     (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)free_bytes,
                     gib(free_bytes), (long long)idle);
 }

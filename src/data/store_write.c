@@ -140,7 +140,7 @@ static tdm_status lost(struct tdmi_store_row row, const float *values, int width
         i++;
     return TDM_FAIL(err, TDM_E_INPUT,
                     "cannot store row %016llx, view %u, in f16: float %d of it is %g, and the "
-                    "largest f16 is 65504; store these rows in f32",
+                    "largest f16 is 65504; train with --features f32",
                     (unsigned long long)row.content, (unsigned)row.view, i, (double)values[i]);
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "data/arrow_bridge.h"
 #include "dist/library_probe.h"
 #include "tandem/stop.h"
 #include "track/nvml.h"
@@ -83,6 +84,28 @@ static void describe_library(void (*probe)(struct tdmi_library *),
     snprintf(library->problem, sizeof library->problem, "%s", found.problem);
 }
 
+/* Arrow is a library of its own: only its door knows whether that can be opened here. */
+static void open_feature(struct tdm_machine_feature *feature)
+{
+    tdm_error why = {0};
+    if (!feature->is_on || strcmp(feature->name, "arrow") != 0 ||
+        tdmi_arrow_require(&why) == TDM_OK)
+        return;
+    feature->is_on = false;
+    feature->version = "";
+    feature->remedy = "make install";
+    snprintf(feature->problem, sizeof feature->problem, "%s", why.frames[0].text);
+}
+
+static void describe_features(struct tdm_machine *machine)
+{
+    const struct tdm_machine_feature *built = tdmi_features(&machine->n_features);
+    for (int i = 0; i < machine->n_features; i++) {
+        machine->features[i] = built[i];
+        open_feature(&machine->features[i]);
+    }
+}
+
 void tdm_machine_describe(struct tdm_machine *machine)
 {
     memset(machine, 0, sizeof *machine);
@@ -92,7 +115,7 @@ void tdm_machine_describe(struct tdm_machine *machine)
     describe_library(tdmi_library_probe_nccl, &machine->nccl);
     machine->build_type = tdmi_build_type();
     machine->compiler = tdmi_build_compiler();
-    machine->features = tdmi_features(&machine->n_features);
+    describe_features(machine);
 }
 
 /* ---- measuring -------------------------------------------------------------------------- */

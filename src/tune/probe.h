@@ -28,7 +28,7 @@ void tdmi_probe_disk(const char *folder, double seconds, int64_t bytes,
 const struct tdmi_matmul_method *tdmi_matmul_method_best(void);
 extern const struct tdmi_matmul_method tdmi_matmul_plain;
 
-/* What this build is; static storage. registry.c */
+/* What this build was made with, whether it opens or not; static storage. registry.c */
 const struct tdm_machine_feature *tdmi_features(int *n_features);
 const char *tdmi_build_type(void);
 const char *tdmi_build_compiler(void);

@@ -16,6 +16,9 @@ static const struct tdm_machine_feature features[] = {
 #undef X
 };
 
+_Static_assert(sizeof features / sizeof features[0] <= TDM_MACHINE_FEATURES_MAX,
+               "struct tdm_machine has room for all");
+
 const struct tdm_machine_feature *tdmi_features(int *n_features)
 {
     *n_features = (int)(sizeof features / sizeof features[0]);

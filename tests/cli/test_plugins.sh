@@ -32,27 +32,47 @@ fi
 mkdir fake # with others of its name
 prepare="$TANDEM prepare nowhere -o out --codec raw"
 cat >other.c <<'END'
-const void *tdmi_plugin(const void *host, const char **made_by);
-const void *tdmi_plugin(const void *host, const char **made_by)
+#include <stddef.h>
+const void *tdmi_plugin(const void *host, const char **made_by, size_t *table_bytes);
+const void *tdmi_plugin(const void *host, const char **made_by, size_t *table_bytes)
 {
-    *made_by = "0.0.7";
+    *made_by = VERSION;
+    *table_bytes = 8;
     return host;
 }
 END
 echo 'int unrelated;' >empty.c
 
+expect_exit 0 "$TANDEM" doctor --no-measure
+expect_stdout_matches '^  arrow +on +[0-9]'
+
 echo "this is no library" >fake/libtandem_arrow.so
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches 'cannot write Parquet$'
 expect_stderr_matches "libtandem_arrow.so, the part of tandem that reads Parquet and object stores, cannot be used: the loader says '.*libtandem_arrow.so: .*'; 'make install' puts the one of tandem 0"
+expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
+expect_stdout_matches '^  arrow +off +libtandem_arrow.so, the part of tandem that'
+expect_true "no line of it says that it is on" test -z "$(grep -E '^  arrow +on' "$out")"
+expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure --json
+sed -n '/"name": "arrow"/,/}/p' "$out" >arrow.txt
+cp arrow.txt "$out"
+expect_stdout_matches '^ *"on": false,$'
+expect_stdout_matches '^ *"version": null,$'
+expect_stdout_matches '^ *"remedy": "make install",$'
+expect_stdout_matches '^ *"problem": "libtandem_arrow.so, .* cannot be used: the loader says .*file too short'
 
 cc -shared -fPIC -o fake/libtandem_arrow.so empty.c
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches 'cannot be used: the one that the loader finds is not of tandem;'
 
-cc -shared -fPIC -o fake/libtandem_arrow.so other.c
+cc -shared -fPIC -DVERSION='"0.0.7"' -o fake/libtandem_arrow.so other.c
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches 'cannot be used: the one that the loader finds is of tandem 0.0.7;'
+
+version=$("$TANDEM" --version | sed 's/^tandem //; q')
+cc -shared -fPIC -DVERSION="\"$version\"" -o fake/libtandem_arrow.so other.c
+expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
+expect_stderr_matches "is of another build of tandem $version, with a table of 8 bytes in place of [0-9]+; 'make install'"
 
 printf 'PAR1' >a.parquet
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" audit a.parquet

@@ -187,6 +187,7 @@ static void more_than_the_disk_has_is_refused_before_anything_is_written(void **
     assert_int_equal(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), TDM_OK);
     tdm_status status = tdmi_store_fill_begin(store, (int64_t)1 << 50, TDMI_DTYPE_F32, &err);
     assert_refused(status, TDM_E_SYSTEM, err, "do not fit the disk");
+    assert_refused(status, TDM_E_SYSTEM, err, "set TANDEM_HOME to a folder on another disk");
     assert_refused(status, TDM_E_SYSTEM, err, "184647584722190464 bytes"); /* 164 a row, 128 */
     assert_int_equal(tdmi_store_fill_add(store, store_row(1), (float[STORE_WIDTH]){0}, &err),
                      TDM_E_BUG);
@@ -196,6 +197,8 @@ static void more_than_the_disk_has_is_refused_before_anything_is_written(void **
     assert_int_equal(store_try(&tree, STORE_KEY, 0, &store, &err), TDM_OK);
     status = tdmi_store_fill_begin(store, (int64_t)40 << 30, TDMI_DTYPE_F16, &err);
     assert_refused(status, TDM_E_SYSTEM, err, "its limit is");
+    assert_refused(status, TDM_E_SYSTEM, err,
+                   "set TANDEM_HOME to a folder on another disk, or train with --features none");
     tdmi_store_close(store);
     tree_free(&tree);
 }

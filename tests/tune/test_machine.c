@@ -31,6 +31,7 @@ static void describes_a_machine_that_can_run_this_test(void **state)
     for (int i = 0; i < machine.n_features; i++) {
         assert_true(machine.features[i].remedy[0] != '\0');
         assert_true(machine.features[i].is_on || machine.features[i].version[0] == '\0');
+        assert_true(!machine.features[i].is_on || machine.features[i].problem[0] == '\0');
     }
 }
 
