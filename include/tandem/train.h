@@ -102,9 +102,6 @@ struct tdm_train_result {
 
 TDM_API struct tdm_train_options tdm_train_options_default(void);
 
-TDM_API void tdm_features_to_json(const struct tdm_features *features, tdm_json_writer *writer,
-                                  const char *key);
-
 /* What model, optimizer and schedule may be called, one after the other; NULL past the last. */
 TDM_API const char *tdm_network_name(int index);
 TDM_API const char *tdm_optimizer_name(int index);

@@ -9,19 +9,6 @@ static const struct tdmi_parameter parameters[] = {
     {.name = NULL},
 };
 
-static void prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
-                    struct tdmi_update_call *call)
-{
-    (void)momenta;
-    tdmi_moments_prepare(values, step, call);
-}
-
-static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call)
-{
-    backend->update->adam(stream, call);
-}
-
 const struct tdmi_optimizer tdmi_optimizer_adam = {
     .name = "adam",
     .summary = "a running mean of gradients over the root of that of their squares",
@@ -32,6 +19,6 @@ const struct tdmi_optimizer tdmi_optimizer_adam = {
     .scaling = TDMI_SCALING_SQRT,
     .momentum = -1.0,
     .weight_decay = 0.0,
-    .prepare = prepare,
-    .step = step,
+    .prepare = tdmi_moments_prepare,
+    .step = tdmi_moments_step,
 };

@@ -12,16 +12,9 @@ static const struct tdmi_parameter parameters[] = {
 static void prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
                     struct tdmi_update_call *call)
 {
-    (void)momenta;
-    tdmi_moments_prepare(values, step, call);
+    tdmi_moments_prepare(values, step, momenta, call);
     call->moments.keep = (float)(1.0 - (double)call->learning_rate * (double)call->weight_decay);
     call->weight_decay = 0.0f;
-}
-
-static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call)
-{
-    backend->update->adam(stream, call);
 }
 
 const struct tdmi_optimizer tdmi_optimizer_adamw = {
@@ -35,5 +28,5 @@ const struct tdmi_optimizer tdmi_optimizer_adamw = {
     .momentum = -1.0,
     .weight_decay = 0.01,
     .prepare = prepare,
-    .step = step,
+    .step = tdmi_moments_step,
 };

@@ -12,13 +12,6 @@ static const struct tdmi_parameter parameters[] = {
     {.name = NULL},
 };
 
-static void prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
-                    struct tdmi_update_call *call)
-{
-    (void)momenta;
-    tdmi_moments_prepare(values, step, call);
-}
-
 static void measure(const struct tdmi_backend *backend, tdmi_stream *stream,
                     const struct tdmi_update_call *call, double squares[2])
 {
@@ -48,7 +41,7 @@ const struct tdmi_optimizer tdmi_optimizer_lamb = {
     .scaling = TDMI_SCALING_SQRT,
     .momentum = -1.0,
     .weight_decay = 0.01,
-    .prepare = prepare,
+    .prepare = tdmi_moments_prepare,
     .measure = measure,
     .adapt = adapt,
     .step = step,

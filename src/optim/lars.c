@@ -45,12 +45,6 @@ static void adapt(const double *values, const double lengths[2], struct tdmi_upd
     call->weight_decay = (float)(trust * (double)call->weight_decay);
 }
 
-static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call)
-{
-    backend->update->sgd(stream, call);
-}
-
 const struct tdmi_optimizer tdmi_optimizer_lars = {
     .name = "lars",
     .summary = "SGD with steps as long as a part of each tensor's weights, for large batches",
@@ -64,5 +58,5 @@ const struct tdmi_optimizer tdmi_optimizer_lars = {
     .prepare = prepare,
     .measure = measure,
     .adapt = adapt,
-    .step = step,
+    .step = tdmi_momentum_step,
 };

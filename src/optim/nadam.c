@@ -33,15 +33,9 @@ static void prepare(const double *values, int64_t step, struct tdmi_momenta *mom
     while (momenta->step < step)
         momenta->product *= momentum_of(values, ++momenta->step);
     const double now = momentum_of(values, step), next = momentum_of(values, step + 1);
-    tdmi_moments_prepare(values, step, call);
+    tdmi_moments_prepare(values, step, momenta, call);
     call->moments.of_first = (float)(next / (1.0 - momenta->product * next));
     call->moments.of_gradient = (float)((1.0 - now) / (1.0 - momenta->product));
-}
-
-static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call)
-{
-    backend->update->adam(stream, call);
 }
 
 const struct tdmi_optimizer tdmi_optimizer_nadam = {
@@ -55,5 +49,5 @@ const struct tdmi_optimizer tdmi_optimizer_nadam = {
     .momentum = -1.0,
     .weight_decay = 0.0,
     .prepare = prepare,
-    .step = step,
+    .step = tdmi_moments_step,
 };

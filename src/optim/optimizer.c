@@ -53,8 +53,10 @@ tdm_status tdmi_optimizer_read(const char *text, struct tdmi_optimizer_choice *c
     return status;
 }
 
-void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_update_call *call)
+void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
+                          struct tdmi_update_call *call)
 {
+    (void)momenta;
     const double beta1 = values[0], beta2 = values[1], t = (double)step;
     call->moments = (struct tdmi_moments){
         .first = (float)(1.0 - beta1),
@@ -97,4 +99,16 @@ double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double refer
         return sqrt(batch / reference_batch);
     }
     return 1.0;
+}
+
+void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                       const struct tdmi_update_call *call)
+{
+    backend->update->adam(stream, call);
+}
+
+void tdmi_momentum_step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                        const struct tdmi_update_call *call)
+{
+    backend->update->sgd(stream, call);
 }

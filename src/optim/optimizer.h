@@ -72,7 +72,13 @@ double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double refer
 /* ---- inside this room ------------------------------------------------------------------------ */
 
 /* What adam, adamw, nadam and lamb have in common: parameters beta1, beta2 and epsilon come first.
- */
-void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_update_call *call);
+ * momenta is nadam's business. */
+void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
+                          struct tdmi_update_call *call);
+/* The step of adam, adamw and nadam, and that of sgd and lars. */
+void tdmi_moments_step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                       const struct tdmi_update_call *call);
+void tdmi_momentum_step(const struct tdmi_backend *backend, tdmi_stream *stream,
+                        const struct tdmi_update_call *call);
 
 #endif

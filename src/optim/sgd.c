@@ -16,12 +16,6 @@ static void prepare(const double *values, int64_t step, struct tdmi_momenta *mom
     call->is_nesterov = values[NESTEROV] > 0.0 && call->momentum > 0.0f;
 }
 
-static void step(const struct tdmi_backend *backend, tdmi_stream *stream,
-                 const struct tdmi_update_call *call)
-{
-    backend->update->sgd(stream, call);
-}
-
 const struct tdmi_optimizer tdmi_optimizer_sgd = {
     .name = "sgd",
     .summary = "stochastic gradient descent with Nesterov momentum",
@@ -33,5 +27,5 @@ const struct tdmi_optimizer tdmi_optimizer_sgd = {
     .momentum = 0.9,
     .weight_decay = 5e-4,
     .prepare = prepare,
-    .step = step,
+    .step = tdmi_momentum_step,
 };

@@ -173,6 +173,9 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM
 /* A section of the run's record, from a writer that is freed. */
 tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
                             tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;
+/* The members of a result but its run folder's name, which may change. text.c */
+void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer);
+
 /* Tell every listener a sentence. */
 void tdmi_session_note(struct tdmi_session *session, const char *format, ...) TDM_PRINTF(2, 3);
 

@@ -5,13 +5,14 @@
 #include "base/memory.h"
 #include "tandem/train.h"
 #include "train/options.h"
+#include "train/session.h"
 
 #include <string.h>
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-void tdm_features_to_json(const struct tdm_features *features, tdm_json_writer *writer,
-                          const char *key)
+static void write_features(const struct tdm_features *features, tdm_json_writer *writer,
+                           const char *key)
 {
     tdm_json_object_begin(writer, key);
     tdm_json_integer(writer, "rows", features->rows);
@@ -20,9 +21,8 @@ void tdm_features_to_json(const struct tdm_features *features, tdm_json_writer *
     tdm_json_object_end(writer);
 }
 
-void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
+void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
 {
-    tdm_json_string(writer, "run", result->run);
     tdm_json_integer(writer, "epochs", result->epochs);
     tdm_json_integer(writer, "best_epoch", result->best_epoch);
     tdm_json_integer(writer, "steps", result->steps);
@@ -32,8 +32,14 @@ void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_wr
     tdm_score_to_json(&result->val, writer, "val");
     tdm_json_integer(writer, "skipped", result->skipped);
     tdm_json_bool(writer, "cached", result->cached);
-    tdm_features_to_json(&result->features, writer, "features");
+    write_features(&result->features, writer, "features");
     tdm_json_integer(writer, "world", result->world);
+}
+
+void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
+{
+    tdm_json_string(writer, "run", result->run);
+    tdmi_result_to_json(result, writer);
 }
 
 void tdm_prediction_to_json(const struct tdm_prediction *prediction, bool has_logits,

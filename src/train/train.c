@@ -339,25 +339,13 @@ static void name_skips(struct tdmi_session *session, const tdmi_feed *feed)
 static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,
                                 tdm_error *err)
 {
-    const char *text;
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_integer(writer, "epochs", result->epochs);
-    tdm_json_integer(writer, "best_epoch", result->best_epoch);
-    tdm_json_integer(writer, "steps", result->steps);
-    tdm_json_number(writer, "seconds", result->seconds);
-    tdm_json_number(writer, "images_per_second", result->images_per_second);
-    tdm_json_integer(writer, "skipped", result->skipped);
-    tdm_features_to_json(&result->features, writer, "features");
-    tdm_score_to_json(&result->train, writer, "train");
-    tdm_score_to_json(&result->val, writer, "val");
+    tdmi_result_to_json(result, writer);
     tdm_json_object_end(writer);
-    tdm_status status = tdm_json_finish(writer, &text, NULL, err);
-    if (status == TDM_OK)
-        status = tdmi_run_set(session->run, "result", text, err);
+    tdm_status status = tdmi_session_set(session, "result", writer, err);
     if (status == TDM_OK)
         status = tdmi_run_save(session->run, TDMI_RUN_FINISHED, err);
-    tdm_json_writer_free(writer);
     return TDM_WRAP(err, status, "recording the result");
 }
 

@@ -11,6 +11,8 @@
 #include "data/tree.h"
 #include "tandem/train.h"
 
+#include <string.h>
+
 enum { PICTURE_SIDE = 9, PICTURE_BYTES = 11 + PICTURE_SIDE * PICTURE_SIDE * 3 };
 
 /* A fresh folder, in memory where the system has such: hundreds of small trainings fsync a lot. */
@@ -91,6 +93,20 @@ static inline void must_train(const struct tdm_train_options *options, tdm_sink 
         return;
     tdm_error_format(&err, text, sizeof text);
     fail_msg("%s", text);
+}
+
+/* The training ends with this status, and these words are in what it says. */
+static inline void fails_with(const struct tdm_train_options *options, tdm_status status,
+                              const char *words)
+{
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[4000];
+    tdm_status found = tdm_train(options, (tdm_sink){0}, &result, &err);
+    tdm_error_format(&err, text, sizeof text);
+    if (found != status || !strstr(text, words))
+        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, words,
+                 text);
 }
 
 static inline void same_files(const char *a, const char *b)

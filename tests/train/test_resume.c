@@ -236,18 +236,6 @@ static void no_half_written_file_stays_beside_the_finished_ones(void **state)
 
 /* ---- what may be resumed --------------------------------------------------------------------- */
 
-static void fails_with(const struct tdm_train_options *options, tdm_status status, const char *says)
-{
-    struct tdm_train_result result;
-    tdm_error err = {0};
-    char text[3000];
-    tdm_status found = tdm_train(options, nobody, &result, &err);
-    tdm_error_format(&err, text, sizeof text);
-    if (found != status || !strstr(text, says))
-        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, says,
-                 text);
-}
-
 static void an_existing_run_is_not_overwritten(void **state)
 {
     struct tree *tree = *state;

@@ -302,18 +302,6 @@ static void pictures_that_cannot_be_read_are_skipped_and_counted(void **state)
     assert_int_equal(again.skipped, 12);
 }
 
-static void fails_with(const struct tdm_train_options *options, tdm_status status, const char *says)
-{
-    struct tdm_train_result result;
-    tdm_error err = {0};
-    char text[3000];
-    tdm_status found = tdm_train(options, nobody, &result, &err);
-    tdm_error_format(&err, text, sizeof text);
-    if (found != status || !strstr(text, says))
-        fail_msg("status %d (wanted %d); '%s' is wanted in: %s", (int)found, (int)status, says,
-                 text);
-}
-
 static void what_cannot_be_trained_on_is_said_in_a_sentence(void **state)
 {
     struct tree *tree = *state;

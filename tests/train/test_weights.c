@@ -39,18 +39,6 @@ static struct tdm_train_options with_base(const struct tree *tree, struct tdm_tr
     return options;
 }
 
-static void fails_with(const struct tdm_train_options *options, tdm_status status,
-                       const char *words)
-{
-    struct tdm_train_result result;
-    tdm_error err = {0};
-    char text[4000];
-    assert_int_equal(tdm_train(options, (tdm_sink){0}, &result, &err), status);
-    tdm_error_format(&err, text, sizeof text);
-    if (!strstr(text, words))
-        fail_msg("'%s' is not in: %s", words, text);
-}
-
 static void a_training_begins_where_its_weights_ended(void **state)
 {
     const struct tree *tree = *state;

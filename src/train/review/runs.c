@@ -127,13 +127,13 @@ static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_
 /* One folder that cannot be read does not hide the others. */
 static tdm_status pass_over(tdm_status status, const tdm_error *why, tdm_error *err)
 {
-    char text[1000];
+    char text[TDM_ERROR_TEXT_BYTES];
     if (status != TDM_E_INPUT && status != TDM_E_SYSTEM) {
         if (err)
             *err = *why;
         return status;
     }
-    tdm_error_format(why, text, sizeof text);
+    tdm_error_line(why, text, sizeof text);
     tdm_log(TDM_LOG_WARNING, "left out: %s", text);
     return TDM_OK;
 }
