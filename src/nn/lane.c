@@ -358,6 +358,23 @@ void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment,
     tdmi_lane_backward_part(lane, values, range->first_node, range->last_node, sums);
 }
 
+void tdmi_lane_measure(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
+                       int first, double *sums)
+{
+    const tdmi_graph *graph = lane->plan->graph;
+    tdmi_lane_begin(lane, shard, 0);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct tdmi_node_plan *it = &lane->plan->nodes[i];
+        if (i >= first && graph->nodes[i].kind == TDMI_OP_BATCH_NORM) {
+            struct tdmi_op_call call = call_of(lane, values, i, NULL);
+            call.norm = (struct tdmi_norm){.centre = call.states[0], .sums = sums};
+            it->kernel->reduce_forward(lane->stream, &it->desc, &call);
+            sums += 2 * (int64_t)graph->nodes[i].out.c;
+        }
+        step_forward(lane, values, i, NULL);
+    }
+}
+
 static struct tdmi_norm sums_at(const tdmi_lane *lane, int node)
 {
     return tdmi_norm_at(at(lane, lane->plan->nodes[node].saved),

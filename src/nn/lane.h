@@ -48,6 +48,12 @@ void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct 
 /* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
 void tdmi_lane_backward(tdmi_lane *lane, struct tdmi_values values, int segment, float *sums);
 
+/* Forward without training, of a plan whose nodes are apart (is_apart); on the way sums get what
+ * every batch norm from node `first` on reads: Σ(x - running mean) and its square, 2 · channels
+ * each, one norm after the other. On the host. */
+void tdmi_lane_measure(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
+                       int first, double *sums);
+
 /* ---- statistics of batch norms shared among lanes -----------------------------------------
  *
  * The same work in parts, each up to the next point where sums of several lanes must be added: a

@@ -131,6 +131,9 @@ void tdmi_session_tell_weights(struct tdmi_session *session);
 tdm_status tdmi_session_open_values(struct tdmi_session *session,
                                     const struct tdmi_model_file *stored,
                                     tdm_error *err) TDM_MUST_USE;
+/* Statistics for batch norms that are trained and were folded into the convolutions by whoever
+ * published the weights, measured over pictures: session_norms.c */
+tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Plans and memory: session_network.c */

@@ -9,7 +9,6 @@
 #include "nn/weights/weights.h"
 #include "train/freeze.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,28 +170,6 @@ static tdm_status import(struct tdmi_session *session, const tdmi_weights *weigh
     return tdmi_import(weights, &wish, &session->base, err);
 }
 
-/* Did whoever wrote the file fold its batch norms into the convolutions, and leave ones behind?
- * Then what a channel is scaled by stands in the convolution, and statistics of a batch would
- * divide by it. */
-static bool has_folded_norms(const struct tdmi_session *session)
-{
-    const struct tdmi_import *import = &session->base;
-    const tdmi_graph *graph = session->graph;
-    int n_norms = 0;
-    for (int i = session->first_trained; i < graph->n_nodes; i++) {
-        const struct tdmi_node *node = &graph->nodes[i];
-        if (node->kind != TDMI_OP_BATCH_NORM)
-            continue;
-        const float *mean = import->states + graph->states[node->first_state].offset;
-        const float *variance = import->states + graph->states[node->first_state + 1].offset;
-        for (int c = 0; c < node->out.c; c++)
-            if (fabsf(mean[c]) > 0.0F || fabsf(variance[c] - 1.0F) > 0.01F)
-                return false;
-        n_norms++;
-    }
-    return n_norms > 0;
-}
-
 tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_import *base = &session->base;
@@ -218,13 +195,6 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
         session->network.learning_rate = HEAD_RATE;
     else
         session->part_of_rate = PART_OF_RATE;
-    if (has_folded_norms(session))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "beginning with the weights of %s: its batch norms were folded into the "
-                        "convolutions (every mean is 0, every variance 1), so training them would "
-                        "undo what they know; with --freeze base they can be used as they are, and "
-                        "the file of its publisher (tandem weights list) can be trained",
-                        session->weights);
     return TDM_OK;
 }
 

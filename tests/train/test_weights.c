@@ -151,42 +151,6 @@ static void from_scratch_says_what_is_missed(void **state)
     assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
 }
 
-/* Convolutions that are told to have been folded: what training would make of them is not theirs.
- */
-static void folded_batch_norms_are_refused(void **state)
-{
-    const struct tree *tree = *state;
-    struct tdm_train_result result;
-    struct tdm_train_options options = small_norm_training(tree);
-    tdmi_safetensors *file = NULL;
-    tdm_error err = {0};
-    options.run = below(tree, "base");
-    options.epochs = 1;
-    must_train(&options, (tdm_sink){0}, &result);
-    assert_int_equal(tdmi_safetensors_open(below(tree, "base/best.safetensors"), &file, &err),
-                     TDM_OK);
-    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
-    tdmi_safetensors_note(writer, "format", tdmi_safetensors_metadata(file, "format"));
-    tdmi_safetensors_note(writer, "tandem", tdmi_safetensors_metadata(file, "tandem"));
-    for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
-        const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_at(file, i);
-        float *values = (float *)(uintptr_t)tensor->data;
-        bool is_mean = strstr(tensor->name, "running_mean") != NULL;
-        if (is_mean || strstr(tensor->name, "running_var"))
-            for (int64_t v = 0; v < tensor->n_values; v++)
-                values[v] = is_mean ? 0.0F : 1.0F;
-        tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
-                             tensor->data);
-    }
-    assert_int_equal(tdmi_safetensors_finish(writer, below(tree, "folded.safetensors"), &err),
-                     TDM_OK);
-    tdmi_safetensors_writer_free(writer);
-    tdmi_safetensors_close(file);
-    options.run = below(tree, "next");
-    options.weights = below(tree, "folded.safetensors");
-    fails_with(&options, TDM_E_INPUT, "folded into the convolutions");
-}
-
 /* ---- the network of the weights is the run's ------------------------------------------------ */
 
 /* What the model says of itself, to be freed. */
@@ -327,7 +291,6 @@ int main(void)
         IN_TREE(an_interrupted_run_ends_with_the_same_bits),
         IN_TREE(weights_that_are_not_there_are_told_how_to_get),
         IN_TREE(from_scratch_says_what_is_missed),
-        IN_TREE(folded_batch_norms_are_refused),
         IN_TREE(pictures_are_prepared_and_normed_as_for_the_weights),
         IN_TREE(another_size_is_taken_and_told),
         IN_TREE(a_network_that_only_its_file_knows_is_gone_on_with),

@@ -14,6 +14,7 @@ static const struct member {
     {"origin", offsetof(struct tdmi_lineage, origin)},
     {"network", offsetof(struct tdmi_lineage, network)},
     {"licence", offsetof(struct tdmi_lineage, licence)},
+    {"norms", offsetof(struct tdmi_lineage, norms)},
 };
 
 enum { N_MEMBERS = sizeof members / sizeof members[0] };

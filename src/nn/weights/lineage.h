@@ -16,6 +16,7 @@ struct tdmi_lineage {    /* NULL: not known; file NULL: there is none */
     const char *origin;  /* whose names and layout: "Keras", "PyTorch", "tandem" */
     const char *network; /* what it was imported as */
     const char *licence;
+    const char *norms; /* what gave its batch norms statistics that the file did not have */
 };
 
 /* Strings are copied. */

@@ -1,0 +1,23 @@
+/*
+ * Batch norms that were folded into the convolutions before them, and left behind doing nothing:
+ * every mean 0, every variance 1. What they read can be measured, and then they get statistics
+ * back, with scales and shifts that leave what the network computes as it is.
+ */
+#ifndef TANDEM_NN_NORMS_H
+#define TANDEM_NN_NORMS_H
+
+#include "nn/lane.h"
+
+/* Of the nodes from `first` on; states on the host. */
+bool tdmi_norm_is_folded(const tdmi_graph *graph, int node, const float *states);
+int tdmi_norms_count(const tdmi_graph *graph, int first);
+int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
+
+/* Doubles that the sums of all norms from `first` on take: 2 · channels each, in their order. */
+int64_t tdmi_norms_sums(const tdmi_graph *graph, int first);
+/* Give those that are folded their statistics back, from sums that tdmi_lane_measure took over
+ * n_images in all with these same states. params and states lie on the host. */
+void tdmi_norms_restore(const tdmi_graph *graph, int first, const double *sums, int64_t n_images,
+                        float *params, float *states);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * Training weights whose batch norms were folded into the convolutions: statistics are measured
+ * first, the network gives the same with them, and neither threads nor interruptions change a bit.
+ */
+#include "train/pictures.h"
+#include "train/hearing.h"
+#include "nn/weights/safetensors.h"
+#include "track/run.h"
+
+#include <string.h>
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* Of a trained model, with norms that say nothing: as if they stood in the convolutions. */
+static struct tdm_train_options with_folded(const struct tree *tree)
+{
+    struct tdm_train_result result;
+    struct tdm_train_options options = small_norm_training(tree);
+    tdmi_safetensors *file = NULL;
+    tdm_error err = {0};
+    options.run = below(tree, "base");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(tdmi_safetensors_open(below(tree, "base/best.safetensors"), &file, &err),
+                     TDM_OK);
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_note(writer, "format", tdmi_safetensors_metadata(file, "format"));
+    tdmi_safetensors_note(writer, "tandem", tdmi_safetensors_metadata(file, "tandem"));
+    for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
+        const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_at(file, i);
+        float *values = (float *)(uintptr_t)tensor->data;
+        bool is_mean = strstr(tensor->name, "running_mean") != NULL;
+        if (is_mean || strstr(tensor->name, "running_var"))
+            for (int64_t v = 0; v < tensor->n_values; v++)
+                values[v] = is_mean ? 0.0F : 1.0F;
+        tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
+                             tensor->data);
+    }
+    assert_int_equal(tdmi_safetensors_finish(writer, below(tree, "folded.safetensors"), &err),
+                     TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    tdmi_safetensors_close(file);
+    options.run = below(tree, "next");
+    options.weights = below(tree, "folded.safetensors");
+    options.model = NULL;
+    options.schedule = "constant";
+    return options;
+}
+
+/* A number of the run's record: a member of "norms". */
+static double measured(const struct tree *tree, const char *run, const char *name)
+{
+    tdm_json_document *document = NULL;
+    assert_int_equal(tdmi_run_read(below(tree, run), NULL, &document, NULL), TDM_OK);
+    const tdm_json_value *norms = tdm_json_member(tdm_json_root(document), "norms");
+    const double value = tdm_json_as_number(tdm_json_member(norms, name), -1.0);
+    tdm_json_document_free(document);
+    return value;
+}
+
+static void folded_batch_norms_are_measured_before_they_are_trained(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "batch norms had been folded into the convolutions", true);
+    assert_true(measured(tree, "next", "pictures") == 54.0);
+    const double moved = measured(tree, "next", "logits_moved");
+    assert_true(moved >= 0.0 && moved < 1e-5);
+    tdmi_safetensors *file = NULL;
+    assert_int_equal(tdmi_safetensors_open(below(tree, "next/best.safetensors"), &file, NULL),
+                     TDM_OK);
+    assert_non_null(
+        strstr(tdmi_safetensors_metadata(file, "tandem"), "measured over 54 pictures, content "));
+    tdmi_safetensors_close(file);
+    /* Threads change nothing. */
+    options.threads = 3;
+    options.run = below(tree, "threads");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "threads");
+    /* What has statistics is not measured again. */
+    heard.text[0] = '\0';
+    options.weights = below(tree, "next");
+    options.run = below(tree, "third");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "had been folded", false);
+}
+
+static void a_run_with_measured_norms_is_gone_on_with_to_the_same_bits(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_folded(tree);
+    options.epochs = 3;
+    options.ema = 0.9;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(remove(below(tree, "folded.safetensors")), 0);
+    options.epochs = 3;
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "cut");
+}
+
+/* The head is all that is trained: nothing that needs statistics. */
+static void a_frozen_base_is_used_as_it_is(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    options.freeze = "base";
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "had been folded", false);
+}
+
+int main(void)
+{
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
+        IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),
+        IN_TREE(a_frozen_base_is_used_as_it_is),
+    };
+#undef IN_TREE
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
