@@ -103,6 +103,17 @@ TDM_API tdm_status tdm_model_predict(tdm_model *model, const char *const *paths,
                                      int top, tdm_prediction_sink sink,
                                      tdm_error *err) TDM_MUST_USE;
 
+struct tdm_picture {   /* lent for the call */
+    const char *name;  /* what answers and messages call it; never opened */
+    const void *bytes; /* an encoded picture: the content of a file */
+    size_t length_bytes;
+};
+
+/* The same of pictures in memory: the same answers, whatever comes with them in one call. */
+TDM_API tdm_status tdm_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,
+                                              size_t n_pictures, int top, tdm_prediction_sink sink,
+                                              tdm_error *err) TDM_MUST_USE;
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,14 +2,28 @@
  * tandem predict MODEL FILE…: what a trained model sees in pictures.
  */
 #include "command.h"
+#include "tandem/input.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
 #include "tandem/text.h"
 
+#include <string.h>
+
 struct values {
     struct tdm_model_options model;
     int top;
-    bool logits;
+    bool logits, csv;
+    const char *files_from;
+};
+
+static const struct tdmi_argument arguments[] = {
+    TDMI_ARGUMENT_MODEL,
+    {.name = "FILE|DIR",
+     .help = "pictures, or folders that are searched for pictures at any depth; - is one picture, "
+             "from standard input",
+     .is_optional = true,
+     .is_many = true},
+    {.name = NULL},
 };
 
 static void defaults(void *values)
@@ -33,6 +47,40 @@ static void print_people(struct tdmi_output *out, const struct tdm_prediction *i
     }
 }
 
+/* ---- CSV --------------------------------------------------------------------------------- */
+
+/* As RFC 4180 quotes: a field with a comma, a quote or the end of a line in it stands in quotes. */
+static void print_field(struct tdmi_output *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        tdmi_print(out, "%s", text);
+        return;
+    }
+    tdmi_print(out, "\"");
+    for (; *text; text++)
+        tdmi_print(out, *text == '"' ? "\"\"" : "%c", *text);
+    tdmi_print(out, "\"");
+}
+
+/* Nine digits are what it takes to read the same float back. */
+static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
+{
+    if (it->problem) {
+        print_field(out, it->path);
+        tdmi_print(out, ",,,,,");
+        print_field(out, it->problem);
+        tdmi_print(out, "\n");
+    }
+    for (int i = 0; i < it->n_guesses; i++) {
+        print_field(out, it->path);
+        tdmi_print(out, ",%d,", i + 1);
+        print_field(out, it->guesses[i].label);
+        tdmi_print(out, ",%.9g,%d,\n", (double)it->guesses[i].probability, it->guesses[i].index);
+    }
+}
+
+/* ---- one form or another ------------------------------------------------------------------ */
+
 struct answering {
     struct tdmi_call *call;
     int64_t n_answered;
@@ -48,9 +96,63 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
         tdm_prediction_to_json(prediction, values->logits, call->json);
         return TDM_OK;
     }
-    print_people(call->out, prediction);
+    (values->csv ? print_csv : print_people)(call->out, prediction);
     /* A reader that has gone away (| head) ends the work early. */
     return tdmi_output_check(call->out, err);
+}
+
+/* The pictures of the command line, of a list, or the one that comes through standard input. */
+static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_prediction_sink sink,
+                          tdm_error *err)
+{
+    const struct values *values = call->values;
+    const char *const *paths = call->arguments + 1;
+    size_t n_paths = (size_t)call->n_arguments - 1;
+    tdm_input *input = NULL;
+    tdm_status status = TDM_OK;
+    if (values->files_from) {
+        status = tdm_input_open(values->files_from, &input, err);
+        if (status == TDM_OK)
+            status = tdm_input_paths(input, &paths, &n_paths, err);
+        if (status == TDM_OK)
+            status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+    } else if (n_paths == 1 && strcmp(paths[0], "-") == 0) {
+        struct tdm_picture picture = {.name = "-"};
+        status = tdm_input_open("-", &input, err);
+        if (status == TDM_OK) {
+            picture.bytes = tdm_input_bytes(input, &picture.length_bytes);
+            status = tdm_model_predict_pictures(model, &picture, 1, values->top, sink, err);
+        }
+    } else {
+        status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+    }
+    tdm_input_close(input);
+    return status;
+}
+
+static tdm_status check(const struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    const int n = call->n_arguments;
+    if (values->logits && !call->json)
+        return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
+    if (values->csv && call->json)
+        return TDM_FAIL(err, TDM_E_USAGE, "--csv and --json exclude each other");
+    if (values->files_from && n > 1)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "pictures come from the list of --files-from or from the command line, "
+                        "not both; found '%.100s'",
+                        call->arguments[1]);
+    if (!values->files_from && n == 1)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s: %s", arguments[1].name,
+                        arguments[1].help);
+    for (int i = 1; i < n && n > 2; i++) {
+        if (strcmp(call->arguments[i], "-") == 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "- is one picture, from standard input, and stands alone (a file of "
+                            "that name is ./-)");
+    }
+    return TDM_OK;
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
@@ -58,15 +160,16 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     struct answering answering = {.call = call};
     tdm_model *model = NULL;
-    if (values->logits && !call->json)
-        return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
-    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
+    tdm_status status = check(call, err);
+    if (status == TDM_OK)
+        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
     if (status != TDM_OK)
         return status;
     if (call->json)
         tdm_json_array_begin(call->json, "predictions");
-    status = tdm_model_predict(model, call->arguments + 1, (size_t)call->n_arguments - 1,
-                               values->top, (tdm_prediction_sink){&answering, on_prediction}, err);
+    else if (values->csv)
+        tdmi_print(call->out, "path,rank,label,probability,index,problem\n");
+    status = predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
     if (call->json)
         tdm_json_array_end(call->json);
     tdm_model_close(model);
@@ -80,15 +183,16 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     return status;
 }
 
-static const struct tdmi_argument arguments[] = {
-    TDMI_ARGUMENT_MODEL,
-    {.name = "FILE|DIR",
-     .help = "pictures, or folders that are searched for pictures at any depth",
-     .is_many = true},
-    {.name = NULL},
-};
-
 static const struct tdmi_option options[] = {
+    {.name = "files-from",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, files_from),
+     .value_name = "FILE",
+     .default_words = "the command line",
+     .group = "Pictures",
+     .is_command_line_only = true,
+     .help = "a list of pictures and folders, one a line or ended by zeros as find -print0 writes "
+             "them; - is standard input"},
     {.name = "top",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, top),
@@ -97,6 +201,11 @@ static const struct tdmi_option options[] = {
      .unit = "classes",
      .group = "Answer",
      .help = "the likeliest of each picture"},
+    {.name = "csv",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct values, csv),
+     .group = "Answer",
+     .help = "a line for each guess: path,rank,label,probability,index,problem"},
     {.name = "logits",
      .type = TDMI_OPTION_FLAG,
      .offset = offsetof(struct values, logits),
@@ -114,6 +223,10 @@ static const char *const examples[] = {
     "one picture, the five likeliest classes",
     "tandem predict runs/first new-pictures --top 1 --json",
     "a folder, for a script",
+    "find new -mtime -1 -print0 | tandem predict runs/first --files-from - --csv",
+    "a list from another program, a table for another program",
+    "curl -s https://example.org/cat.jpg | tandem predict runs/first -",
+    "one picture through a pipe",
     "tandem predict keras_model.h5 photo.jpg --classes labels.txt",
     "a full Keras model of another program",
     NULL,

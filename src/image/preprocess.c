@@ -399,8 +399,8 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
     TDM_TRY(check(preprocess, err), err, "cannot preprocess \"%s\"", name);
     struct stream stream = {.preprocess = preprocess, .scratch = scratch, .out = out};
     const struct tdmi_row_sink sink = {&stream, stream_divisor, stream_begin, stream_feed};
-    tdm_status status = tdmi_image_decode_rows(
-        bytes, length_bytes, name, (struct tdmi_image_limits){0}, &sink, &scratch->decoded, err);
+    tdm_status status = tdmi_image_decode_rows(bytes, length_bytes, name, scratch->limits, &sink,
+                                               &scratch->decoded, err);
     if (scratch->is_far)
         tdmi_far_copy_end();
     if (status != TDM_OK || stream.is_used)

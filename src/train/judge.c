@@ -83,9 +83,16 @@ static void pair_logits(float *logits, int n)
     }
 }
 
+/* Few pictures are spread over all lanes; how they are cut changes no bit of an answer. */
+static int piece_images(const tdmi_judge *judge)
+{
+    const int each = (judge->n + judge->n_lanes - 1) / judge->n_lanes;
+    return each < judge->plan->max_images ? each : judge->plan->max_images;
+}
+
 static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm_error *err)
 {
-    int size = judge->plan->max_images;
+    int size = piece_images(judge);
     int n = judge->n - first < size ? judge->n - first : size;
     const tdmi_graph *graph = judge->plan->graph;
     size_t classes = (size_t)tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out);
@@ -118,7 +125,7 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
 static tdm_status lane_task(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_judge *judge = self;
-    int size = judge->plan->max_images;
+    int size = piece_images(judge);
     tdm_status status = TDM_OK;
     (void)worker;
     for (int first = index * size; first < judge->n && status == TDM_OK;

@@ -150,10 +150,23 @@ tdm_status tdm_model_open(const char *path, const struct tdm_model_options *opti
     return TDM_OK;
 }
 
+void tdmi_model_trim(tdm_model *model, size_t kept_bytes)
+{
+    for (int i = 0; model->scratches && i < tdmi_pool_threads(model->pool); i++) {
+        struct tdmi_preprocess_scratch *scratch = &model->scratches[i];
+        if (scratch->decoded.capacity_bytes + scratch->resized.capacity_bytes > kept_bytes) {
+            tdmi_preprocess_scratch_release(scratch);
+            *scratch = (struct tdmi_preprocess_scratch){0};
+        }
+    }
+}
+
 void tdm_model_close(tdm_model *model)
 {
     if (!model)
         return;
+    tdmi_model_trim(model, 0);
+    tdmi_free(model->scratches);
     tdmi_judge_close(model->judge);
     tdmi_plan_free(model->plan);
     if (model->states)

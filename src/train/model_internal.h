@@ -17,8 +17,13 @@ struct tdm_model {
     tdmi_pool *pool;
     tdmi_plan *plan;
     tdmi_judge *judge;
-    float *params, *states; /* on the device */
+    float *params, *states;                    /* on the device */
+    struct tdmi_preprocess_scratch *scratches; /* one a thread, of predict.c; NULL until then */
     tdmi_arena arena;
 };
+
+/* Gives back what decoding worked in, of threads that have grown beyond so many bytes: one large
+ * picture must not cost its memory for ever. 0: all of it. */
+void tdmi_model_trim(tdm_model *model, size_t kept_bytes);
 
 #endif

@@ -1,5 +1,7 @@
 /* Judging: as many logits as classes, whatever the network computes, and nothing beside them. */
+#include "base/rng.h"
 #include "nn/network.h"
+#include "sanitized.h"
 #include "train/judged.h"
 
 #include <math.h>
@@ -62,8 +64,108 @@ static void one_logit_is_handed_out_as_two(void **state)
     free(params);
 }
 
+/* ---- the same bits in any company ------------------------------------------------------------ */
+
+enum { IN_COMPANY = 19, CLASSES = 7, LANE_IMAGES = 8 };
+
+struct company {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_plan *plan;
+    tdmi_graph *graph;
+    float *params, *states;
+    uint8_t *pixels;
+    size_t image_bytes;
+};
+
+static void gather(struct company *it, const char *name, int size)
+{
+    struct tdmi_network network;
+    int card;
+    assert_int_equal(tdmi_network_find(name, &network, NULL), TDM_OK);
+    struct tdmi_preprocess preprocess = network.preprocess;
+    if (size)
+        preprocess.width = preprocess.height = size;
+    assert_int_equal(tdmi_network_build(&network, &preprocess, CLASSES, &it->graph, NULL), TDM_OK);
+    it->params = calloc((size_t)it->graph->param_values, sizeof *it->params);
+    it->states = calloc((size_t)it->graph->state_values + 1, sizeof *it->states);
+    tdmi_graph_init_values(it->graph, 7, it->params, it->states);
+    assert_int_equal(tdmi_backend_find("cpu", &it->backend, &card, NULL), TDM_OK);
+    assert_int_equal(it->backend->device.open(card, &it->device, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_new(it->graph, it->backend, LANE_IMAGES, false, &it->plan, NULL),
+                     TDM_OK);
+    it->image_bytes = tdmi_plan_sample_bytes(it->plan);
+    it->pixels = malloc(IN_COMPANY * it->image_bytes);
+    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < IN_COMPANY * it->image_bytes; i++)
+        it->pixels[i] = (uint8_t)tdmi_rng_below(&rng, 256);
+}
+
+static void part(struct company *it)
+{
+    tdmi_plan_free(it->plan);
+    it->backend->device.close(it->device);
+    tdmi_graph_free(it->graph);
+    free(it->params);
+    free(it->states);
+    free(it->pixels);
+}
+
+/* Pictures first, first + 1, …, together, by so many threads. */
+static void ask(const struct company *it, int first, int n, int threads, float *logits)
+{
+    tdmi_pool *pool;
+    tdmi_judge *judge;
+    int32_t labels[IN_COMPANY] = {0};
+    const struct tdmi_batch batch = {
+        .n = n, .pixels = it->pixels + (size_t)first * it->image_bytes, .labels = labels};
+    assert_int_equal(tdmi_pool_new(threads, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_judge_open(it->plan, it->device, pool, 256, &judge, NULL), TDM_OK);
+    assert_int_equal(tdmi_judge_take(judge, (struct tdmi_values){it->params, it->states}, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_judge_batch(judge, &batch, NULL, NULL, logits, NULL), TDM_OK);
+    tdmi_judge_close(judge);
+    tdmi_pool_free(pool);
+}
+
+static void in_any_company(const char *name, int size)
+{
+    static const struct {
+        int first, n, threads;
+    } companies[] = {{0, 1, 1}, {18, 1, 2}, {5, 2, 2}, {3, 3, 1},  {9, 5, 2},
+                     {2, 7, 1}, {4, 8, 1},  {1, 9, 2}, {0, 19, 2}, {0, 19, 3}};
+    float all[IN_COMPANY * CLASSES], some[IN_COMPANY * CLASSES];
+    struct company it = {0};
+    gather(&it, name, size);
+    ask(&it, 0, IN_COMPANY, 1, all);
+    for (size_t i = 0; i < sizeof companies / sizeof *companies; i++) {
+        const int first = companies[i].first, n = companies[i].n;
+        ask(&it, first, n, companies[i].threads, some);
+        if (memcmp(some, all + first * CLASSES, (size_t)(n * CLASSES) * sizeof *some) != 0)
+            fail_msg("%s: pictures %d to %d give other bits with %d threads", name, first,
+                     first + n - 1, companies[i].threads);
+    }
+    part(&it);
+}
+
+static void a_picture_gives_the_same_bits_in_any_company(void **state)
+{
+    (void)state;
+    in_any_company("lenet5", 0);
+    in_any_company("convnet7", 0);
+    in_any_company("resnet20-cifar", 0);
+    in_any_company("mobilenetv2-0.35", 96);
+    if (is_sanitized)
+        return;
+    in_any_company("mobilenetv2", 128);
+    in_any_company("resnet18", 64);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_logit_is_handed_out_as_two)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_logit_is_handed_out_as_two),
+        cmocka_unit_test(a_picture_gives_the_same_bits_in_any_company),
+    };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

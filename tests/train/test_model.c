@@ -311,6 +311,65 @@ static void folders_are_searched_as_a_source_searches_them(void **state)
     tdm_model_close(model);
 }
 
+/* What a picture gets: the bits of its logits by its place, or that it is none. */
+struct seen {
+    int n;
+    bool is_picture[40];
+    float logits[40][3];
+    char names[40][40];
+};
+
+static tdm_status see(void *self, const struct tdm_prediction *prediction, tdm_error *err)
+{
+    struct seen *seen = self;
+    (void)err;
+    assert_true(seen->n < 40);
+    seen->is_picture[seen->n] = !prediction->problem;
+    if (!prediction->problem)
+        memcpy(seen->logits[seen->n], prediction->logits, sizeof seen->logits[0]);
+    snprintf(seen->names[seen->n++], sizeof seen->names[0], "%s", prediction->path);
+    return TDM_OK;
+}
+
+static void pictures_in_memory_get_the_bits_that_their_files_get(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    const char *paths[] = {below(tree, "pictures")};
+    struct seen files = {0}, together = {0};
+    assert_int_equal(
+        tdm_model_predict(model, paths, 1, 1, (tdm_prediction_sink){&files, see}, NULL), TDM_OK);
+    struct tdm_picture pictures[32] = {0};
+    for (int i = 0; i < 30; i++) {
+        void *bytes;
+        char name[60];
+        snprintf(name, sizeof name, "pictures/%s", files.names[i]);
+        assert_int_equal(
+            tdmi_file_read(below(tree, name), 1 << 20, &bytes, &pictures[i].length_bytes, NULL),
+            TDM_OK);
+        pictures[i].bytes = bytes;
+        pictures[i].name = files.names[i];
+        struct seen alone = {0};
+        assert_int_equal(tdm_model_predict_pictures(model, &pictures[i], 1, 3,
+                                                    (tdm_prediction_sink){&alone, see}, NULL),
+                         TDM_OK);
+        assert_memory_equal(alone.logits[0], files.logits[i], sizeof alone.logits[0]);
+    }
+    pictures[30] = (struct tdm_picture){.name = "nothing"};
+    pictures[31] = (struct tdm_picture){"cut", pictures[0].bytes, pictures[0].length_bytes / 2};
+    assert_int_equal(tdm_model_predict_pictures(model, pictures, 32, 1,
+                                                (tdm_prediction_sink){&together, see}, NULL),
+                     TDM_OK);
+    assert_int_equal(together.n, 32);
+    for (int i = 0; i < 32; i++)
+        assert_int_equal(together.is_picture[i], i < 30);
+    assert_memory_equal(together.logits, files.logits, 30 * sizeof files.logits[0]);
+    assert_string_equal(together.names[31], "cut");
+    for (int i = 0; i < 30; i++)
+        tdmi_free((void *)(uintptr_t)pictures[i].bytes);
+    tdm_model_close(model);
+}
+
 static void predictions_that_make_no_sense_are_refused(void **state)
 {
     struct tree *tree = *state;
@@ -348,6 +407,7 @@ int main(void)
         cmocka_unit_test(predictions_agree_with_evaluation),
         cmocka_unit_test(every_picture_is_answered_in_the_order_asked),
         cmocka_unit_test(folders_are_searched_as_a_source_searches_them),
+        cmocka_unit_test(pictures_in_memory_get_the_bits_that_their_files_get),
         cmocka_unit_test(predictions_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

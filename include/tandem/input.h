@@ -1,0 +1,36 @@
+/*
+ * What a program is handed through a file or its standard input: one picture's bytes, or the list
+ * of paths that another program (find, git ls-files) made.
+ */
+#ifndef TANDEM_INPUT_H
+#define TANDEM_INPUT_H
+
+#include "tandem/error.h"
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tdm_input tdm_input;
+
+/* Reads all there is, up to 1 GiB, of the file or pipe at path; "-" is standard input. A request to
+ * stop ends the waiting for a pipe, too. */
+TDM_API tdm_status tdm_input_open(const char *path, tdm_input **input, tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. */
+TDM_API void tdm_input_close(tdm_input *input);
+
+/* What was read, followed by a zero; lives as long as the input. Not after tdm_input_paths. */
+TDM_API const void *tdm_input_bytes(const tdm_input *input, size_t *length_bytes);
+
+/* The same as a list of paths: one a line, or, where a zero byte is in it (find -print0), one
+ * before each zero, which lets names have line breaks. Empty ones are passed over, and so is the
+ * carriage return before a line's end. Live as long as the input; asked for once. TDM_E_INPUT:
+ * there is none. */
+TDM_API tdm_status tdm_input_paths(tdm_input *input, const char *const **paths, size_t *n_paths,
+                                   tdm_error *err) TDM_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
