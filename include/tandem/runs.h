@@ -66,6 +66,9 @@ TDM_API tdm_status tdm_runs_compare(const tdm_runs *runs, size_t a, size_t b,
 
 /* ---- one page ----------------------------------------------------------------------------- */
 
+/* Where a run's own is, in its folder: tdm_train writes it when it ends. */
+#define TDM_REPORT_NAME "report.html"
+
 /* One HTML file that needs nothing else: each run from tdm_runs_read with its curves and tables,
  * and each against the first. */
 TDM_API tdm_status tdm_runs_report(const tdm_runs *runs, const char *path,

@@ -20,7 +20,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_runs *runs = NULL;
     const char *path = values->out;
     if (!path) {
-        const int length = snprintf(beside, sizeof beside, "%s/report.html", call->arguments[0]);
+        const int length =
+            snprintf(beside, sizeof beside, "%s/" TDM_REPORT_NAME, call->arguments[0]);
         if (length < 0 || (size_t)length >= sizeof beside)
             return TDM_FAIL(err, TDM_E_USAGE, "the path of the run is longer than %zu bytes",
                             sizeof beside);

@@ -157,6 +157,11 @@ tdm_status tdmi_session_count(struct tdmi_session *session, tdm_error *err) TDM_
 tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch,
                                       tdm_error *err) TDM_MUST_USE;
 
+/* RUN/samples.safetensors of those outcomes; and RUN/report.html, once the result is recorded. What
+ * goes wrong is told, and ends nothing: session_samples.c */
+void tdmi_session_keep_samples(struct tdmi_session *session);
+void tdmi_session_report(struct tdmi_session *session);
+
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */
 tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,

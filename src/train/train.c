@@ -376,7 +376,10 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);
     fill_result(session, result);
-    return record_result(session, result, err);
+    tdmi_session_keep_samples(session);
+    TDM_TRY(record_result(session, result, err), err, "ending");
+    tdmi_session_report(session);
+    return TDM_OK;
 }
 
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,

@@ -43,3 +43,18 @@ void tdmi_html_text(tdmi_text *out, const char *text)
 {
     tdmi_html_short(out, text, INT_MAX);
 }
+
+void tdmi_html_base64(tdmi_text *out, const uint8_t *bytes, int64_t n_bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (int64_t i = 0; i < n_bytes; i += 3) {
+        const int64_t rest = n_bytes - i;
+        const unsigned value = (unsigned)bytes[i] << 16 |
+                               (rest > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                               (rest > 2 ? (unsigned)bytes[i + 2] : 0);
+        const char text[4] = {digits[value >> 18], digits[value >> 12 & 63],
+                              rest > 1 ? digits[value >> 6 & 63] : '=',
+                              rest > 2 ? digits[value & 63] : '='};
+        tdmi_text_add(out, text, 4);
+    }
+}

@@ -28,6 +28,10 @@ static const char style[] =
     ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:1em}"
     "figure{margin:0}figure.heat{overflow-x:auto}svg{max-width:100%;height:auto}"
     ".heat svg{max-width:none}\n"
+    ".pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:1em}"
+    ".pictures img{width:96px;height:96px;object-fit:contain;display:block;background:#fff}"
+    ".pictures figcaption{overflow-wrap:anywhere;line-height:1.3}"
+    ".wrong img{outline:3px solid var(--c1)}\n"
     "svg text{font-size:115px;fill:var(--soft)}svg .t{font-size:135px;fill:var(--ink)}"
     "svg .r{text-anchor:end}svg .m{text-anchor:middle}svg .g{stroke:var(--line);stroke-width:8}"
     "svg .v{text-anchor:middle;fill:var(--ink)}svg "
@@ -364,6 +368,7 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
         tdmi_text_printf(out, "<p>What became of each picture was not kept.</p>\n");
         return TDM_OK;
     }
+    TDM_TRY(tdmi_review_pictures(out, run, err), err, "showing pictures");
     return put_classes(out, told->metrics, err);
 }
 
@@ -374,7 +379,7 @@ static tdm_status write_page(tdmi_text *out, const tdm_runs *runs, tdm_error *er
     tdmi_text_printf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                           "<meta name=\"viewport\" content=\"width=device-width\">"
                           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
-                          "'none'; style-src 'unsafe-inline'\"><title>");
+                          "'none'; img-src data:; style-src 'unsafe-inline'\"><title>");
     tdmi_html_text(out, runs->runs[0].told.path);
     tdmi_text_printf(out, " – tandem</title><style>");
     tdmi_text_add(out, style, sizeof style - 1);

@@ -38,6 +38,11 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
 /* How many epochs are complete; a run that went back to a checkpoint counts from there. */
 tdm_status tdmi_review_last_epoch(const char *run, int *epoch, tdm_error *err) TDM_MUST_USE;
 
+/* The sample pictures of a run, with what was said of them; nothing where none were kept, a
+ * sentence where they cannot be read. */
+tdm_status tdmi_review_pictures(tdmi_text *out, const struct tdmi_review_run *run,
+                                tdm_error *err) TDM_MUST_USE;
+
 tdm_score tdmi_review_score(const tdm_json_value *object);
 
 #endif
