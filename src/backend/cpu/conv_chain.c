@@ -5,6 +5,7 @@
  */
 #include "backend/cpu/conv_chain.h"
 #include "backend/cpu/pointwise.h"
+#include "backend/cpu/separable.h"
 #include "backend/cpu/strassen.h"
 
 enum {
@@ -94,6 +95,11 @@ static struct chain chain_of(const struct tdmi_op_desc *const *links, int n)
     return chain;
 }
 
+static bool is_separable(const struct tdmi_op_desc *const *links, int n)
+{
+    return n == 2 && tdmi_separable_is_for(links[0], links[1]);
+}
+
 static bool is_plain_product(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_conv_gemm conv = tdmi_conv_gemm_of(desc);
@@ -108,6 +114,8 @@ static bool is_of_picture(const struct tdmi_op_desc *desc)
 
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
 {
+    if (is_separable(links, n))
+        return true;
     const struct chain chain = chain_of(links, n);
     int64_t weights = (int64_t)chain.between.channels * (chain.out + (n == 3 ? chain.in : 0));
     const enum tdmi_isa isa = tdmi_isa_best();
@@ -123,6 +131,8 @@ bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n)
 
 size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n)
 {
+    if (is_separable(links, n))
+        return tdmi_separable_workspace_bytes(links[0], links[1]);
     const struct chain chain = chain_of(links, n);
     return sizeof(float) * (size_t)(chain.expanded + chain.narrow + chain.room);
 }
@@ -219,6 +229,10 @@ static void run_picture(struct work *work, const float *x, const float *residual
 void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
                              const struct tdmi_op_call *calls, int n)
 {
+    if (is_separable(links, n)) {
+        tdmi_separable_forward(links, calls);
+        return;
+    }
     struct work work = {.chain = chain_of(links, n),
                         .between = tdmi_depthwise_call_of(links[n - 2], &calls[n - 2]),
                         .project = tdmi_conv_gemm_call_of(links[n - 1], &calls[n - 1]),

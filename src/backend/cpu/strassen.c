@@ -97,28 +97,65 @@ int64_t tdmi_strassen_scratch_floats(int in)
     return PRODUCTS * sum_floats(in);
 }
 
-/* Pairs first to first + n of a picture, the next ones at ahead. */
+int tdmi_strassen_most_pixels(void)
+{
+    return MOST_BLOCKS * BLOCK;
+}
+
+/* Pairs of a picture, and of them those that have a lower pixel. */
+struct pairs {
+    int first, n, n_lower;
+};
+
+static struct pairs pairs_of(const struct tdmi_strassen *job, int first, int n)
+{
+    const int half_pixels = (int)blocks_of(job->n) * BLOCK;
+    const int left = job->n - half_pixels - first;
+    return (struct pairs){first, n, left < 0 ? 0 : left < n ? left : n};
+}
+
+/* Pixels of the pairs in half 0 or 1. */
+static const float *pixels_of(const struct tdmi_strassen *job, const struct pairs *pairs, int half)
+{
+    const int at = pairs->first + half * (int)blocks_of(job->n) * BLOCK;
+    const int n = half ? pairs->n_lower : pairs->n;
+    if (!job->feed)
+        return job->a + (int64_t)at * job->in;
+    return job->feed->pixels(job->feed->self, half, at, at + n);
+}
+
+static struct tdmi_gemm_ahead ahead_of(const struct tdmi_strassen *job, const struct pairs *pairs,
+                                       int half, bool is_next)
+{
+    const int at = pairs->first + half * (int)blocks_of(job->n) * BLOCK;
+    const int n = half ? pairs->n_lower : pairs->n, picture = is_next ? job->n : 0;
+    const float *a = is_next ? job->next : job->a;
+    if (job->feed)
+        return job->feed->ahead(job->feed->self, half, picture + at, picture + at + n);
+    return (struct tdmi_gemm_ahead){a ? a + (int64_t)at * job->in : NULL, (int64_t)n * job->in};
+}
+
 static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job,
-                      int first, int n, int half_pixels, const struct tdmi_gemm_ahead ahead[2])
+                      const struct pairs *pairs, const struct tdmi_gemm_ahead ahead[2])
 {
     const int half = job->in / 2, left = left_columns(job->out);
-    const int whole = job->n - half_pixels - first;
-    const int n_lower = whole < 0 ? 0 : whole < n ? whole : n;
+    const int half_pixels = (int)blocks_of(job->n) * BLOCK;
     const int64_t row = tdmi_gemm_scratch_row(half), product = sum_floats(job->in);
-    const float *a11 = job->a + (int64_t)first * job->in;
+    const float *upper = pixels_of(job, pairs, 0);
+    const float *lower = pairs->n_lower > 0 ? pixels_of(job, pairs, 1) : upper;
     const struct tdmi_gemm_split_sums sums = {
-        .from = a11,
+        .from = upper,
         .from_row = job->in,
-        .lower = (int64_t)half_pixels * job->in,
+        .lower = lower - upper,
         .half = half,
-        .n_upper = n,
-        .n_lower = n_lower,
-        .copies = n_lower < n || !tdmi_gemm_is_handy(job->in),
+        .n_upper = pairs->n,
+        .n_lower = pairs->n_lower,
+        .copies = pairs->n_lower < pairs->n || !tdmi_gemm_is_handy(job->in),
         .to = job->scratch,
         .to_row = row,
         .to_product = product,
     };
-    const int64_t c = (int64_t)first * job->out;
+    const int64_t c = (int64_t)pairs->first * job->out;
     kernels->split_sums(&sums);
 #define SUM(i)                          \
     {                                   \
@@ -130,8 +167,8 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
         .packed_product = quarter_floats(job->in, job->out),
         .depth = half,
         .left = left,
-        .n_upper = n,
-        .n_lower = n_lower,
+        .n_upper = pairs->n,
+        .n_lower = pairs->n_lower,
         .lower = (int64_t)half_pixels * job->out,
         .to = {.columns = job->out,
                .c = job->c + c,
@@ -144,8 +181,8 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
     };
 #undef SUM
     if (!sums.copies) {
-        split.a[2] = (struct tdmi_gemm_split_pixels){a11, job->in};
-        split.a[3] = (struct tdmi_gemm_split_pixels){a11 + sums.lower + half, job->in};
+        split.a[2] = (struct tdmi_gemm_split_pixels){upper, job->in};
+        split.a[3] = (struct tdmi_gemm_split_pixels){lower + half, job->in};
     }
     kernels->split(&split);
 }
@@ -153,18 +190,16 @@ static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
 {
     const int blocks = (int)blocks_of(job->n);
-    const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS, half_pixels = blocks * BLOCK;
+    const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS;
     for (int i = 0; i < n_jobs; i++) {
         const int first = blocks * i / n_jobs * BLOCK, end = blocks * (i + 1) / n_jobs * BLOCK;
-        const int next_end = blocks * (i + 2) / n_jobs * BLOCK;
         const bool is_last = i + 1 == n_jobs;
-        const float *next = is_last ? job->next : job->a + (int64_t)end * job->in;
-        const int n = is_last ? blocks / n_jobs * BLOCK : next_end - end;
-        int n_lower = job->n - half_pixels - (is_last ? 0 : end);
-        n_lower = n_lower < 0 ? 0 : n_lower < n ? n_lower : n;
-        const struct tdmi_gemm_ahead ahead[2] = {
-            {next, (int64_t)n * job->in},
-            {next ? next + (int64_t)half_pixels * job->in : NULL, (int64_t)n_lower * job->in}};
-        run_pairs(kernels, job, first, end - first, half_pixels, ahead);
+        const struct pairs pairs = pairs_of(job, first, end - first);
+        const struct pairs next = is_last
+                                      ? pairs_of(job, 0, blocks / n_jobs * BLOCK)
+                                      : pairs_of(job, end, blocks * (i + 2) / n_jobs * BLOCK - end);
+        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last),
+                                                 ahead_of(job, &next, 1, is_last)};
+        run_pairs(kernels, job, &pairs, ahead);
     }
 }

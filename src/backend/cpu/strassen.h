@@ -27,9 +27,24 @@ void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out
 
 int64_t tdmi_strassen_scratch_floats(int in);
 
+/* Pixels of a half that are wanted at once, at most. */
+int tdmi_strassen_most_pixels(void);
+
+/* Makes the pixels of a picture while they are wanted, the halves' each in order. Half 0 is the
+ * upper one; pixels from n on are those of the next picture. */
+struct tdmi_strassen_feed {
+    void *self;
+    /* Where pixels first to end lie, until the half is asked for others; all of them in one array.
+     */
+    const float *(*pixels)(void *self, int half, int first, int end);
+    /* What these will be made of. */
+    struct tdmi_gemm_ahead (*ahead)(const void *self, int half, int first, int end);
+};
+
 struct tdmi_strassen {
-    int in, out, n; /* n pixels: a picture */
-    const float *a; /* (n, in) */
+    int in, out, n;                        /* n pixels: a picture */
+    const float *a;                        /* (n, in) */
+    const struct tdmi_strassen_feed *feed; /* instead of a and next, unless NULL */
     const float *packed;
     const float *bias, *residual; /* NULL: 0; residual (n, out) may be c */
     enum tdmi_act act;            /* NONE, RELU, RELU6 */

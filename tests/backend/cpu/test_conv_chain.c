@@ -235,6 +235,25 @@ static void check(struct link *links, const struct tdmi_op_desc *const *descs, i
     tdmi_free_large(workspace);
 }
 
+/* Whether they are a chain; if so, it is checked. */
+static bool check_drawn(const struct tdmi_op_desc *drawn, int n, tdmi_rng *rng)
+{
+    const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
+    struct link links[TDMI_CHAIN_LINKS];
+    for (int k = 0; k < n; k++)
+        descs[k] = &drawn[k];
+    if (!conv()->chain->can_run(descs, n))
+        return false;
+    for (int k = 0; k < n; k++) {
+        open_link(&links[k], &drawn[k], rng);
+        descs[k] = &links[k].desc;
+    }
+    check(links, descs, n, between(rng, 1, drawn[0].max_images), rng);
+    for (int k = 0; k < n; k++)
+        close_link(&links[k]);
+    return true;
+}
+
 static void chains_give_the_bits_of_their_links(void **state)
 {
     int n_chained = 0;
@@ -242,25 +261,49 @@ static void chains_give_the_bits_of_their_links(void **state)
     for (uint64_t i = 0; i < n_cases; i++) {
         tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 8, i);
         struct tdmi_op_desc drawn[TDMI_CHAIN_LINKS];
-        const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
-        struct link links[TDMI_CHAIN_LINKS];
         int n = draw(&rng, drawn);
-        for (int k = 0; k < n; k++)
-            descs[k] = &drawn[k];
-        if (!conv()->chain->can_run(descs, n))
-            continue;
-        n_chained++;
-        for (int k = 0; k < n; k++) {
-            open_link(&links[k], &drawn[k], &rng);
-            descs[k] = &links[k].desc;
-        }
-        check(links, descs, n, between(&rng, 1, drawn[0].max_images), &rng);
-        for (int k = 0; k < n; k++)
-            close_link(&links[k]);
+        n_chained += check_drawn(drawn, n, &rng);
     }
     print_message("%d of %d were chains\n", n_chained, n_cases);
     if (tdmi_isa_best() >= TDMI_ISA_AVX2)
         assert_true(n_chained > n_cases / 2);
+}
+
+/* Halves that end with a row and inside of one, whole and with pixels that lack a partner, windows
+ * of many rows and of few. */
+static void seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both(void **state)
+{
+    static const struct tdmi_shape outs[] = {{14, 14, 256}, {19, 19, 272}, {13, 15, 288},
+                                             {10, 11, 256}, {39, 5, 320},  {10, 19, 256}};
+    int n_chained = 0;
+    (void)state;
+    for (uint64_t i = 0; i < 12; i++) {
+        tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 10, i);
+        struct tdmi_op_desc drawn[2] = {{.kind = TDMI_OP_CONV, .max_images = between(&rng, 1, 3)}};
+        struct tdmi_op_attrs *a = &drawn[0].attrs;
+        const int kernel = i < 8 ? 3 : 5, top = between(&rng, 0, kernel / 2);
+        const int left = between(&rng, 0, kernel / 2);
+        drawn[0].in[0] = outs[i % 6];
+        *a = (struct tdmi_op_attrs){.channels = drawn[0].in[0].c,
+                                    .kernel = kernel,
+                                    .stride = 1,
+                                    .dilation = 1,
+                                    .groups = drawn[0].in[0].c,
+                                    .has_bias = between(&rng, 0, 1),
+                                    .pad_top = top,
+                                    .pad_left = left,
+                                    .pad_bottom = kernel - 1 - top,
+                                    .pad_right = kernel - 1 - left};
+        assert_true(has_shape(&drawn[0]));
+        drawn[0].fusion.folds_norm = between(&rng, 0, 1);
+        drawn[0].fusion.in[0].act = (enum tdmi_act)between(&rng, 0, TDMI_ACT_RELU6);
+        drawn[1] = product(&rng, drawn[0].out, between(&rng, 8, 10) * 32, drawn[0].max_images);
+        drawn[1].fusion.act = (enum tdmi_act)between(&rng, 0, TDMI_ACT_RELU6);
+        drawn[1].fusion.adds_residual = between(&rng, 0, 1);
+        n_chained += check_drawn(drawn, 2, &rng);
+    }
+    if (tdmi_isa_best() == TDMI_ISA_AVX512)
+        assert_int_equal(n_chained, 12);
 }
 
 static void other_rows_of_convolutions_are_no_chains(void **state)
@@ -279,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chains_give_the_bits_of_their_links),
+        cmocka_unit_test(seven_halves_behind_a_depthwise_convolution_give_the_bits_of_both),
         cmocka_unit_test(other_rows_of_convolutions_are_no_chains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
