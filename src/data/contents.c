@@ -39,6 +39,13 @@ static void keep(struct reader *reader, int64_t index, const tdm_error *problem)
     snprintf(left_out->why, sizeof left_out->why, "%s", problem->frames[0].text);
 }
 
+/* 0 means unreadable. */
+uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes)
+{
+    const uint64_t hash = tdmi_xxh64_of(bytes, length_bytes, 0);
+    return hash != 0 ? hash : 1;
+}
+
 static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err)
 {
     struct reading *reading = self;
@@ -57,9 +64,8 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
         keep(&reading->readers[worker], index, &problem);
         return TDM_OK;
     }
-    if (hash == 0)
-        hash = tdmi_xxh64_of(tdmi_text_string(text), text->length_bytes, 0);
-    reading->hashes[index] = hash != 0 ? hash : 1; /* 0 means unreadable */
+    reading->hashes[index] =
+        hash != 0 ? hash : tdmi_contents_hash(tdmi_text_string(text), text->length_bytes);
     return TDM_OK;
 }
 

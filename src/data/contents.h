@@ -19,6 +19,8 @@ typedef struct tdmi_contents { /* start from a zeroed object */
  * progress. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
+/* Of the bytes of one picture. Never 0. */
+uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes);
 void tdmi_contents_release(tdmi_contents *contents);
 
 #endif

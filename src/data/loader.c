@@ -39,7 +39,8 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
 }
 
 /* Fills position `at` of the slot. What says nothing about this picture is a failure of the whole:
- * without memory, or with a store that went away, each of the others would end the same way. */
+ * without memory, or with a store that went away, each of the others would end the same way. So is
+ * a data set that is not any more what it was. */
 static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_t position,
                        struct tdmi_slot *slot, int at, tdm_error *err)
 {
@@ -67,7 +68,7 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     if (loader->way.scratch_limit > 0 &&
         tdmi_picture_scratch_bytes(&worker->scratch) > loader->way.scratch_limit)
         tdmi_picture_scratch_shrink(&worker->scratch);
-    if (tdmi_source_is_lost(status)) {
+    if (tdmi_source_is_lost(status) || worker->scratch.is_changed) {
         *err = problem;
         return TDM_WRAP(err, status, "cannot load '%s'", item.path);
     }

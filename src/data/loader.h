@@ -85,6 +85,10 @@ struct tdmi_loader_options {
     int64_t n_items;
     const tdmi_order *order; /* over the subset, lent too; NULL: as the subset stands */
     const int *label_map;    /* source label -> model label or -1, lent too; NULL: as they are */
+    /* Content hash of every item as it was read before, lent too: one that cannot be read any more,
+     * or holds other bytes now, ends the reading with TDM_E_INPUT. NULL, or 0 of an item: what it
+     * was is not known, and what is wrong with it is a problem of that picture. */
+    const uint64_t *contents;
     int batch;
     int threads; /* at most; at least 1 */
     int depth;   /* slots at most; 0: 3 */

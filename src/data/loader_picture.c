@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/far_copy.h"
 #include "base/memory.h"
+#include "data/contents.h"
 #include "image/facts.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -71,6 +72,7 @@ void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loade
                                      .has_box = options->augment.is_on[TDMI_AUGMENT_RESIZED_CROP],
                                      .has_changes = tdmi_augment_has_pixels(&options->augment),
                                      .hashes = options->cache.hashes,
+                                     .contents = options->contents,
                                      .picture_bytes = (size_t)preprocess->width *
                                                       (size_t)preprocess->height *
                                                       (size_t)preprocess->channels};
@@ -153,6 +155,40 @@ static void count(struct tdmi_picture_scratch *scratch, int stage, size_t bytes,
     *since = now;
 }
 
+/* Of an item that was read before: it is gone. Others are as they are. */
+static tdm_status judge_reading(const struct tdmi_picture_way *way,
+                                struct tdmi_picture_scratch *scratch, int64_t index,
+                                tdm_status status, tdm_error *err)
+{
+    const bool is_known = way->contents != NULL && way->contents[index] != 0;
+    scratch->is_changed = is_known && status == TDM_E_INPUT;
+    return TDM_WRAP(err, status, "%s",
+                    scratch->is_changed ? "it could be read before, and cannot any more"
+                                        : "cannot read it");
+}
+
+/* Does it still hold what it held? A source that knows hashes has those of the pictures that its
+ * own were made of. */
+static tdm_status check_content(const struct tdmi_picture_way *way,
+                                struct tdmi_picture_scratch *scratch, int64_t index, tdm_error *err)
+{
+    const tdmi_text *bytes = &scratch->bytes;
+    if (way->contents == NULL || way->contents[index] == 0 ||
+        tdmi_source_hash(way->source, index) != 0 ||
+        tdmi_contents_hash(tdmi_text_string(bytes), bytes->length_bytes) == way->contents[index])
+        return TDM_OK;
+    scratch->is_changed = true;
+    return TDM_FAIL(err, TDM_E_INPUT, "it holds other bytes than when it was read before");
+}
+
+static tdm_status read_source(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, int64_t index, tdm_error *err)
+{
+    tdm_status status = tdmi_source_read(way->source, index, &scratch->bytes, err);
+    status = judge_reading(way, scratch, index, status, err);
+    return status == TDM_OK ? check_content(way, scratch, index, err) : status;
+}
+
 /* The encoded bytes, from the nearest place that has them. */
 static tdm_status read_encoded(const struct tdmi_picture_way *way,
                                struct tdmi_picture_scratch *scratch, int64_t sample,
@@ -172,9 +208,9 @@ static tdm_status read_encoded(const struct tdmi_picture_way *way,
         is_here = name.number != 0 && tdmi_disk_cache_get(way->disk, name, &scratch->bytes);
         scratch->times.cached += is_here;
     }
-    if (!is_here)
-        TDM_TRY(tdmi_source_read(way->source, key.sample, &scratch->bytes, err), err,
-                "cannot read it");
+    tdm_status status = is_here ? TDM_OK : read_source(way, scratch, key.sample, err);
+    if (status != TDM_OK)
+        return status;
     *bytes = tdmi_text_string(&scratch->bytes);
     *length_bytes = scratch->bytes.length_bytes;
     if (name.number != 0 && !is_here)
@@ -283,7 +319,9 @@ static tdm_status read_raw_picture(const struct tdmi_picture_way *way,
             "cannot hold its pixels");
     if (way->raw.channels == 3)
         return tdmi_source_read_raw(way->source, index, picture->pixels, err);
-    TDM_TRY(tdmi_source_read_raw(way->source, index, scratch->raw, err), err, "cannot read it");
+    tdm_status status = tdmi_source_read_raw(way->source, index, scratch->raw, err);
+    if (status != TDM_OK)
+        return status;
     const size_t n = raw_bytes(way);
     for (size_t i = 0; i < n; i++)
         memset(picture->pixels + 3 * i, scratch->raw[i], 3);
@@ -298,9 +336,9 @@ static tdm_status load_raw(const struct tdmi_picture_way *way, struct tdmi_pictu
                             ? tdmi_source_read_raw(way->source, key.sample, pixels, err)
                             : read_raw_picture(way, scratch, key.sample, err);
     count(scratch, TDMI_STAGE_READ, raw_bytes(way), since);
-    TDM_TRY(status, err, "cannot read it");
-    if (way->is_raw_as_is)
-        return TDM_OK;
+    status = judge_reading(way, scratch, key.sample, status, err);
+    if (status != TDM_OK || way->is_raw_as_is)
+        return status;
     status = fit(way, scratch, &scratch->images.decoded, key, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
     return TDM_WRAP(err, status, "cannot use it as a picture");
@@ -366,6 +404,7 @@ tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
     /* What is changed, kept or scaled again afterwards is read at once. */
     scratch->images.is_far =
         way->is_far && !way->has_changes && way->decoded == NULL && way->geometry.width == 0;
+    scratch->is_changed = false;
     uint8_t *pixels = way->delivery == TDMI_DELIVER_U8 ? values : scratch->pixels;
     tdm_status status = load_pixels(way, scratch, sample, key, pixels, &since, err);
     if (status == TDM_OK && way->has_changes) {

@@ -33,6 +33,7 @@ struct tdmi_picture_way {
     tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two pictures */
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
+    const uint64_t *contents; /* of every item, as it was before; NULL: not known */
     /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
      * that one. 0: no limit. */
     int64_t scratch_limit, large_limit;
@@ -56,6 +57,7 @@ struct tdmi_picture_scratch {
     uint8_t *raw;     /* of a source with one channel */
     tdmi_image shown; /* a picture that was kept in its own size, in the size of its table */
     struct tdmi_stage_times times;
+    bool is_changed; /* the last one is not any more what it was */
 };
 
 void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options);

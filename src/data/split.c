@@ -46,7 +46,7 @@ struct work {
     struct entry *entries;
     int64_t n_entries;
     struct unit *units;
-    int64_t n_units;
+    int64_t n_units, n_torn;
     bool has_given_val;
 };
 
@@ -125,6 +125,8 @@ static void find_units(struct work *work)
     for (int64_t i = 0; i < work->n_entries;) {
         int64_t first_unit = work->n_units;
         uint64_t hash = entries[i].hash;
+        const int label = entries[i].label;
+        bool is_torn = false;
         while (i < work->n_entries && entries[i].hash == hash) {
             struct unit *unit = &work->units[work->n_units++];
             *unit = (struct unit){
@@ -133,10 +135,12 @@ static void find_units(struct work *work)
             for (; i < work->n_entries && entries[i].hash == hash && entries[i].part == unit->part;
                  i++) {
                 unit->n++;
+                is_torn = is_torn || entries[i].label != label;
                 if (entries[i].label < unit->label)
                     unit->label = entries[i].label;
             }
         }
+        work->n_torn += is_torn;
         follow_given(&work->units[first_unit], work->n_units - first_unit);
     }
     for (int64_t i = 0; i < work->n_units; i++) {
@@ -412,6 +416,7 @@ tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *conte
     find_entries(&work, contents);
     split->is_given = are_all_given(&work);
     find_units(&work);
+    split->n_torn = work.n_torn;
     choose(&work);
     warn_of_leaks(&work);
     status =

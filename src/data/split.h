@@ -28,7 +28,8 @@ struct tdmi_split_options {
 typedef struct tdmi_split { /* start from a zeroed object */
     int64_t *train, *val;   /* item indices, ascending */
     int64_t n_train, n_val;
-    bool is_given; /* the source gave the part of every picture: the fractions decided nothing */
+    int64_t n_torn; /* distinct pictures that stand under more than one class */
+    bool is_given;  /* the source gave the part of every picture: the fractions decided nothing */
 } tdmi_split;
 
 /* Content hashes of an earlier split in ascending order; NULL with 0 when there is none. rest: what

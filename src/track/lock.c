@@ -251,9 +251,17 @@ tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err)
     return status == TDM_OK ? tdmi_lock_take_by_text(path, lock, err) : status;
 }
 
+bool tdmi_lock_is_in_place(const tdmi_lock *lock)
+{
+    struct stat named;
+    if (stat(lock->path, &named) != 0) /* a file system that does not answer says nothing */
+        return errno != ENOENT && errno != ENOTDIR;
+    return is_still_named(lock->file, lock->path);
+}
+
 void tdmi_lock_remove(tdmi_lock *lock)
 {
-    if (lock != NULL && lock->is_held)
+    if (lock != NULL && lock->is_held && is_still_named(lock->file, lock->path))
         (void)unlink(lock->path);
     tdmi_lock_give(lock);
 }

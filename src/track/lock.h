@@ -24,6 +24,9 @@ tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error 
 void tdmi_lock_give(tdmi_lock *lock);
 /* Does anybody own it now? Takes and changes nothing. */
 bool tdmi_lock_is_held(const char *path);
+/* Has the file of a lock that is held still its name? Not when the folder was removed or renamed.
+ */
+bool tdmi_lock_is_in_place(const tdmi_lock *lock);
 /* Give it back and leave no file. Accepts NULL. */
 void tdmi_lock_remove(tdmi_lock *lock);
 

@@ -361,11 +361,21 @@ static void copy_value(tdm_json_writer *json, const char *key, const tdm_json_va
     }
 }
 
+tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err)
+{
+    if (tdmi_lock_is_in_place(run->lock))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_SYSTEM,
+                    "the run folder %s was removed, renamed or replaced while the run worked in it",
+                    run->path);
+}
+
 tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *err)
 {
     char now[21];
     const char *text = NULL;
     size_t n_bytes = 0;
+    TDM_TRY(tdmi_run_check(run, err), err, "writing the record of the run");
     if (status <= TDMI_RUN_NONE || (unsigned)status >= STATUSES)
         return TDM_FAIL(err, TDM_E_BUG, "%d is no status of a run", (int)status);
     tdmi_clock_utc(now);

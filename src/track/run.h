@@ -66,6 +66,9 @@ const tdm_json_value *tdmi_run_recorded(const tdmi_run *run, const char *section
  * ("format_version", "tandem", "status", "started", "ended", "sittings") are TDM_E_BUG. */
 tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
+/* Is the folder still the one that was opened? A folder that somebody removed or renamed is not
+ * made again: TDM_E_SYSTEM. */
+tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
  * save of a sitting counts it in "sittings". */
 tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *err) TDM_MUST_USE;

@@ -73,11 +73,6 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
                         "or --schedule constant, is wanted",
                         schedule->name);
     session->optimizer = session->rates.optimizer.optimizer;
-    if (strcmp(options->bn, "frozen") == 0 && !session->weights)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "option --bn frozen keeps the statistics of the weights that are begun "
-                        "with, and from scratch there are none; --weights, or --bn shard, is "
-                        "wanted");
     return TDM_OK;
 }
 
@@ -86,7 +81,6 @@ static void settle(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     session->shares_statistics = strcmp(options->bn, "batch") == 0;
-    session->keeps_statistics = strcmp(options->bn, "frozen") == 0;
     session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
@@ -174,8 +168,8 @@ static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
             "opening the pictures to train on");
     if (tdmi_source_classes(session->source) < 2)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has %s class of pictures; a folder with at least two class folders is "
-                        "wanted",
+                        "%s has %s class of pictures; at least two are wanted: class folders, or a "
+                        "list or table with a column of labels",
                         options->source, tdmi_source_classes(session->source) ? "one" : "no");
     for (int c = 0; c < tdmi_source_classes(session->source); c++)
         if (!is_utf8(tdmi_source_class(session->source, c)))
@@ -222,6 +216,10 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                           (long long)split->n_train, tdmi_source_classes(session->source),
                           (long long)split->n_val, split->is_given ? ", as the source says" : "",
                           is_idle ? ": --split decides nothing" : "");
+    if (split->n_torn > 0 && tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_note(session, "%lld %s under more than one class (tandem audit names them)",
+                          (long long)split->n_torn,
+                          split->n_torn == 1 ? "picture stands" : "pictures stand");
     if (session->contents.n_unreadable > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
@@ -284,7 +282,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "first_trained", session->first_trained);
     tdm_json_integer(writer, "shard", session->shard);
-    tdm_json_string(writer, "bn", session->options.bn);
+    tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
     tdmi_rates_to_json(&session->rates, writer, "rates");
     tdm_json_object_end(writer);

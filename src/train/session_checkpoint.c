@@ -113,8 +113,10 @@ tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, boo
     tdmi_arena scratch;
     tdmi_arena_init(&scratch, 4096);
     char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), name);
-    tdm_status status = path ? download(session, is_checkpoint, err)
+    tdm_status status = path ? tdmi_run_check(session->run, err)
                              : TDM_FAIL(err, TDM_E_MEMORY, "naming %s: out of memory", name);
+    if (status == TDM_OK)
+        status = download(session, is_checkpoint, err);
     if (status == TDM_OK)
         status = tdmi_judge_take(session->judge, tdmi_session_values(session), err);
     if (status == TDM_OK)

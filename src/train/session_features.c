@@ -430,6 +430,7 @@ static tdm_status make_all(struct maker *it, tdm_error *err)
         .threads = tdmi_pool_threads(session->pool),
         .is_tuned = true,
         .memory_bytes = (session->options.memory + 1) / 2,
+        .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
     };
     if (it->n_items == 0)

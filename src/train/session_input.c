@@ -101,6 +101,7 @@ static tdm_status open_loader(struct tdmi_session *session, bool is_training, td
         .augment_seed = session->options.seed,
         .memory_bytes =
             is_training ? (session->options.memory + 1) / 2 : (session->options.memory + 3) / 4,
+        .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
     };
     if (is_training)

@@ -1,7 +1,9 @@
 /*
  * What the loader promises beside bits: a memory limit that is kept, memory that stays flat, a late
- * resume that takes no time, an end when one is asked for, threads for a caller that waits.
+ * resume that takes no time, an end when one is asked for or the data set changes, threads for a
+ * caller that waits.
  */
+#include "data/contents.h"
 #include "virtual_loader.h"
 
 #include "base/clock.h"
@@ -250,6 +252,62 @@ static void a_hungry_caller_gets_more_threads(void **state)
     tdmi_source_close(virtual.source);
 }
 
+/* ---- a data set that changes --------------------------------------------------------------------
+ */
+
+static tdm_status read_all(const struct tdmi_loader_options *options, tdm_error *err)
+{
+    const struct tdmi_batch *batch = NULL;
+    tdmi_loader *loader = open_loader(options);
+    tdm_status status = tdmi_loader_seek(loader, 0, 0, err);
+    do {
+        if (status == TDM_OK)
+            status = tdmi_loader_next(loader, &batch, err);
+    } while (status == TDM_OK && batch != NULL);
+    tdmi_loader_close(loader);
+    return status;
+}
+
+static void ends_with(const struct tdmi_loader_options *options, const char *says)
+{
+    tdm_error err = {0};
+    char text[3000];
+    assert_int_equal(read_all(options, &err), TDM_E_INPUT);
+    tdm_error_format(&err, text, sizeof text);
+    assert_non_null(strstr(text, "cannot load 'virtual'"));
+    assert_non_null(strstr(text, says));
+}
+
+static void a_picture_that_is_not_what_it_was_ends_the_reading(void **state)
+{
+    (void)state;
+    uint64_t contents[N];
+    for (int raw = 0; raw < 2; raw++) {
+        struct virtual_source virtual = source_of(3, raw);
+        virtual_open(&virtual);
+        tdmi_text bytes = {0};
+        for (int64_t i = 0; i < N; i++)
+            contents[i] = tdmi_source_read(virtual.source, i, &bytes, NULL) == TDM_OK
+                              ? tdmi_contents_hash(bytes.bytes, bytes.length_bytes)
+                              : 0;
+        tdmi_text_release(&bytes);
+        struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+        const uint64_t expected = digest(&options);
+        options.contents = contents;
+        assert_int_equal(digest(&options), expected); /* what was unreadable before may be so */
+        virtual.damaged_every = 9;
+        ends_with(&options, "it could be read before, and cannot any more");
+        options.contents = NULL;
+        assert_int_equal(read_all(&options, NULL), TDM_OK); /* 12 problems of pictures */
+        virtual.damaged_every = 37;
+        options.contents = contents;
+        contents[50]++;
+        if (!raw) /* pixels come as they are and have no bytes that were looked at */
+            ends_with(&options, "it holds other bytes than when it was read before");
+        tdmi_source_close(virtual.source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +317,7 @@ int main(void)
         cmocka_unit_test(memory_is_flat_over_twenty_epochs),
         cmocka_unit_test(resuming_late_in_a_long_epoch_takes_no_time),
         cmocka_unit_test(a_stop_ends_the_wait_and_nothing_is_lost),
+        cmocka_unit_test(a_picture_that_is_not_what_it_was_ends_the_reading),
         cmocka_unit_test(a_hungry_caller_gets_more_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,6 +246,7 @@ static void copies_stay_together(void **state)
                           .train_fraction = 0.7, .val_fraction = 0.3, .fraction = 1, .seed = seed});
         assert_int_equal(f.split.n_train + f.split.n_val, 120);
         assert_int_equal(n_val(&f, 0), 18); /* 6 contents of 20, three copies each */
+        assert_int_equal(f.split.n_torn, 10);
         for (int64_t t = 0; t < f.split.n_train; t++)
             for (int64_t v = 0; v < f.split.n_val; v++)
                 assert_true(f.contents.hashes[f.split.train[t]] !=

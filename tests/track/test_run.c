@@ -503,6 +503,31 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
     free(text);
 }
 
+static void a_folder_that_was_removed_is_not_made_again(void **state)
+{
+    char path[1024], moved[1024];
+    tdm_error err = {0};
+    in_folder(state, "run", path);
+    in_folder(state, "moved", moved);
+    tdmi_run *run = open_run(path, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    assert_int_equal(tdmi_run_check(run, &err), TDM_OK);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(tdmi_run_check(run, &err), TDM_E_SYSTEM);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
+    assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_MISSING);
+    /* Another run of that name is another's: it is neither written to nor cleaned up. */
+    tdmi_run *other = open_run(path, TDMI_RUN_NEW);
+    assert_int_equal(tdmi_run_check(run, &err), TDM_E_SYSTEM);
+    tdmi_run_close(run);
+    assert_int_equal(tdmi_run_save(other, TDMI_RUN_RUNNING, &err), TDM_OK);
+    tdmi_run_close(other);
+    /* What was moved away can be gone on with. */
+    run = open_run(moved, TDMI_RUN_RESUME);
+    assert_int_equal(tdmi_run_found(run), TDMI_RUN_RUNNING);
+    tdmi_run_close(run);
+}
+
 int main(void)
 {
     tdm_log_set_level(TDM_LOG_SILENT);
@@ -520,6 +545,7 @@ int main(void)
         CASE(the_record_keeps_what_was_set_over_sittings),
         CASE(a_run_that_goes_on_has_not_ended),
         CASE(a_missing_run_reads_as_none),
+        CASE(a_folder_that_was_removed_is_not_made_again),
         CASE(wrong_sections_are_refused_and_change_nothing),
         CASE(lines_are_cut_back_to_a_step_and_go_on_from_there),
         CASE(a_cut_without_metrics_is_fine),

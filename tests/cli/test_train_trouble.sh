@@ -1,0 +1,143 @@
+# train while what it stands on goes away: its run folder, its pictures, its disk, its store. It ends
+# with a sentence and the exit code of it, and what it kept is gone on with to the same bytes.
+. "$SOURCE/tests/cli/lib.sh"
+
+export TANDEM_HOME=$temp/home
+"$TANDEM" synth whole --classes 2 --per-class 30 --size 32 --quiet >/dev/null
+restore() {
+    rm -rf pictures
+    cp -r whole pictures
+}
+options="--model lenet5 --epochs 6 --batch 8 --split 0.8,0.2 --checkpoint-every 3 --cache none --threads 1"
+
+# between CODE RUN SRC ACTION [OPTION…]: begins RUN, holds it still once it has two checkpoints, does
+# ACTION and lets it go on; then it must end with CODE.
+between() {
+    expected=$1 run=$2 source=$3 action=$4
+    shift 4
+    last_command="train $source -o $run, and meanwhile: $(echo $action | cut -c1-60)"
+    "$TANDEM" train "$source" -o "$run" $options "$@" >"$out" 2>"$err" </dev/null &
+    pid=$!
+    tries=0
+    while [ ! -e "$run/previous.safetensors" ] && [ $tries -lt 3000 ]; do
+        sleep 0.01
+        tries=$((tries + 1))
+    done
+    kill -STOP $pid
+    eval "$action"
+    kill -CONT $pid
+    status=0
+    wait $pid || status=$?
+    if [ "$status" = "$expected" ]; then
+        pass "exit $expected: $last_command"
+    else
+        fail "exit $status instead of $expected: $last_command"
+        show_output
+    fi
+}
+
+same_as() { # run source option…
+    run=$1 source=$2
+    shift 2
+    "$TANDEM" train "$source" -o whole-run $options "$@" --quiet >/dev/null
+    for file in best last outcomes; do
+        expect_true "$run has the $file of a run that was left alone" \
+            cmp "whole-run/$file.safetensors" "$run/$file.safetensors"
+    done
+    rm -rf whole-run
+}
+
+# ---- the run folder ------------------------------------------------------------------------
+restore
+between 4 gone pictures 'mv gone moved'
+expect_stderr_matches 'gone was removed, renamed or replaced while the run worked in it|cannot write gone/'
+expect_true "it is not made again" test ! -e gone
+expect_exit 0 "$TANDEM" train pictures -o moved $options --resume --quiet
+same_as moved pictures
+
+# ---- its pictures --------------------------------------------------------------------------
+first=$(find pictures -name '*.jpg' | sort | head -n 1)
+between 3 one pictures 'rm "$first"'
+expect_stderr_matches '^tandem: training on pictures ended early; one keeps its newest checkpoint, and --resume goes on from it$'
+expect_stderr_matches "cannot load '.*${first##*/}'"
+expect_stderr_matches 'it could be read before, and cannot any more$'
+expect_exit 3 "$TANDEM" train pictures -o one $options --resume
+expect_stderr_matches 'are not those the run was begun with .*; the same pictures, or a new run, are wanted$'
+restore
+expect_exit 0 "$TANDEM" train pictures -o one $options --resume
+same_as one pictures
+
+between 3 all pictures 'rm -rf pictures'
+expect_stderr_matches 'all keeps its newest checkpoint'
+expect_exit 3 "$TANDEM" train pictures -o all $options --resume
+expect_stderr_matches "no such file or folder: 'pictures'$"
+restore
+expect_exit 0 "$TANDEM" train pictures -o all $options --resume
+same_as all pictures
+
+between 3 other pictures 'for file in pictures/*/*1.jpg; do cp "$first" "$file"; done'
+expect_stderr_matches 'it holds other bytes than when it was read before$'
+restore
+expect_exit 0 "$TANDEM" train pictures -o other $options --resume
+same_as other pictures
+
+# ---- a table -------------------------------------------------------------------------------
+if "$TANDEM" prepare pictures -o table --quiet >/dev/null 2>"$err"; then
+    cp -r table table.kept
+    between 3 cut table 'for file in table/*.parquet; do : >"$file"; done'
+    expect_stderr_matches 'cut keeps its newest checkpoint'
+    expect_stderr_matches "'table/part-.*' ends at byte"
+    rm -rf table && cp -r table.kept table
+    expect_exit 0 "$TANDEM" train table -o cut $options --resume
+    same_as cut table
+    # Files that are open stay what they were, whatever takes their name.
+    between 0 unlinked table 'rm -rf table; cp -r pictures table'
+    rm -rf table && cp -r table.kept table
+    same_as unlinked table
+else
+    skip "a table: this build has no Arrow"
+fi
+
+# ---- the store of features -----------------------------------------------------------------
+"$TANDEM" train pictures -o base --model mobilenetv2-0.1 --size 32 --epochs 1 --quiet >/dev/null
+options="--weights base --freeze base --hidden 8 --batch 8 --epochs 24 --checkpoint-every 3 --threads 1"
+between 0 storeless pictures 'rm -rf home'
+same_as storeless pictures
+change_rows() { # all but their head
+    for file in home/features/*/*.rows; do
+        (head -c 128 "$file" && tail -c +129 "$file" | tr '\0-\377' '\1-\377\0') >changed
+        cat changed >"$file"
+    done
+}
+between 3 flipped pictures change_rows
+expect_stderr_matches 'is damaged: it does not have the checksum that was written; remove that file, and its rows are computed again$'
+expect_stderr_matches 'flipped keeps its newest checkpoint'
+expect_exit 3 "$TANDEM" train pictures -o flipped $options --resume
+expect_stderr_matches 'remove that file, and its rows are computed again$'
+rm home/features/*/*.rows
+expect_exit 0 "$TANDEM" train pictures -o flipped $options --resume
+same_as flipped pictures
+
+# ---- a disk without room -------------------------------------------------------------------
+options="--model convnet7 --size 32 --epochs 2 --batch 8 --split 0.8,0.2 --checkpoint-every 3 --threads 1"
+mkdir small
+if mount -t tmpfs -o size=5m tmpfs small 2>/dev/null; then
+    expect_exit 4 "$TANDEM" train pictures -o small/run $options
+    expect_stderr_matches 'small/run keeps its newest checkpoint'
+    expect_stderr_matches 'No space left on device$'
+    expect_true "nothing half written is left" test -z "$(find small -name '*.tmp')"
+    expect_exit 4 "$TANDEM" train pictures -o small/run $options --resume
+    expect_stderr_matches 'No space left on device$'
+    mount -o remount,size=100m small
+    expect_exit 0 "$TANDEM" train pictures -o small/run $options --resume
+    same_as small/run pictures
+    umount small
+    mount -t tmpfs -o size=8k tmpfs small
+    expect_exit 4 "$TANDEM" train pictures -o small/run $options
+    expect_stderr_matches 'No space left on device$'
+    umount small
+else
+    skip "a full disk: no file system can be mounted here"
+fi
+
+finish
