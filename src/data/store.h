@@ -32,11 +32,12 @@ struct tdmi_store_options {
 
 struct tdmi_store_row {
     uint64_t content; /* hash of the picture */
-    uint32_t view;    /* which augmented view of it; 0: the plain one */
+    uint32_t view; /* which augmented view of it; 0: the plain one, where the key says no other */
 };
 
 /* Another text under the key's hash, a damaged file and rows of another width are TDM_E_INPUT that
- * names the file; a folder that cannot be made or locked is TDM_E_SYSTEM. */
+ * names the file; a folder that cannot be made or locked is TDM_E_SYSTEM. A key that is there and
+ * cannot be written is opened for reading: it takes a fill of 0 rows and no other. */
 tdm_status tdmi_store_open(const struct tdmi_store_options *options, tdmi_store **store,
                            tdm_error *err) TDM_MUST_USE;
 /* What was added and not committed is dropped. After a fill that left many files they are merged,

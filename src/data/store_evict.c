@@ -1,7 +1,7 @@
 /*
  * Keys are locked one after another until enough would be gone, and only then removed: a fill that
- * cannot fit costs nobody their rows. What is counted are the sizes of files; two processes that
- * ask at once may both be told yes, and the disk then has the last word.
+ * cannot fit costs nobody their rows. What is counted are the sizes of files and what fills were
+ * promised and have not written; who counts is alone at it, so that no room is promised twice.
  */
 #include "data/store_evict.h"
 
@@ -21,7 +21,7 @@ static const int64_t spared = (int64_t)1 << 30;
 
 struct key_found {
     const char *folder, *lock_path, *name;
-    int64_t size_bytes;
+    int64_t size_bytes, promised_bytes;
     struct timespec used;
     int lock; /* -1: not held */
 };
@@ -29,7 +29,7 @@ struct key_found {
 struct keys_found {
     struct key_found *of;
     size_t n;
-    int64_t size_bytes;
+    int64_t size_bytes, promised_bytes;
 };
 
 int64_t tdmi_store_free_bytes(const char *path)
@@ -60,6 +60,8 @@ static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_erro
         const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
         if (path == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+        else if (tdmi_store_is_promise_name(entries[i].name))
+            key->promised_bytes += tdmi_store_promised_bytes(path);
         else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
             key->size_bytes += facts.st_size;
     }
@@ -95,6 +97,7 @@ static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
         status = look_at_key(key, arena, err);
         keys->size_bytes += key->size_bytes;
+        keys->promised_bytes += key->promised_bytes;
     }
     return status;
 }
@@ -143,15 +146,16 @@ static double gib(int64_t bytes)
 static tdm_status too_little(const struct tdmi_store_wish *wish, const struct keys_found *keys,
                              int64_t limit, int64_t free_bytes, int64_t idle, tdm_error *err)
 {
-    if (keys->size_bytes - idle + wish->bytes > limit)
+    const int64_t taken = keys->size_bytes + keys->promised_bytes - idle;
+    if (taken + wish->bytes > limit)
         return TDM_FAIL(
             err, TDM_E_SYSTEM,
             "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
             "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
-            "that are in use; wait for the others, set TANDEM_HOME to a folder on another "
-            "disk, or train with --features none",
+            "that are in use, or promised to them; wait for the others, set TANDEM_HOME to a "
+            "folder on another disk, or train with --features none",
             (long long)wish->bytes, gib(wish->bytes), wish->root, (long long)limit, gib(limit),
-            (long long)(keys->size_bytes - idle));
+            (long long)taken);
     return TDM_FAIL(err, TDM_E_SYSTEM,
                     "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
                     "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
@@ -160,33 +164,55 @@ static tdm_status too_little(const struct tdmi_store_wish *wish, const struct ke
                     gib(free_bytes), (long long)idle);
 }
 
-tdm_status tdmi_store_make_room(const struct tdmi_store_wish *wish, tdm_error *err)
+static int64_t limit_of(const struct tdmi_store_wish *wish, const struct keys_found *keys,
+                        int64_t free_bytes)
+{
+    if (wish->limit_bytes > 0)
+        return wish->limit_bytes;
+    /* Half of what was free before any row was here: growing must not lower it. */
+    return free_bytes < INT64_MAX && (free_bytes + keys->size_bytes) / 2 < default_limit
+               ? (free_bytes + keys->size_bytes) / 2
+               : default_limit;
+}
+
+/* What others were promised is as good as written. */
+static int64_t left_of(int64_t free_bytes, int64_t promised_bytes)
+{
+    if (free_bytes == INT64_MAX)
+        return free_bytes;
+    return free_bytes > promised_bytes ? free_bytes - promised_bytes : 0;
+}
+
+static tdm_status make_room(const struct tdmi_store_wish *wish, tdmi_arena *arena, tdm_error *err)
+{
+    struct keys_found keys = {0};
+    tdm_status status = look_through(wish->root, arena, &keys, err);
+    if (status != TDM_OK)
+        return status;
+    const int64_t free_bytes = tdmi_store_free_bytes(wish->root);
+    const int64_t limit = limit_of(wish, &keys, free_bytes),
+                  left = left_of(free_bytes, keys.promised_bytes);
+    int64_t needed = keys.size_bytes + keys.promised_bytes + wish->bytes - limit;
+    if (wish->bytes > left && wish->bytes - left > needed)
+        needed = wish->bytes - left;
+    if (needed <= 0)
+        return TDM_OK;
+    qsort(keys.of, keys.n, sizeof *keys.of, by_use);
+    const int64_t idle = lock_enough(&keys, wish->own, needed);
+    let_go(&keys, idle >= needed);
+    return idle < needed ? too_little(wish, &keys, limit, left, idle, err) : TDM_OK;
+}
+
+tdm_status tdmi_store_make_room(const struct tdmi_store_wish *wish,
+                                struct tdmi_store_promise *promise, tdm_error *err)
 {
     tdmi_arena arena;
-    struct keys_found keys = {0};
     tdmi_arena_init(&arena, 0);
-    tdm_status status = look_through(wish->root, &arena, &keys, err);
-    if (status != TDM_OK)
-        goto out;
-    const int64_t free_bytes = tdmi_store_free_bytes(wish->root);
-    int64_t limit = wish->limit_bytes;
-    if (limit <= 0) {
-        /* Half of what was free before any row was here: growing must not lower it. */
-        limit = default_limit;
-        if (free_bytes < INT64_MAX && (free_bytes + keys.size_bytes) / 2 < limit)
-            limit = (free_bytes + keys.size_bytes) / 2;
-    }
-    int64_t needed = keys.size_bytes + wish->bytes - limit;
-    if (wish->bytes > free_bytes && wish->bytes - free_bytes > needed)
-        needed = wish->bytes - free_bytes;
-    if (needed > 0) {
-        qsort(keys.of, keys.n, sizeof *keys.of, by_use);
-        const int64_t idle = lock_enough(&keys, wish->own, needed);
-        let_go(&keys, idle >= needed);
-        if (idle < needed)
-            status = too_little(wish, &keys, limit, free_bytes, idle, err);
-    }
-out:
+    const int lock = tdmi_store_counting_begin(wish->root);
+    const tdm_status status = make_room(wish, &arena, err);
+    if (status == TDM_OK)
+        tdmi_store_promise_make(promise, wish->folder, wish->bytes);
+    tdmi_store_counting_end(lock);
     tdmi_arena_release(&arena);
     return status;
 }

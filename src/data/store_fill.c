@@ -30,18 +30,26 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
     if (n_rows < 0 || n_rows > most)
         return TDM_FAIL(err, TDM_E_BUG, "a fill of %lld rows: between 0 and %lld can be promised",
                         (long long)n_rows, (long long)most);
+    tdmi_store_promise_end(&store->fill.promise);
     store->fill = (struct tdmi_store_fill){.precision = precision, .n_promised = n_rows};
     store->fill.begun_ns = tdmi_clock_ns();
     const struct tdmi_store_wish wish = {
         .root = store->root,
         .own = store->key.name,
+        .folder = store->key.folder,
         .limit_bytes = store->limit_bytes,
         .bytes = bytes_of(store, n_rows),
     };
-    tdm_status status = tdmi_store_make_room(&wish, err);
+    tdm_status status = TDM_OK;
+    if (n_rows > 0 && store->key.is_read_only)
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "it can be read and not written");
+    else if (n_rows > 0)
+        status = tdmi_store_make_room(&wish, &store->fill.promise, err);
     if (status == TDM_OK)
         status = tdmi_store_table_reserve(&store->table, tdmi_store_rows(store) + n_rows, err);
     store->fill.is_open = status == TDM_OK;
+    if (status != TDM_OK)
+        tdmi_store_promise_end(&store->fill.promise);
     return TDM_WRAP(err, status, "cannot store %lld rows of %d floats in %s", (long long)n_rows,
                     store->form.width, store->key.folder);
 }
@@ -90,8 +98,10 @@ static tdm_status commit(tdmi_store *store, tdm_error *err)
         status = tdmi_store_table_add(&store->table, file, err);
     }
     tdmi_free(path);
-    if (status == TDM_OK)
+    if (status == TDM_OK) {
+        tdmi_store_promise_lower(&fill->promise, bytes_of(store, fill->n_promised - fill->n_added));
         tdmi_store_key_mark_used(&store->key);
+    }
     return status;
 }
 
@@ -146,4 +156,5 @@ void tdmi_store_fill_abandon(tdmi_store *store)
     tdmi_store_writer_abort(store->fill.writer);
     store->fill.writer = NULL;
     store->fill.is_open = false;
+    tdmi_store_promise_end(&store->fill.promise);
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "data/store_key.h"
+#include "data/store_promise.h"
 #include "data/store_table.h"
 
 /* Rows on their way to the disk. */
@@ -14,6 +15,7 @@ struct tdmi_store_fill {
     int64_t committed_bytes;         /* of this fill */
     int64_t begun_ns, file_begun_ns; /* of the clock */
     tdmi_store_writer *writer;       /* NULL: nothing to commit */
+    struct tdmi_store_promise promise;
 };
 
 struct tdmi_store {

@@ -64,7 +64,22 @@ static tdm_status sweep(const char *folder, tdm_error *err)
     return status;
 }
 
-/* One attempt. TDM_OK with the lock still -1: the folder was removed in between. */
+static bool is_for_reading_only(int reason)
+{
+    return reason == EROFS || reason == EACCES || reason == EPERM;
+}
+
+/* A file that cannot be changed can still be locked shared: who may remove keys then knows. */
+static void take_as_it_is(struct tdmi_store_key *key)
+{
+    key->is_read_only = true;
+    key->lock = open(key->lock_path, O_RDONLY | O_CLOEXEC);
+    if (key->lock >= 0)
+        (void)lock_now(key->lock, LOCK_SH);
+}
+
+/* One attempt. TDM_OK with the lock still -1, and not for reading only: the folder was removed in
+ * between. */
 static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
 {
     tdm_status status = tdmi_folder_make(key->folder, err);
@@ -73,9 +88,14 @@ static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
     int lock = open(key->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock < 0 && errno == ENOENT)
         return TDM_OK;
+    const int reason = lock < 0 ? errno : 0;
+    if (is_for_reading_only(reason) && tdmi_file_kind_of(key->text_path) == TDMI_FILE_REGULAR) {
+        take_as_it_is(key);
+        return TDM_OK;
+    }
     if (lock < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", key->lock_path,
-                        strerror(errno));
+                        strerror(reason));
     const bool is_alone = lock_now(lock, LOCK_EX | LOCK_NB) == 0;
     if (is_alone && is_still_named(lock, key->lock_path))
         status = sweep(key->folder, err);
@@ -117,9 +137,9 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
 {
     void *found = NULL;
     size_t n_found = 0;
-    const char *path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
+    const char *path = key->text_path;
     const char *wanted = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
-    if (path == NULL || wanted == NULL)
+    if (wanted == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the key of %s", key->folder);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
         return tdmi_file_write(path, wanted, strlen(wanted), err);
@@ -148,14 +168,16 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, tdmi_arena *a
     tdmi_sha256_hex(key->sha256, hex);
     snprintf(key->name, sizeof key->name, "%.*s", TDMI_STORE_KEY_DIGITS, hex);
     key->folder = tdmi_path_join(arena, root, key->name);
-    if (key->folder != NULL)
+    if (key->folder != NULL) {
         key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
-    if (key->lock_path == NULL)
+        key->text_path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
+    }
+    if (key->lock_path == NULL || key->text_path == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the key %s in %s", key->name, root);
 
     const bool is_new = tdmi_file_kind_of(key->folder) == TDMI_FILE_MISSING;
     tdm_status status = TDM_OK;
-    for (int attempt = 0; status == TDM_OK && key->lock < 0; attempt++) {
+    for (int attempt = 0; status == TDM_OK && key->lock < 0 && !key->is_read_only; attempt++) {
         if (attempt == 100)
             status = TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time",
                               key->folder);

@@ -20,12 +20,14 @@ struct tdmi_store_key {
     const char *folder; /* root and name */
     char name[TDMI_STORE_KEY_DIGITS + 1];
     uint8_t sha256[32];
-    const char *lock_path;
+    const char *lock_path, *text_path;
     int lock; /* descriptor; -1: none */
+    bool is_read_only;
 };
 
 /* Makes the folder if need be, locks it shared, sweeps what the killed have left, and compares the
- * text. Strings are of the arena. */
+ * text. Where all that is there but may not be written (a disk for reading only, another's folder)
+ * it is taken as it is, with the lock if there is one. Strings are of the arena. */
 tdm_status tdmi_store_key_open(const char *root, const char *text, tdmi_arena *arena,
                                struct tdmi_store_key *key, tdm_error *err) TDM_MUST_USE;
 void tdmi_store_key_close(struct tdmi_store_key *key);

@@ -278,7 +278,7 @@ static void the_least_recently_used_key_gives_way_first(void **state)
     assert_true(is_there(&tree, 'e'));
     /* The folder goes with the rows: b's came back when it was looked for, empty. */
     assert_int_equal(fill_under(&tree, 'f', 2, &err), TDM_OK);
-    assert_int_equal(store_files(tree.root, "", NULL), 2 + 2);
+    assert_int_equal(store_files(tree.root, "", NULL), 2 + 2 + 1); /* and the lock of who counts */
     assert_true(is_there(&tree, 'e'));
     assert_true(is_there(&tree, 'f'));
     tree_free(&tree);
@@ -344,6 +344,127 @@ static void a_fill_that_would_never_fit_removes_nothing(void **state)
     tree_free(&tree);
 }
 
+/* ---- promises -------------------------------------------------------------------------------- */
+
+/* Begins to fill three quarters of the limit, says so, and writes nothing. */
+static void hold_a_promise(const struct tree *tree, int64_t limit, int told)
+{
+    tdmi_store *store = NULL;
+    tdm_error err = {0};
+    if (store_try(tree, key_of('a'), limit, &store, &err) != TDM_OK ||
+        tdmi_store_fill_begin(store, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err) != TDM_OK ||
+        write(told, "r", 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+static void room_is_promised_once_and_given_back_by_the_dead(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    const int64_t limit = 4 * (KEY_BYTES + 100);
+    tdm_error err = {0};
+    tdmi_store *store = NULL;
+    int told[2], status;
+    assert_int_equal(pipe(told), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        hold_a_promise(&tree, limit, told[1]);
+    assert_int_equal(read(told[0], &(char){0}, 1), 1);
+    assert_int_equal(store_try(&tree, key_of('b'), limit, &store, &err), TDM_OK);
+    tdm_status answer = tdmi_store_fill_begin(store, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err);
+    assert_refused(answer, TDM_E_SYSTEM, err, "or promised to them");
+    assert_int_equal(tdmi_store_fill_begin(store, KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(tdmi_store_fill_begin(store, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_int_equal(store_add(store, 0, 2 * KEY_ROWS, &err), TDM_OK);
+    assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
+    tdmi_store_close(store);
+    close(told[0]);
+    close(told[1]);
+    tree_free(&tree);
+}
+
+/* What is written is not promised any more: both would be counted. */
+static void a_promise_is_lowered_by_what_is_committed(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    const int64_t limit = 4 * (KEY_BYTES + 100);
+    tdm_error err = {0};
+    tdmi_store *first = NULL, *second = NULL;
+    assert_int_equal(store_try(&tree, key_of('a'), limit, &first, &err), TDM_OK);
+    assert_int_equal(store_try(&tree, key_of('b'), limit, &second, &err), TDM_OK);
+    assert_int_equal(tdmi_store_fill_begin(first, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_int_equal(store_add(first, 0, KEY_ROWS, &err), TDM_OK);
+    assert_int_equal(tdmi_store_fill_commit(first, &err), TDM_OK);
+    tdm_status status = tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err);
+    assert_refused(status, TDM_E_SYSTEM, err, "or promised to them");
+    assert_int_equal(tdmi_store_fill_begin(second, 1, TDMI_DTYPE_F32, &err), TDM_OK);
+    assert_int_equal(tdmi_store_fill_begin(second, 2 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    tdmi_store_close(first); /* the other hundred rows never came */
+    assert_int_equal(tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
+    tdmi_store_close(second);
+    tree_free(&tree);
+}
+
+/* ---- for reading only ------------------------------------------------------------------------ */
+
+static void protect(const struct tree *tree, bool is_protected)
+{
+    char command[300];
+    snprintf(command, sizeof command, "chmod -R %s '%s'", is_protected ? "a+rX,a-w" : "u+w",
+             tree->root);
+    assert_int_equal(system(command), 0);
+}
+
+static bool reads_and_cannot_fill(const struct tree *tree)
+{
+    tdm_error err = {0};
+    tdmi_store *store = NULL;
+    if (store_try(tree, STORE_KEY, 0, &store, &err) != TDM_OK)
+        return false;
+    const bool is_good = store_has(store, 0, KEY_ROWS) == KEY_ROWS &&
+                         tdmi_store_fill_begin(store, 0, TDMI_DTYPE_F32, &err) == TDM_OK &&
+                         tdmi_store_fill_commit(store, &err) == TDM_OK &&
+                         tdmi_store_fill_begin(store, 1, TDMI_DTYPE_F32, &err) == TDM_E_SYSTEM &&
+                         strstr(err.frames[0].text, "can be read and not written") != NULL;
+    tdmi_store_close(store);
+    /* A key that is not there cannot be made. */
+    return is_good && store_try(tree, key_of('z'), 0, &store, &err) == TDM_E_SYSTEM;
+}
+
+/* Root may write everywhere, so it looks as somebody else. */
+static void what_is_complete_is_read_where_nothing_can_be_written(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    for (int has_lock = 1; has_lock >= 0; has_lock--) {
+        tdmi_store *store = store_open(&tree, STORE_KEY);
+        store_fill(store, 0, KEY_ROWS);
+        if (!has_lock) { /* copied without it, say */
+            char command[300];
+            snprintf(command, sizeof command, "rm '%s'/*/lock", tree.root);
+            assert_int_equal(system(command), 0);
+        }
+        tdmi_store_close(store);
+        protect(&tree, true);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            if (geteuid() == 0 && setuid(65534) != 0)
+                _exit(1);
+            _exit(reads_and_cannot_fill(&tree) ? 0 : 1);
+        }
+        wait_for(child);
+        protect(&tree, false);
+    }
+    tree_free(&tree);
+}
+
 static void what_is_no_key_is_left_alone(void **state)
 {
     (void)state;
@@ -372,6 +493,9 @@ int main(void)
         cmocka_unit_test(a_key_that_a_process_has_open_does_not_give_way),
         cmocka_unit_test(a_fill_that_would_never_fit_removes_nothing),
         cmocka_unit_test(what_is_no_key_is_left_alone),
+        cmocka_unit_test(room_is_promised_once_and_given_back_by_the_dead),
+        cmocka_unit_test(a_promise_is_lowered_by_what_is_committed),
+        cmocka_unit_test(what_is_complete_is_read_where_nothing_can_be_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
