@@ -21,6 +21,8 @@ struct tdmi_device_table {
     /* TDM_E_ABSENT when there is no such card. */
     tdm_status (*open)(int index, tdmi_device **device, tdm_error *err);
     void (*close)(tdmi_device *device);
+    /* With the versions of the libraries that compute: of another device, or with another of them,
+     * bits may be others. */
     void (*describe)(const tdmi_device *device, char *text, size_t text_bytes);
     bool is_host; /* its memory is ordinary memory: pointers may be followed */
 };

@@ -50,6 +50,9 @@ struct tdmi_codec {
                            struct tdmi_image_facts *facts, tdm_error *err);
     /* The TIFF block of the file's EXIF data, NULL when there is none; NULL for formats without. */
     const uint8_t *(*find_exif)(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);
+    /* Appends who decodes, in which version: "libwebp 1.2.4". NULL: the code is all ours, and the
+     * version of tandem says it. */
+    void (*write_decoder)(tdmi_text *text);
 };
 
 const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
@@ -118,6 +121,12 @@ tdm_status tdmi_bmp_describe(const uint8_t *bytes, size_t length_bytes,
                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ppm_describe(const uint8_t *bytes, size_t length_bytes,
                              struct tdmi_image_facts *facts, tdm_error *err) TDM_MUST_USE;
+
+/* The table's write_decoder of these: who is linked now, not who was there when it was built. */
+void tdmi_jpeg_write_decoder(tdmi_text *text);
+void tdmi_png_write_decoder(tdmi_text *text);
+void tdmi_gif_write_decoder(tdmi_text *text);
+void tdmi_webp_write_decoder(tdmi_text *text);
 
 /* Where files keep their EXIF data; always built, they only walk bytes. */
 const uint8_t *tdmi_exif_in_webp(const uint8_t *bytes, size_t length_bytes, size_t *exif_bytes);

@@ -50,36 +50,46 @@ static bool is_ppm(const uint8_t *bytes, size_t length_bytes)
 
 #if TDM_HAVE_JPEG
 #define JPEG_CALLS tdmi_jpeg_decode, tdmi_jpeg_encode
+#define JPEG_DECODER tdmi_jpeg_write_decoder
 #else
 #define JPEG_CALLS NULL, tdmi_jpeg_encode
+#define JPEG_DECODER NULL
 #endif
 #if TDM_HAVE_PNG
 #define PNG_CALLS tdmi_png_decode, tdmi_png_encode
+#define PNG_DECODER tdmi_png_write_decoder
 #else
 #define PNG_CALLS NULL, NULL
+#define PNG_DECODER NULL
 #endif
 
 #if TDM_HAVE_GIF
 #define GIF_CALLS tdmi_gif_decode, NULL
+#define GIF_DECODER tdmi_gif_write_decoder
 #else
 #define GIF_CALLS NULL, NULL
+#define GIF_DECODER NULL
 #endif
 #if TDM_HAVE_WEBP
 #define WEBP_CALLS tdmi_webp_decode, NULL
+#define WEBP_DECODER tdmi_webp_write_decoder
 #else
 #define WEBP_CALLS NULL, NULL
+#define WEBP_DECODER NULL
 #endif
 #define BMP_CALLS tdmi_bmp_decode, tdmi_bmp_encode
 #define PPM_CALLS tdmi_ppm_decode, tdmi_ppm_encode
 
 static const struct tdmi_codec codecs[TDMI_IMAGE_FORMATS] = {
-    [TDMI_IMAGE_UNKNOWN] = {"unknown", NULL, NULL, NULL, NULL, NULL},
-    [TDMI_IMAGE_JPEG] = {"JPEG", is_jpeg, JPEG_CALLS, tdmi_jpeg_describe, tdmi_exif_in_jpeg},
-    [TDMI_IMAGE_PNG] = {"PNG", is_png, PNG_CALLS, tdmi_png_describe, tdmi_exif_in_png},
-    [TDMI_IMAGE_GIF] = {"GIF", is_gif, GIF_CALLS, tdmi_gif_describe, NULL},
-    [TDMI_IMAGE_WEBP] = {"WebP", is_webp, WEBP_CALLS, tdmi_webp_describe, tdmi_exif_in_webp},
-    [TDMI_IMAGE_BMP] = {"BMP", is_bmp, BMP_CALLS, tdmi_bmp_describe, NULL},
-    [TDMI_IMAGE_PPM] = {"PPM", is_ppm, PPM_CALLS, tdmi_ppm_describe, NULL},
+    [TDMI_IMAGE_UNKNOWN] = {"unknown", NULL, NULL, NULL, NULL, NULL, NULL},
+    [TDMI_IMAGE_JPEG] = {"JPEG", is_jpeg, JPEG_CALLS, tdmi_jpeg_describe, tdmi_exif_in_jpeg,
+                         JPEG_DECODER},
+    [TDMI_IMAGE_PNG] = {"PNG", is_png, PNG_CALLS, tdmi_png_describe, tdmi_exif_in_png, PNG_DECODER},
+    [TDMI_IMAGE_GIF] = {"GIF", is_gif, GIF_CALLS, tdmi_gif_describe, NULL, GIF_DECODER},
+    [TDMI_IMAGE_WEBP] = {"WebP", is_webp, WEBP_CALLS, tdmi_webp_describe, tdmi_exif_in_webp,
+                         WEBP_DECODER},
+    [TDMI_IMAGE_BMP] = {"BMP", is_bmp, BMP_CALLS, tdmi_bmp_describe, NULL, NULL},
+    [TDMI_IMAGE_PPM] = {"PPM", is_ppm, PPM_CALLS, tdmi_ppm_describe, NULL, NULL},
 };
 
 static const char *const extensions[TDMI_IMAGE_FORMATS] = {
@@ -125,6 +135,16 @@ bool tdmi_image_can_decode(enum tdmi_image_format format)
 bool tdmi_image_can_encode(enum tdmi_image_format format)
 {
     return tdmi_codec_of(format)->encode != NULL;
+}
+
+void tdmi_image_write_decoders(tdmi_text *text)
+{
+    for (int i = TDMI_IMAGE_UNKNOWN + 1, n = 0; i < TDMI_IMAGE_FORMATS; i++) {
+        if (codecs[i].write_decoder == NULL)
+            continue;
+        tdmi_text_printf(text, "%s%s: ", n++ > 0 ? "; " : "", codecs[i].name);
+        codecs[i].write_decoder(text);
+    }
 }
 
 enum tdmi_image_format tdmi_image_format_of_name(const char *path)

@@ -152,3 +152,9 @@ tdm_status tdmi_gif_decode(const struct tdmi_codec_source *source, tdmi_image *i
     (void)DGifCloseFile(gif, &code);
     return status;
 }
+
+/* The library has no way to say it when it is run. */
+void tdmi_gif_write_decoder(tdmi_text *text)
+{
+    tdmi_text_printf(text, "giflib %d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);
+}

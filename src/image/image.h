@@ -41,6 +41,9 @@ enum tdmi_image_format tdmi_image_format_of_name(const char *path);
 bool tdmi_image_has_extension(const char *path);
 bool tdmi_image_can_decode(enum tdmi_image_format format);
 bool tdmi_image_can_encode(enum tdmi_image_format format);
+/* Appends which libraries decode what, with their versions: "JPEG: libjpeg-turbo 2.1.5 …; PNG: …".
+ * Other decoders may make other pixels of the same bytes. */
+void tdmi_image_write_decoders(tdmi_text *text);
 
 /* ---- decode, encode ------------------------------------------------------------------------ */
 

@@ -305,3 +305,25 @@ tdm_status tdmi_jpeg_decode(const struct tdmi_codec_source *source, tdmi_image *
     }
     return decode_any(source, image, err);
 }
+
+/* ---- who it is ------------------------------------------------------------------------------- */
+
+#define TEXT_OF(name) #name
+#define AS_TEXT(name) TEXT_OF(name)
+#ifdef LIBJPEG_TURBO_VERSION
+#define LIBRARY "libjpeg-turbo " AS_TEXT(LIBJPEG_TURBO_VERSION)
+#else
+#define LIBRARY "libjpeg " AS_TEXT(JPEG_LIB_VERSION)
+#endif
+
+/* The library does not say its version when it is run, but the years of its copyright, which tell
+ * another one from the one that this was built with. Our own decoder makes the library's pixels. */
+void tdmi_jpeg_write_decoder(tdmi_text *text)
+{
+    struct jpeg_error_mgr manager;
+    jpeg_std_error(&manager);
+    const char *years = JMSG_COPYRIGHT <= manager.last_jpeg_message
+                            ? manager.jpeg_message_table[JMSG_COPYRIGHT]
+                            : "";
+    tdmi_text_printf(text, LIBRARY " (%s)", years);
+}

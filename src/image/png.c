@@ -222,3 +222,8 @@ tdm_status tdmi_png_encode(const tdmi_image *image, int quality, tdmi_text *out,
     spng_ctx_free(context);
     return status;
 }
+
+void tdmi_png_write_decoder(tdmi_text *text)
+{
+    tdmi_text_printf(text, "libspng %s", spng_version_string());
+}

@@ -105,3 +105,9 @@ tdm_status tdmi_webp_decode(const struct tdmi_codec_source *source, tdmi_image *
     tdmi_free(rgba);
     return status;
 }
+
+void tdmi_webp_write_decoder(tdmi_text *text)
+{
+    const unsigned version = (unsigned)WebPGetDecoderVersion(); /* a byte each */
+    tdmi_text_printf(text, "libwebp %u.%u.%u", version >> 16, version >> 8 & 255, version & 255);
+}

@@ -12,8 +12,10 @@
 
 static void device_describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
+    char libraries[80];
     (void)device;
-    snprintf(text, text_bytes, "CPU, %s", tdmi_isa_name(tdmi_isa_best()));
+    tdmi_cpu_write_libraries(libraries, sizeof libraries);
+    snprintf(text, text_bytes, "CPU, %s%s", tdmi_isa_name(tdmi_isa_best()), libraries);
 }
 
 static void *memory_alloc(tdmi_device *device, size_t bytes)

@@ -2,12 +2,14 @@
  * Seats of a primitive, claimed by one atomic exchange.
  */
 #include "backend/cpu/onednn_primitive.h"
+#include "backend/cpu/cpu.h"
 #include "base/affinity.h"
 #include "base/memory.h"
 
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { most_seats = 64 };
@@ -187,4 +189,13 @@ bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *con
     tdmi_onednn_threads_leave(primitive->threads, before);
     atomic_store_explicit(&seat->is_taken, false, memory_order_release);
     return code == dnnl_success;
+}
+
+/* ---- who it is ---------------------------------------------------------------------------- */
+
+void tdmi_onednn_write_version(char *text, size_t text_bytes)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, text_bytes, ", oneDNN %d.%d.%d (%.8s)", version->major, version->minor,
+             version->patch, version->hash);
 }

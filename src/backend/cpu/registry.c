@@ -27,6 +27,16 @@ const struct tdmi_kernel *tdmi_cpu_dense_of_any_shape(void)
 #endif
 }
 
+void tdmi_cpu_write_libraries(char *text, size_t text_bytes)
+{
+    *text = '\0';
+#if TDM_HAVE_ONEDNN
+    tdmi_onednn_write_version(text, text_bytes);
+#else
+    (void)text_bytes;
+#endif
+}
+
 /* Lines below the list replace lines of it, which is what the warning is about. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
