@@ -24,7 +24,7 @@ static void change(const struct tdmi_augment *augment, int64_t first, uint8_t *p
     struct tdmi_augment_key keys[SHARD];
     struct tdmi_mix mixes[SHARD];
     for (int i = 0; i < SHARD; i++) {
-        keys[i] = (struct tdmi_augment_key){1, 0, first + i, 0};
+        keys[i] = (struct tdmi_augment_key){.seed = 1, .epoch = 0, .sample = first + i};
         tdmi_augment_picture(augment, keys[i], shape, pixels + picture_bytes * (size_t)i, spare);
     }
     if (tdmi_augment_has_mix(augment)) {

@@ -39,7 +39,7 @@ static void use(const struct tdmi_augment *augment)
 {
     uint8_t pixels[3] = {1, 2, 3}, spare[3];
     struct tdmi_box box;
-    const struct tdmi_augment_key key = {1, 2, 3, 4};
+    const struct tdmi_augment_key key = {.seed = 1, .epoch = 2, .sample = 3, .repeat = 4};
     tdmi_augment_picture(augment, key, (struct tdmi_augment_shape){1, 1, 3}, pixels, spare);
     if (tdmi_augment_box(augment, key, 3, 2, &box) &&
         !(box.x >= 0 && box.y >= 0 && box.x + box.width <= 3 && box.y + box.height <= 2))

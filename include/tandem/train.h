@@ -53,13 +53,17 @@ struct tdm_train_options {
     double fraction;           /* use this part of the pictures of every class; 1: all */
     int per_class;             /* use at most so many pictures a class; 0: all */
     const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
-    bool balance;        /* every class equally often in an epoch, whatever its size */
-    bool strict;         /* a picture that cannot be read ends the training (TDM_E_INPUT) */
-    int64_t memory;      /* bytes for reading ahead and caches; 0: a part of what is free */
-    const char *cache;   /* "auto", "none", "encoded", "decoded" or "disk" */
-    int batch;           /* global batch, images */
-    int shard;           /* images a shard; 0: the model's own */
-    const char *bn; /* "shard" or "batch": the images that a batch norm's statistics are over */
+    /* With a frozen base: so many changed views of each picture are made once, and kept as features
+     * are; epochs go through them. 0: every epoch changes pictures anew, and computes the base; -1:
+     * 8 where features are kept, else 0. */
+    int views;
+    bool balance;      /* every class equally often in an epoch, whatever its size */
+    bool strict;       /* a picture that cannot be read ends the training (TDM_E_INPUT) */
+    int64_t memory;    /* bytes for reading ahead and caches; 0: a part of what is free */
+    const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
+    int batch;         /* global batch, images */
+    int shard;         /* images a shard; 0: the model's own */
+    const char *bn;    /* "shard" or "batch": the images that a batch norm's statistics are over */
     /* 0: the optimizer's own (sgd: the network's) at the reference batch, scaled with the batch by
      * the optimizer's own rule; another is scaled only where lr_scaling says so. */
     double learning_rate;
@@ -83,7 +87,8 @@ struct tdm_train_options {
 };
 
 struct tdm_features {
-    int64_t rows, reused, checked; /* of pictures; found on disk; of these made again, and equal */
+    int64_t rows, reused,
+        checked; /* of pictures and views; found on disk; of these made again, and equal */
 };
 
 struct tdm_train_result {
@@ -97,6 +102,7 @@ struct tdm_train_result {
     int64_t skipped;              /* pictures that could not be read, named in the run record */
     bool cached;                  /* features of a frozen base were reused */
     struct tdm_features features; /* all 0 where none are kept */
+    int views;                    /* of each picture; 0: it is changed anew in every epoch */
     int world;                    /* ranks */
 };
 

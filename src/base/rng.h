@@ -18,7 +18,8 @@ enum tdmi_rng_purpose {
     TDMI_RNG_DROPOUT = 5,
     TDMI_RNG_SYNTH = 6,
     TDMI_RNG_TEST = 7,
-    TDMI_RNG_RECHECK = 8 /* which stored rows are made again */
+    TDMI_RNG_RECHECK = 8, /* which stored rows are made again */
+    TDMI_RNG_VIEW = 9     /* changes of a view: epoch = its number, sample = the content */
 };
 
 typedef struct tdmi_rng {

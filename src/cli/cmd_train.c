@@ -44,9 +44,9 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
     if (result->features.rows > 0)
         tdmi_print(out,
-                   "  features    of %lld pictures, %lld of them found, %lld looked at again\n",
-                   (long long)result->features.rows, (long long)result->features.reused,
-                   (long long)result->features.checked);
+                   "  features    of %lld pictures%s, %lld of them found, %lld looked at again\n",
+                   (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
+                   (long long)result->features.reused, (long long)result->features.checked);
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
@@ -259,6 +259,16 @@ static const struct tdmi_option options[] = {
      .group = "Pictures",
      .help = "train on at most so many of every class"},
     TDMI_ROW_AUGMENT(FIELD(augment), "Pictures", "change them while training, such as flip,crop:4"),
+    {.name = "views",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(views),
+     .low = 0,
+     .high = 65536,
+     .value_name = "K",
+     .default_words = "8 where features are kept, else 0",
+     .group = "Pictures",
+     .help = "with a frozen base: changed pictures of each that are computed once, and kept; 0: "
+             "anew in every epoch"},
     {.name = "balance",
      .type = TDMI_OPTION_FLAG,
      .offset = FIELD(balance),

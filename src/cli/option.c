@@ -404,7 +404,8 @@ void tdmi_option_describe_value(const struct tdmi_option *option, const void *va
         snprintf(text, text_bytes, "%s", *(const bool *)field ? "true" : "false");
         break;
     case TDMI_OPTION_INTEGER:
-        snprintf(text, text_bytes, "%d", *(const int *)field);
+        if (!is_unset(option, *(const int *)field))
+            snprintf(text, text_bytes, "%d", *(const int *)field);
         break;
     case TDMI_OPTION_LONG:
         snprintf(text, text_bytes, "%lld", (long long)*(const int64_t *)field);
@@ -448,7 +449,10 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
         tdm_json_bool(json, key, *(const bool *)field);
         break;
     case TDMI_OPTION_INTEGER:
-        tdm_json_integer(json, key, *(const int *)field);
+        if (is_unset(option, *(const int *)field))
+            tdm_json_null(json, key);
+        else
+            tdm_json_integer(json, key, *(const int *)field);
         break;
     case TDMI_OPTION_LONG:
     case TDMI_OPTION_SIZE:

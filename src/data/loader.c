@@ -55,6 +55,12 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
                                    .epoch = epoch,
                                    .sample = index,
                                    .repeat = tdmi_order_repeat(loader->order, epoch, position)};
+    if (options->views.n > 0) {
+        key.content = tdmi_source_bytes_key(options->source, index, options->cache.hashes).number;
+        key.view = options->views.given != NULL
+                       ? options->views.given[sample]
+                       : tdmi_order_view(loader->order, epoch, position, options->views.n);
+    }
     slot->samples[at] = sample;
     slot->items[at] = index;
     slot->labels[at] = item.label;

@@ -72,14 +72,22 @@ struct tdmi_loader_allocator {
     void *self;
 };
 
+/* Views of pictures: changes that come again. Draws then go by (augment_seed, content, view), the
+ * content as the store of rows has it (tdmi_source_bytes_key). */
+struct tdmi_loader_views {
+    uint32_t n; /* of each picture, which tdmi_order_view chooses from; 0: every epoch draws anew */
+    const uint32_t *given; /* by place in the subset, lent: which one, instead; n is above 0 */
+};
+
 struct tdmi_loader_options {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
     /* What is done to pictures of their own; mixing pictures of a shard is the step's business.
-     * Draws go by (augment_seed, epoch, item, repeat of the order). */
+     * Draws go by (augment_seed, epoch, item, repeat of the order), or by views. */
     struct tdmi_augment augment;
     uint64_t augment_seed;
+    struct tdmi_loader_views views;
     /* The subset that is read, lent for the loader's life; NULL: every item of the source. */
     const int64_t *items;
     int64_t n_items;

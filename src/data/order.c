@@ -109,6 +109,13 @@ int64_t tdmi_order_repeat(const tdmi_order *order, uint32_t epoch, int64_t posit
     return repeat;
 }
 
+uint32_t tdmi_order_view(const tdmi_order *order, uint32_t epoch, int64_t position, uint32_t n)
+{
+    if (order->kind != TDMI_ORDER_BALANCED)
+        return epoch % n;
+    return (uint32_t)(tdmi_order_repeat(order, epoch, position) % (int64_t)n);
+}
+
 void tdmi_order_release(tdmi_order *order)
 {
     if (order == NULL)

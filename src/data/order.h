@@ -69,6 +69,10 @@ int64_t tdmi_order_at(const tdmi_order *order, uint32_t epoch, int64_t position)
  * apart and gives each its own augmentation. 0 for the other kinds: there (sample, epoch) does. */
 int64_t tdmi_order_repeat(const tdmi_order *order, uint32_t epoch, int64_t position);
 
+/* Which of n views of its sample a position takes: the epoch's, and of BALANCED orders the pass's,
+ * so that a sample which comes several times an epoch goes through its views. n >= 1. */
+uint32_t tdmi_order_view(const tdmi_order *order, uint32_t epoch, int64_t position, uint32_t n);
+
 /* The window of a GROUPED order that a position lies in, for reading groups ahead. */
 struct tdmi_order_window {
     int64_t index;    /* of this epoch, from 0 */

@@ -16,8 +16,10 @@ static const uint32_t streams[] = {
 /* Counter word 0 numbers blocks of four draws: 2^24 of them for each stream. */
 tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind kind)
 {
-    tdmi_rng rng = tdmi_rng_at(key.seed, TDMI_RNG_AUGMENT, key.epoch,
-                               (uint64_t)key.sample | (uint64_t)key.repeat << 40);
+    tdmi_rng rng = key.content != 0
+                       ? tdmi_rng_at(key.seed, TDMI_RNG_VIEW, key.view, key.content)
+                       : tdmi_rng_at(key.seed, TDMI_RNG_AUGMENT, key.epoch,
+                                     (uint64_t)key.sample | (uint64_t)key.repeat << 40);
     rng.counter[0] = streams[kind] << 24;
     return rng;
 }

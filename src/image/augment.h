@@ -1,7 +1,8 @@
 /*
  * Augmentation: how pictures are changed while training. Every change is a pure function of (seed,
- * epoch, sample, repeat), drawn from the counter generator: threads, ranks, restarts and the order
- * of calls cannot change it. Three stages, each optional:
+ * epoch, sample, repeat), or of (seed, content, view) where the same changes are wanted again,
+ * drawn from the counter generator: threads, ranks, restarts and the order of calls cannot change
+ * it. Three stages, each optional:
  *
  *     decoded picture ──box──► resized to (height, width, channels) ──picture──► ──mix──► shard
  *
@@ -35,6 +36,10 @@ struct tdmi_augment_key {
     uint32_t epoch;
     int64_t sample; /* below 2^40 */
     int64_t repeat; /* tdmi_order_repeat: tells draws of the same sample apart; below 2^24 */
+    /* Not 0: hash of what the picture holds, which decides with the seed and the number of the view
+     * alone. sample and repeat say nothing then, so a picture is changed alike wherever it lies. */
+    uint64_t content;
+    uint32_t view;
 };
 
 struct tdmi_augment_shape {

@@ -75,7 +75,13 @@ static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
     const struct tdmi_feed_rows *rows = &feed->rows;
     const int64_t position = feed->position + p;
     const int64_t nth = rows->order ? tdmi_order_at(rows->order, feed->epoch, position) : position;
-    const int64_t item = rows->items[nth], at = rows->places[item];
+    const int64_t item = rows->items[nth];
+    const struct tdmi_store_row row = {
+        .content = tdmi_source_bytes_key(rows->source, item, rows->hashes).number,
+        .view = rows->n_views > 0
+                    ? tdmi_order_view(rows->order, feed->epoch, position, rows->n_views)
+                    : 0};
+    const int64_t at = tdmi_store_find(rows->store, row);
     feed->items[p] = item;
     feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
     if (at < 0)

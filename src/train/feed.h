@@ -1,6 +1,6 @@
 /*
  * What feeds the loop: batches of pictures from a loader, or batches of rows that a frozen base
- * made of them once (train/features.h). Both come in the order of the same positions, so whoever
+ * made of them once (session_rows.c). Both come in the order of the same positions, so whoever
  * asks cannot tell them apart but by what a sample is.
  */
 #ifndef TANDEM_TRAIN_FEED_H
@@ -15,11 +15,12 @@ typedef struct tdmi_feed tdmi_feed;
 struct tdmi_feed_rows {
     const tdmi_source *source; /* of labels */
     const tdmi_store *store;
-    const int64_t *places; /* by item of the source: in the store, or -1: it has no row */
-    int width;             /* floats a row */
-    const int64_t *items;  /* the subset that is read */
+    const uint64_t *hashes; /* content by item, where the source does not know it */
+    int width;              /* floats a row */
+    const int64_t *items;   /* the subset that is read */
     int64_t n_items;
     const tdmi_order *order; /* over the subset; NULL: as it stands */
+    uint32_t n_views;        /* of each sample, which the order goes through; 0: only the plain */
     int batch;
 };
 

@@ -69,6 +69,7 @@ static const struct row {
     ROW("fraction", NUMBER, OTHER_BITS, fraction, 0, 1),
     ROW_ZERO("per-class", INTEGER, OTHER_BITS, per_class, 0, 1e9, "all"),
     ROW("augment", WORDS, OTHER_BITS, augment, 0, 0),
+    ROW_SPECIAL("views", INTEGER, OTHER_BITS, views, 0, 65536, "8 where features are kept", -1),
     ROW("balance", FLAG, OTHER_BITS, balance, 0, 1),
     ROW("strict", FLAG, SAME_BITS, strict, 0, 1),
     ROW_ZERO("memory", LONG, SAME_BITS, memory, 0, 0x1p62, "a part of what is free"),
@@ -109,6 +110,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .train_fraction = 0.9,
         .val_fraction = 0.1,
         .fraction = 1.0,
+        .views = -1,
         .freeze = "auto",
         .features = "f32",
         .loss = "softmax",
@@ -218,6 +220,25 @@ static tdm_status check_choices(const struct tdm_train_options *options, tdm_err
     return TDM_OK;
 }
 
+static tdm_status check_views(const struct tdm_train_options *options,
+                              const struct tdmi_augment *augment, tdm_error *err)
+{
+    bool is_changed = false;
+    for (int i = 0; i < TDMI_AUGMENTS; i++)
+        is_changed = is_changed || augment->is_on[i];
+    if (options->views > 0 && !is_changed)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: --views %d wants pictures that are changed, and --augment does "
+                        "not change them; --augment, or no --views, is accepted",
+                        options->views);
+    if (options->views > 0 && tdmi_augment_has_mix(augment))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: --views %d keeps what becomes of single pictures, and mixup and "
+                        "cutmix mix them with others; one of the two is accepted",
+                        options->views);
+    return TDM_OK;
+}
+
 tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error *err)
 {
     if (!options->source || !*options->source)
@@ -244,6 +265,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     enum tdmi_cache_kind cache;
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
             "training: option --augment");
+    TDM_TRY(check_views(options, &augment, err), err, "checking options");
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
     TDM_TRY(check_choices(options, err), err, "checking options");

@@ -281,6 +281,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "first_trained", session->first_trained);
+    tdm_json_integer(writer, "views", session->views);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);

@@ -25,9 +25,9 @@
 /* What is known of the rows that a frozen base makes of pictures. session_features.c */
 struct tdmi_features {
     bool is_used;
-    tdmi_graph *base;        /* until the rows are made */
+    tdmi_graph *base;
     tdmi_store *train, *val; /* may be one */
-    int64_t *places;         /* by item of the source: its row there, or -1 */
+    bool *is_broken;         /* by item of the source: no row can be made of it */
     int width;               /* floats a row */
     struct tdm_features count;
     float *test_row; /* of the self-test's picture */
@@ -66,6 +66,7 @@ struct tdmi_session {
     uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
     tdmi_order order;                    /* of the pictures that train */
     struct tdmi_augment augment;         /* of the pictures that train */
+    int views; /* that each of them has, which epochs go through; 0: every epoch changes anew */
     tdmi_feed *train_feed, *val_feed;
     int64_t steps_per_epoch;
 
@@ -140,8 +141,11 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* The rows that are missing, made and kept; some of the others made again and compared. */
+/* The rows that judge and those that the epoch begun wants, made and kept where they are missing;
+ * some of all the others made again and compared: session_rows.c */
 tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Those that a later epoch wants and that are not there yet. Where no rows are used, nothing. */
+tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_features(struct tdmi_session *session);
 
 /* Averages of the weights, if asked for, once the rest is there: session_average.c */

@@ -104,8 +104,10 @@ static tdm_status open_loader(struct tdmi_session *session, bool is_training, td
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
     };
-    if (is_training)
+    if (is_training) {
         options.augment = session->augment;
+        options.views.n = (uint32_t)session->views;
+    }
     TDM_TRY(tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err), err,
             "preparing to read pictures");
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
@@ -127,11 +129,12 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     struct tdmi_feed_rows rows = {
         .source = session->source,
         .store = session->features.train,
-        .places = session->features.places,
+        .hashes = session->contents.hashes,
         .width = session->features.width,
         .items = split->train,
         .n_items = split->n_train,
         .order = &session->order,
+        .n_views = (uint32_t)session->views,
         .batch = session->batch,
     };
     /* It may take long: whoever is killed meanwhile goes on with what was asked for. */
@@ -149,6 +152,7 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     rows.items = split->val;
     rows.n_items = split->n_val;
     rows.order = NULL;
+    rows.n_views = 0;
     return tdmi_feed_open_rows(&rows, &session->val_feed, err);
 }
 

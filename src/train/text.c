@@ -33,6 +33,7 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
     tdm_json_integer(writer, "skipped", result->skipped);
     tdm_json_bool(writer, "cached", result->cached);
     write_features(&result->features, writer, "features");
+    tdm_json_integer(writer, "views", result->views);
     tdm_json_integer(writer, "world", result->world);
 }
 

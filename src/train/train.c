@@ -153,6 +153,10 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     char title[48];
+    const tdm_status made = tdmi_session_make_views(session, err);
+    if (made == TDM_E_STOPPED)
+        return stop_here(session, err);
+    TDM_TRY(made, err, "computing features for epoch %d", progress->epoch + 1);
     snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
                                                   .epoch = progress->epoch + 1,
@@ -324,6 +328,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
                                                                       : progress->epoch_skipped),
         .cached = session->features.count.reused > 0,
         .features = session->features.count,
+        .views = session->views,
         .world = session->transport->world(session->comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));

@@ -273,11 +273,63 @@ static void pixels_are_changed_by_item_and_epoch(void **state)
         if (batch->problems[i][0] != '\0')
             continue;
         virtual_pixels(&virtual, batch->items[i], pixels);
-        tdmi_augment_picture(&options.augment, (struct tdmi_augment_key){12, 7, batch->items[i], 0},
-                             (struct tdmi_augment_shape){SIDE, SIDE, 3}, pixels, spare);
+        tdmi_augment_picture(
+            &options.augment,
+            (struct tdmi_augment_key){.seed = 12, .epoch = 7, .sample = batch->items[i]},
+            (struct tdmi_augment_shape){SIDE, SIDE, 3}, pixels, spare);
         assert_memory_equal(batch->pixels + (size_t)i * bytes, pixels, bytes);
     }
     tdmi_loader_close(loader);
+    tdmi_source_close(virtual.source);
+}
+
+/* Every picture of the batch at `at` of epoch 7 is the one of its content and of the view wanted.
+ */
+static void has_views(tdmi_loader *loader, const struct virtual_source *virtual,
+                      const struct tdmi_loader_options *options, int64_t at)
+{
+    enum { bytes = SIDE * SIDE * 3 };
+    uint8_t pixels[bytes], spare[bytes];
+    assert_int_equal(tdmi_loader_seek(loader, 7, at, NULL), TDM_OK);
+    const struct tdmi_batch *batch = next(loader);
+    for (int i = 0; i < batch->n; i++) {
+        const int64_t sample = tdmi_order_at(options->order, 7, at + i);
+        if (batch->problems[i][0] != '\0')
+            continue;
+        virtual_pixels(virtual, batch->items[i], pixels);
+        const struct tdmi_augment_key key = {
+            .seed = 12,
+            .content = options->cache.hashes[batch->items[i]],
+            .view = options->views.given ? options->views.given[sample] : 7 % 3};
+        tdmi_augment_picture(&options->augment, key, (struct tdmi_augment_shape){SIDE, SIDE, 3},
+                             pixels, spare);
+        assert_memory_equal(batch->pixels + (size_t)i * bytes, pixels, bytes);
+    }
+}
+
+static void views_go_by_content(void **state)
+{
+    (void)state;
+    uint64_t hashes[N];
+    uint32_t given[N];
+    struct virtual_source virtual = source_of(3, true);
+    virtual_open(&virtual);
+    for (int i = 0; i < N; i++) {
+        hashes[i] = (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
+        given[i] = (uint32_t)i % 5;
+    }
+    struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+    assert_int_equal(tdmi_augment_read("flip,crop:2", &options.augment, NULL), TDM_OK);
+    options.augment_seed = 12;
+    options.cache.hashes = hashes;
+    options.views.n = 3;
+    for (int i = 0; i < 2; i++) {
+        tdmi_loader *loader = open_loader(&options);
+        has_views(loader, &virtual, &options, 16);
+        has_views(loader, &virtual, &options, 40);
+        tdmi_loader_close(loader);
+        options.views.given = given;
+    }
     tdmi_source_close(virtual.source);
 }
 
@@ -328,6 +380,7 @@ int main(void)
         cmocka_unit_test(the_cache_is_chosen_by_what_fits_and_what_is_slow),
         cmocka_unit_test(augmentation_is_the_same_on_every_way),
         cmocka_unit_test(pixels_are_changed_by_item_and_epoch),
+        cmocka_unit_test(views_go_by_content),
         cmocka_unit_test(orders_that_draw_often_work_with_caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

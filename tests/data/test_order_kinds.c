@@ -364,6 +364,7 @@ static void a_sample_and_its_repeat_never_come_twice(void **state)
         for (int64_t p = 0; p < order.n; p++) {
             int64_t sample = tdmi_order_at(&order, epoch, p);
             int64_t repeat = tdmi_order_repeat(&order, epoch, p);
+            assert_int_equal(tdmi_order_view(&order, epoch, p, 3), repeat % 3);
             assert_in_range(repeat, 0, 1023);
             assert_int_equal(seen[sample][repeat]++, 0);
             largest = repeat > largest ? repeat : largest;
@@ -372,6 +373,7 @@ static void a_sample_and_its_repeat_never_come_twice(void **state)
     tdmi_order_release(&order);
     order = (tdmi_order){.n = 5};
     assert_int_equal(tdmi_order_repeat(&order, 3, 2), 0);
+    assert_int_equal(tdmi_order_view(&order, 11, 2, 4), 3); /* of an epoch, all the same */
 }
 
 /* Pairs of classes at neighbouring positions are as independent draws would be. */

@@ -53,7 +53,8 @@ static const struct {
 
 static struct tdmi_augment_key golden_key(size_t i)
 {
-    return (struct tdmi_augment_key){42, 7, golden[i].sample, golden[i].repeat};
+    return (struct tdmi_augment_key){
+        .seed = 42, .epoch = 7, .sample = golden[i].sample, .repeat = golden[i].repeat};
 }
 
 static void boxes_and_shifts_never_change(void **state)
@@ -78,6 +79,44 @@ static void boxes_and_shifts_never_change(void **state)
         if (golden[i].is_flipped)
             tdmi_warp_flip(&canvas);
         tdmi_augment_picture(&mirror, golden_key(i), square, found, spare);
+        assert_memory_equal(found, canvas.pixels, PICTURE);
+    }
+}
+
+/* Rows of changed pictures are kept on disk by content and view: their draws stay, too. */
+static void draws_of_views_never_change(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t content;
+        uint32_t view;
+        int dx, dy, is_flipped;
+    } views[] = {
+        {1, 0, 3, 4, 0},
+        {1, 3, 1, 1, 0},
+        {0x0123456789abcdefu, 0, -1, 3, 0},
+        {0x0123456789abcdefu, 3, -4, 4, 1},
+        {0xfedcba9876543210u, 0, 4, -2, 0},
+        {0xfedcba9876543210u, 3, 2, -4, 0},
+    };
+    const struct tdmi_augment both = read_spec("crop:4:9,flip");
+    for (size_t i = 0; i < COUNT(views); i++) {
+        static uint8_t found[PICTURE], expected[PICTURE], spare[PICTURE], other[PICTURE];
+        draw(found, 0);
+        draw(expected, 0);
+        struct tdmi_canvas canvas = {square, expected, other};
+        tdmi_warp_shift(&canvas, views[i].dx, views[i].dy, 9);
+        if (views[i].is_flipped)
+            tdmi_warp_flip(&canvas);
+        /* Neither place nor epoch counts. */
+        tdmi_augment_picture(&both,
+                             (struct tdmi_augment_key){.seed = 42,
+                                                       .epoch = (uint32_t)i,
+                                                       .sample = 1000 * (int64_t)i,
+                                                       .repeat = (int64_t)i,
+                                                       .content = views[i].content,
+                                                       .view = views[i].view},
+                             square, found, spare);
         assert_memory_equal(found, canvas.pixels, PICTURE);
     }
 }
@@ -206,7 +245,7 @@ static void randaugment_does_what_its_table_says(void **state)
         const struct strength *strength = &strengths[(size_t)i % COUNT(strengths)];
         const int n_operations = 1 + i / 10 % 2;
         const struct tdmi_augment augment = randaugment_of(n_operations, strength->magnitude);
-        const struct tdmi_augment_key key = {5, 1, i, 0};
+        const struct tdmi_augment_key key = {.seed = 5, .epoch = 1, .sample = i};
         tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RANDAUGMENT);
         draw(found, i);
         draw(expected, i);
@@ -232,8 +271,9 @@ static void randaugment_never_changes(void **state)
     for (int i = 0; i < 31 * 100; i++) {
         const struct tdmi_augment augment = randaugment_of(2, i % 31);
         draw(pixels, i);
-        tdmi_augment_picture(&augment, (struct tdmi_augment_key){6, 1, i, 0}, square, pixels,
-                             spare);
+        tdmi_augment_picture(&augment,
+                             (struct tdmi_augment_key){.seed = 6, .epoch = 1, .sample = i}, square,
+                             pixels, spare);
         digest = tdmi_xxh64_of(pixels, PICTURE, digest);
     }
     if (digest != UINT64_C(0xea72cfe0b5576218))
@@ -247,7 +287,7 @@ static void randaugment_shifts_whole_pixels_without_losing_one(void **state)
     enum { LONG = 331 };
     for (uint32_t wanted = 3; wanted <= 4; wanted++) /* x, y */
         for (int magnitude = 0; magnitude <= 30; magnitude++) {
-            struct tdmi_augment_key key = {7, 1, magnitude, 0};
+            struct tdmi_augment_key key = {.seed = 7, .epoch = 1, .sample = magnitude};
             tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RANDAUGMENT);
             while (tdmi_rng_below(&rng, 14) != wanted) {
                 key.repeat++;
@@ -279,8 +319,9 @@ static void boxes_keep_to_their_ranges(void **state)
         for (int64_t i = 0; i < 2000; i++) {
             struct tdmi_box box;
             const int w = sizes[s][0], h = sizes[s][1];
-            assert_true(
-                tdmi_augment_box(&augment, (struct tdmi_augment_key){1, 0, i, 0}, w, h, &box));
+            assert_true(tdmi_augment_box(
+                &augment, (struct tdmi_augment_key){.seed = 1, .epoch = 0, .sample = i}, w, h,
+                &box));
             assert_true(box.x >= 0 && box.y >= 0 && box.width >= 1 && box.height >= 1);
             assert_true(box.x + box.width <= w && box.y + box.height <= h);
             assert_true(box.x == floor(box.x) && box.width == floor(box.width));
@@ -308,7 +349,7 @@ static void shares_follow_the_beta_distribution(void **state)
     static int32_t labels[N];
     static struct tdmi_mix mixes[N];
     for (int i = 0; i < N; i++)
-        keys[i] = (struct tdmi_augment_key){9, 2, i, 0};
+        keys[i] = (struct tdmi_augment_key){.seed = 9, .epoch = 2, .sample = i};
     for (size_t a = 0; a < COUNT(alphas); a++) {
         struct tdmi_augment augment = read_spec("mixup");
         augment.arguments[TDMI_AUGMENT_MIXUP][0] = alphas[a];
@@ -335,7 +376,8 @@ static void a_chance_is_kept(void **state)
         int n_flipped = 0;
         for (int64_t i = 0; i < 10000; i++) {
             uint8_t pixels[2] = {1, 2}, spare[2];
-            tdmi_augment_picture(&augment, (struct tdmi_augment_key){3, 0, i, 0},
+            tdmi_augment_picture(&augment,
+                                 (struct tdmi_augment_key){.seed = 3, .epoch = 0, .sample = i},
                                  (struct tdmi_augment_shape){1, 2, 1}, pixels, spare);
             n_flipped += pixels[0] == 2;
         }
@@ -350,7 +392,8 @@ static void jitter_draws_each_factor_from_its_range(void **state)
     double least = 1000, most = 0, sum = 0;
     for (int64_t i = 0; i < 2000; i++) {
         uint8_t pixels[3] = {100, 100, 100}, spare[3];
-        tdmi_augment_picture(&augment, (struct tdmi_augment_key){3, 0, i, 0},
+        tdmi_augment_picture(&augment,
+                             (struct tdmi_augment_key){.seed = 3, .epoch = 0, .sample = i},
                              (struct tdmi_augment_shape){1, 1, 3}, pixels, spare);
         assert_true(pixels[0] == pixels[1] && pixels[1] == pixels[2]);
         least = fmin(least, pixels[0]);
@@ -380,8 +423,9 @@ static tdm_status change_one(void *self, int index, int worker, tdm_error *err)
     (void)err;
     memset(spare, index, sizeof spare);
     draw(pixels, index);
-    tdmi_augment_picture(&crowd->augment, (struct tdmi_augment_key){1, 3, index, 0}, square, pixels,
-                         spare);
+    tdmi_augment_picture(&crowd->augment,
+                         (struct tdmi_augment_key){.seed = 1, .epoch = 3, .sample = index}, square,
+                         pixels, spare);
     crowd->digests[index] = tdmi_xxh64_of(pixels, PICTURE, 0);
     return TDM_OK;
 }
@@ -411,12 +455,14 @@ static uint64_t digest_with(const struct tdmi_augment *augment, struct tdmi_augm
     return tdmi_xxh64_of(pixels, PICTURE, 0);
 }
 
-static void seed_epoch_sample_and_repeat_all_count(void **state)
+static void seed_and_epoch_and_sample_or_content_and_view_all_count(void **state)
 {
     (void)state;
     const struct tdmi_augment augment = read_spec("jitter,crop:20");
     const struct tdmi_augment_key keys[] = {
-        {1, 1, 1, 0}, {2, 1, 1, 0}, {1, 2, 1, 0}, {1, 1, 2, 0}, {1, 1, 1, 1}};
+        {1, 1, 1, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {1, 2, 1, 0, 0, 0},
+        {1, 1, 2, 0, 0, 0}, {1, 1, 1, 1, 0, 0}, {1, 0, 0, 0, 1, 1},
+        {2, 0, 0, 0, 1, 1}, {1, 0, 0, 0, 2, 1}, {1, 0, 0, 0, 1, 2}};
     for (size_t i = 0; i < COUNT(keys); i++)
         for (size_t j = 0; j < COUNT(keys); j++)
             assert_int_equal(digest_with(&augment, keys[i]) == digest_with(&augment, keys[j]),
@@ -453,7 +499,7 @@ static void partners_are_neighbours_with_labels(void **state)
         const int32_t labels[SHARD] = {3, -1, 0, 2, -1, -1, 1, 0};
         static const int partners[SHARD] = {2, 1, 3, 6, 4, 5, 7, 0};
         for (int i = 0; i < SHARD; i++)
-            keys[i] = (struct tdmi_augment_key){1, epoch, 100 + i, 0};
+            keys[i] = (struct tdmi_augment_key){.seed = 1, .epoch = epoch, .sample = 100 + i};
         tdmi_augment_pair(&augment, keys, labels, SHARD, square, mixes);
         for (int i = 0; i < SHARD; i++) {
             assert_int_equal(mixes[i].partner, partners[i]);
@@ -482,7 +528,7 @@ static void mixing_in_place_equals_the_formula(void **state)
     for (int n = 1; n <= SHARD; n++) {
         int32_t labels[SHARD] = {-1, 0, 1, 2, -1, 4, 5, 6};
         for (int i = 0; i < n; i++) {
-            keys[i] = (struct tdmi_augment_key){1, 4, i, 0};
+            keys[i] = (struct tdmi_augment_key){.seed = 1, .epoch = 4, .sample = i};
             draw(before + i * PICTURE, i);
         }
         memcpy(pixels, before, sizeof pixels);
@@ -508,6 +554,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_and_shifts_never_change),
+        cmocka_unit_test(draws_of_views_never_change),
         cmocka_unit_test(cutouts_never_change),
         cmocka_unit_test(shares_and_cuts_never_change),
         cmocka_unit_test(randaugment_does_what_its_table_says),
@@ -518,7 +565,7 @@ int main(void)
         cmocka_unit_test(a_chance_is_kept),
         cmocka_unit_test(jitter_draws_each_factor_from_its_range),
         cmocka_unit_test(neither_threads_nor_the_order_of_calls_matter),
-        cmocka_unit_test(seed_epoch_sample_and_repeat_all_count),
+        cmocka_unit_test(seed_and_epoch_and_sample_or_content_and_view_all_count),
         cmocka_unit_test(stages_know_whether_they_have_work),
         cmocka_unit_test(partners_are_neighbours_with_labels),
         cmocka_unit_test(mixing_in_place_equals_the_formula),

@@ -342,25 +342,13 @@ static void a_picture_that_cannot_be_decoded_has_no_row(void **state)
 
 /* ---- the border ------------------------------------------------------------------------------ */
 
-static void changed_pictures_are_not_kept(void **state)
-{
-    const struct tree *tree = *state;
-    struct tdm_train_result result;
-    struct heard heard = {""};
-    struct tdm_train_options options = with_frozen_base(tree, "run");
-    options.augment = "flip";
-    must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "because pictures are changed as they come", true);
-    assert_int_equal(result.features.rows, 0);
-}
-
 static void rounded_rows_are_given_or_refused(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_frozen_base(tree, "run");
     options.features = "f16";
-    options.augment = "flip";
-    fails_with(&options, TDM_E_USAGE, "because pictures are changed as they come");
+    options.augment = "flip,mixup";
+    fails_with(&options, TDM_E_USAGE, "because mixup and cutmix mix pictures with each other");
     options.augment = NULL;
     options.freeze = "none";
     fails_with(&options, TDM_E_USAGE, "because nothing is frozen; --features f32 is accepted");
@@ -401,7 +389,6 @@ int main(void)
         WITH_TREE(rows_that_are_not_what_is_computed_now_are_an_error),
         WITH_TREE(without_a_place_for_rows_they_are_computed_in_every_epoch),
         WITH_TREE(a_picture_that_cannot_be_decoded_has_no_row),
-        WITH_TREE(changed_pictures_are_not_kept),
         WITH_TREE(rounded_rows_are_given_or_refused),
         WITH_TREE(so_many_layers_can_be_frozen),
     };
