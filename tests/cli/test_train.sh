@@ -25,7 +25,7 @@ set -- pictures --model lenet5 --epochs 4 --batch 8 --split 0.7,0.3
 
 # ---- train ---------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train "$@" -o runs/a --json --threads 1
-expect_json run epochs best_epoch steps seconds images_per_second train val cached world
+expect_json run epochs best_epoch steps seconds images_per_second train val cached views world
 expect_same runs/a "$(json_value run)" "the run folder is told"
 expect_same 4 "$(json_value epochs)" "four epochs"
 expect_same 48 $(($(json_value train.n) + $(json_value val.n))) "every picture is in one part"
