@@ -41,6 +41,7 @@ struct reader {
     uint8_t *winners;
     struct lanes_range range;
     int64_t x_values, y_values;
+    int64_t row; /* floats from one of x to the next */
 };
 
 static struct reader reader_of(const struct tdmi_pooling *pool,
@@ -54,7 +55,8 @@ static struct reader reader_of(const struct tdmi_pooling *pool,
                            call->winners,
                            range_of(call->form.act),
                            (int64_t)call->n * pool->h * pool->w * pool->channels,
-                           (int64_t)call->n * pool->out_h * pool->out_w * pool->channels};
+                           (int64_t)call->n * pool->out_h * pool->out_w * pool->channels,
+                           (int64_t)pool->w * pool->channels};
 }
 
 /* Those taps of the window at (row, column) of the picture that are inside. */
@@ -83,6 +85,17 @@ LANES_INLINE lanes read_value(const struct reader *from, int64_t at, int c, cons
     return lanes_clamp(v, from->range.low, from->range.high);
 }
 
+/* What a window of 3 and stride 2 below this one sees and no other before it, of a block: memory is
+ * asked for it, since there is too little to do for the processor to look so far ahead. */
+LANES_INLINE void ask_for_below(const struct reader *from, const float *corner)
+{
+    UNROLL(2)
+    for (int row = 3; row < 5; row++) {
+        lanes_prefetch(corner + row * from->row);
+        lanes_prefetch(corner + row * from->row + from->channels);
+    }
+}
+
 LANES_INLINE void max_block(const struct reader *from, const struct window *window,
                             const int n_taps, int64_t corner, int64_t at, int c, const enum way way,
                             int n)
@@ -93,6 +106,8 @@ LANES_INLINE void max_block(const struct reader *from, const struct window *wind
     for (int t = 1; t < n_taps; t++)
         best = lanes_larger(best, read_value(from, corner + window->taps[t].offset, c, way, n),
                             &number, lanes_all(window->taps[t].number));
+    if (n_taps == 9)
+        ask_for_below(from, from->x + corner + c);
     put(from->y + at + c, best, way, n);
     if (from->winners)
         lanes_store_bytes(from->winners + at + c, number);
