@@ -217,9 +217,15 @@ static void run_picture(struct work *work, const float *x, const float *residual
             strip.h = end - first;
             work->between.slots = (struct tdmi_depthwise_slots){work->chain.slots, first};
             work->between.x = work->expanded;
-        } else { /* rows behind the strip's are there to be looked ahead at */
-            strip.h = shape->h - first;
+        } else { /* the product has time to ask memory for the next strip */
+            const float *next = x + (int64_t)end * shape->w * shape->channels;
+            const int64_t left = work->x_end - next;
+            strip.h = end - first;
             work->between.x = x + (int64_t)first * shape->w * shape->channels;
+            work->project.next = left > 0 ? next : NULL;
+            work->project.next_floats = (int64_t)rows * shape->stride * shape->w * shape->channels;
+            if (work->project.next_floats > left)
+                work->project.next_floats = left;
         }
         work->kernels->forward(&strip, &work->between);
         project_rows(work, (int64_t)row * shape->out_w, (int64_t)rows * shape->out_w, residual, y);
