@@ -21,7 +21,7 @@ enum {
     DIRECT_SEEN = 5, /* rows that two windows see, with a stride of 2 */
     DIRECT_TILE = LANES == 16 ? 7 : 4,
     DIRECT_SMALL = 4, /* columns of the tile for what is left of a row */
-    DIRECT_BYTES = 448 << 10,
+    DIRECT_BYTES = 576 << 10,
     DIRECT_BAND_BYTES = 28 << 10 /* of the input of a block of channels, in the first cache */
 };
 

@@ -10,9 +10,11 @@
 #include <string.h>
 
 enum {
-    STEP = 14,               /* pixels of a block; chunks are whole blocks */
-    MAX_FORWARD = 72 * STEP, /* pixels of a chunk */
-    MIN_FORWARD = 4 * STEP,  /* the weights are read again for each chunk */
+    STEP = 14,                    /* pixels of a block; chunks are whole blocks */
+    MAX_FORWARD = 72 * STEP,      /* pixels of a chunk */
+    MIN_FORWARD = 4 * STEP,       /* the weights are read again for each chunk */
+    MIN_FORWARD_LARGE = 8 * STEP, /* … which come from far away where they are so many: */
+    LARGE_WEIGHTS = 1 << 20,
     MAX_BACKWARD = 36 * STEP,
     MIN_BACKWARD = 8 * STEP,   /* their gradient is read and written again */
     FORWARD_BYTES = 192 << 10, /* of a chunk's scratch */
@@ -30,7 +32,9 @@ static int64_t chunk_pixels(int64_t row_floats, int64_t bytes, int64_t least, in
 
 static int64_t forward_chunk(const struct tdmi_pointwise *desc)
 {
-    return chunk_pixels(tdmi_gemm_scratch_row(desc->in), FORWARD_BYTES, MIN_FORWARD, MAX_FORWARD);
+    const bool is_large = (int64_t)desc->in * desc->out >= LARGE_WEIGHTS;
+    return chunk_pixels(tdmi_gemm_scratch_row(desc->in), FORWARD_BYTES,
+                        is_large ? MIN_FORWARD_LARGE : MIN_FORWARD, MAX_FORWARD);
 }
 
 static int64_t backward_chunk(const struct tdmi_pointwise *desc)
