@@ -36,6 +36,8 @@ def base_options(work, which):
     options = {"source": work.need(SETS[which]["source"]), "model": "mobilenetv2",
                "weights": work.need("weights/mobilenetv2_1.0_224_imagenet.safetensors"),
                "scale": "tf", "padding": "same", "fit": "crop"}
+    if work.per_class:
+        options["per-class"] = work.per_class
     return {**options, "size": SETS[which]["size"]} if "size" in SETS[which] else options
 
 

@@ -33,10 +33,11 @@ def words_of(options):
 
 
 class Work:
-    def __init__(self, folder, data, python, tandem, priority, threads):
+    def __init__(self, folder, data, python, tandem, priority, threads, per_class=0):
         self.folder, self.data, self.python = pathlib.Path(folder), pathlib.Path(data), str(python)
         self.tandem, self.build = str(tandem), pathlib.Path(tandem).parent
         self.priority, self.peers, self.threads = priority, PEERS, threads
+        self.per_class = per_class
         self.folder.mkdir(parents=True, exist_ok=True)
 
     # ---- what is needed ---------------------------------------------------------------------
@@ -58,6 +59,13 @@ class Work:
         subprocess.run(["cmake", "--build", str(self.build), "--target", name], check=True,
                        stdout=subprocess.DEVNULL)
         return str(self.build / "bench" / name)
+
+    def plain(self, text):
+        """With names in place of the folders of this machine."""
+        for folder, name in ((self.folder, "$WORK"), (self.data, "$DATA"), (self.tandem, "$TANDEM"),
+                             (self.python, "$PEER_PYTHON"), (ROOT, "$ROOT")):
+            text = text.replace(str(folder), name)
+        return text
 
     # ---- commands ---------------------------------------------------------------------------
 
