@@ -95,6 +95,25 @@ if(NOT TDM_HAVE_ARROW)
 endif()
 tandem_report(ARROW "Arrow C++")
 
+# libmicrohttpd behind one file, a library of its own as well: it brings GnuTLS along. Without it
+# http_absent.c stands in. 0.9.72 has the loop that runs in a thread of ours.
+option(TANDEM_MICROHTTPD "use libmicrohttpd" ON)
+set(TDM_HAVE_MICROHTTPD 0)
+set(TDM_MICROHTTPD_VERSION "")
+if(TANDEM_LIBRARIES AND TANDEM_MICROHTTPD AND PkgConfig_FOUND)
+  pkg_check_modules(MICROHTTPD QUIET IMPORTED_TARGET libmicrohttpd>=0.9.72)
+  if(MICROHTTPD_FOUND)
+    set(TDM_HAVE_MICROHTTPD 1)
+    set(TDM_MICROHTTPD_VERSION "${MICROHTTPD_VERSION}")
+  endif()
+endif()
+if(TDM_HAVE_MICROHTTPD)
+  list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/serve/http_absent.c)
+else()
+  list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/serve/http_load.c)
+endif()
+tandem_report(MICROHTTPD libmicrohttpd)
+
 # The CUDA toolkit is asked for by name (preset cuda), so a missing part is an error.
 option(TANDEM_CUDA "use the CUDA toolkit and cuDNN" OFF)
 set(TDM_HAVE_CUDA 0)

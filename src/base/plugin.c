@@ -25,7 +25,7 @@ static tdm_status other(tdm_error *err, const char *file, const char *what, cons
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             const void **table, tdm_error *err)
 {
-    static const struct tdmi_plugin_host host = {tdmi_alloc, tdm_stop_is_requested};
+    static const struct tdmi_plugin_host host = {tdmi_alloc, tdmi_free, tdm_stop_is_requested};
     tdmi_plugin_function *enter = NULL;
     char file[64], found[256];
     const char *made_by = "";
@@ -50,7 +50,7 @@ tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_byt
         snprintf(found, sizeof found, "the one that the loader finds is of tandem %.40s", made_by);
         return other(err, file, what, found);
     }
-    if (its_bytes != table_bytes) {
+    if (table_bytes != 0 && its_bytes != table_bytes) {
         snprintf(found, sizeof found,
                  "the one that the loader finds is of another build of tandem %.40s, with a table "
                  "of %zu bytes in place of %zu",

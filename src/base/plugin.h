@@ -13,6 +13,7 @@
 /* What such a library uses of ours that there must be one of in a process. */
 struct tdmi_plugin_host {
     void *(*alloc)(size_t count, size_t item_bytes);
+    void (*free)(void *block);
     bool (*is_stop_requested)(void);
 };
 
@@ -21,9 +22,9 @@ struct tdmi_plugin_host {
 typedef const void *tdmi_plugin_function(const struct tdmi_plugin_host *host, const char **made_by,
                                          size_t *table_bytes);
 
-/* The table of libtandem_<name>.so, valid for ever, of table_bytes as the caller knows it; any
- * thread may ask, again and again. what is for the sentence: "the part of tandem that …".
- * TDM_E_ABSENT: it cannot be opened here, or is of another build. */
+/* The table of libtandem_<name>.so, valid for ever, of table_bytes as the caller knows it, 0: who
+ * only asks whether it can be opened; any thread, again and again. what is for the sentence: "the
+ * part of tandem that …". TDM_E_ABSENT: it cannot be opened here, or is of another build. */
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             const void **table, tdm_error *err) TDM_MUST_USE;
 

@@ -2,6 +2,7 @@
  * tandem predict MODEL FILE…: what a trained model sees in pictures.
  */
 #include "command.h"
+#include "serve.h"
 #include "tandem/input.h"
 #include "tandem/log.h"
 #include "tandem/model.h"
@@ -14,6 +15,7 @@ struct values {
     int top;
     bool logits, csv;
     const char *files_from;
+    struct tdm_serve_options serve; /* address NULL: no server */
 };
 
 static const struct tdmi_argument arguments[] = {
@@ -28,7 +30,9 @@ static const struct tdmi_argument arguments[] = {
 
 static void defaults(void *values)
 {
-    *(struct values *)values = (struct values){.top = 5, .model.device = "cpu"};
+    struct values *it = values;
+    *it = (struct values){.top = 5, .model.device = "cpu", .serve = tdm_serve_options_default()};
+    it->serve.address = NULL;
 }
 
 static void print_people(struct tdmi_output *out, const struct tdm_prediction *it)
@@ -130,10 +134,26 @@ static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_pr
     return status;
 }
 
+static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    if (values->files_from || call->n_arguments > 1)
+        return TDM_FAIL(err, TDM_E_USAGE, "with --serve pictures come by HTTP; found %s%.100s",
+                        values->files_from ? "--files-from " : "",
+                        values->files_from ? values->files_from : call->arguments[1]);
+    if (values->csv || values->logits)
+        return TDM_FAIL(err, TDM_E_USAGE, "--%s is not for --serve%s",
+                        values->csv ? "csv" : "logits",
+                        values->csv ? ", which answers JSON" : "; who asks says ?logits=1");
+    return TDM_OK;
+}
+
 static tdm_status check(const struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     const int n = call->n_arguments;
+    if (values->serve.address)
+        return check_server(call, err);
     if (values->logits && !call->json)
         return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
     if (values->csv && call->json)
@@ -152,7 +172,7 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
                             "- is one picture, from standard input, and stands alone (a file of "
                             "that name is ./-)");
     }
-    return TDM_OK;
+    return tdmi_serve_refuse(&values->serve, err);
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
@@ -161,6 +181,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct answering answering = {.call = call};
     tdm_model *model = NULL;
     tdm_status status = check(call, err);
+    if (status == TDM_OK && values->serve.address) {
+        struct tdm_serve_options serve = values->serve;
+        serve.top = values->top;
+        return tdmi_serve(call, &values->model, &serve, err);
+    }
     if (status == TDM_OK)
         status = tdm_model_open(call->arguments[0], &values->model, &model, err);
     if (status != TDM_OK)
@@ -211,6 +236,60 @@ static const struct tdmi_option options[] = {
      .offset = offsetof(struct values, logits),
      .group = "Answer",
      .help = "with --json: what the network computes for every class, before probabilities"},
+    {.name = "serve",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, serve.address),
+     .value_name = "[ADDR]",
+     .alone = "127.0.0.1:8080",
+     .is_value = tdmi_is_address,
+     .default_words = "no server",
+     .group = "Serve",
+     .is_command_line_only = true,
+     .help = "answers over HTTP instead, at PORT or ADDRESS:PORT; alone 127.0.0.1:8080, port 0 any "
+             "that is free"},
+    {.name = "token-file",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, serve.token_file),
+     .value_name = "FILE",
+     .default_words = "the variable TANDEM_TOKEN, else none",
+     .group = "Serve",
+     .help = "what requests must bring; without one only this machine is answered"},
+    {.name = "body-limit",
+     .type = TDMI_OPTION_SIZE,
+     .offset = offsetof(struct values, serve.body_bytes),
+     .low = 1024,
+     .high = 1 << 30,
+     .group = "Serve",
+     .help = "of one request"},
+    {.name = "pixel-limit",
+     .type = TDMI_OPTION_LONG,
+     .offset = offsetof(struct values, serve.pixels),
+     .low = 1,
+     .high = 1e9,
+     .unit = "pixels",
+     .group = "Serve",
+     .help = "of one picture"},
+    {.name = "time-limit",
+     .type = TDMI_OPTION_DURATION,
+     .offset = offsetof(struct values, serve.seconds),
+     .low = 0.1,
+     .high = 3600,
+     .group = "Serve",
+     .help = "for a request to arrive, and for a picture to be decoded"},
+    {.name = "connections",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, serve.connections),
+     .low = 1,
+     .high = 10000,
+     .group = "Serve",
+     .help = "at a time; further ones wait"},
+    {.name = "requests",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, serve.requests),
+     .low = 1,
+     .high = 10000,
+     .group = "Serve",
+     .help = "with pictures at a time; further ones are told to come again"},
     TDMI_ROWS_FOREIGN(model),
     TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
     TDMI_ROW_DEVICE(offsetof(struct values, model.device),
@@ -227,6 +306,8 @@ static const char *const examples[] = {
     "a list from another program, a table for another program",
     "curl -s https://example.org/cat.jpg | tandem predict runs/first -",
     "one picture through a pipe",
+    "tandem predict runs/first --serve 8080",
+    "answer over HTTP, with a page at http://127.0.0.1:8080/",
     "tandem predict keras_model.h5 photo.jpg --classes labels.txt",
     "a full Keras model of another program",
     NULL,

@@ -59,8 +59,12 @@ struct tdmi_option {
     const char *choices; /* "a|b|c" for TDMI_OPTION_CHOICE */
     /* What a text may be, where the library keeps the list and checks it; NULL past the last. */
     const char *(*name_at)(int index);
-    const char *unit;          /* what a number counts: "images", "seconds" */
-    const char *value_name;    /* in --help: "N", "RUN"; NULL: made from the type */
+    const char *unit;       /* what a number counts: "images", "seconds" */
+    const char *value_name; /* in --help: "N", "RUN"; NULL: made from the type */
+    /* What the name alone means; NULL: a value is wanted. The next argument is then taken for its
+     * value only where is_value says so. */
+    const char *alone;
+    bool (*is_value)(const char *text);
     const char *default_words; /* what a stored default of 0, NULL or below low means */
     const char *group;         /* heading in --help */
     const char *help;

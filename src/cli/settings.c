@@ -84,6 +84,12 @@ static tdm_status take_value(struct cursor *cursor, const struct tdmi_option *op
     *value = attached;
     if (attached)
         return TDM_OK;
+    if (option->alone) {
+        const bool is_next =
+            cursor->at < cursor->argc && option->is_value(cursor->argv[cursor->at]);
+        *value = is_next ? cursor->argv[cursor->at++] : option->alone;
+        return TDM_OK;
+    }
     if (cursor->at < cursor->argc && strncmp(cursor->argv[cursor->at], "--", 2) != 0) {
         *value = cursor->argv[cursor->at++];
         return TDM_OK;

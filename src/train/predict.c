@@ -17,7 +17,7 @@ enum { most_guesses = 1000, file_limit_bytes = 1 << 30, scratch_kept_bytes = 64 
 struct prediction {
     tdm_model *model;
     struct tdmi_pictures pictures;
-    struct tdmi_image_limits limits;
+    struct tdmi_predicting how;
     int top;
     uint8_t *pixels;
     int32_t *labels; /* -1: unreadable */
@@ -48,7 +48,7 @@ static tdm_status read_picture(struct prediction *it, int index, int worker, tdm
         bytes = tdmi_text_string(&file);
         length_bytes = file.length_bytes;
     }
-    scratch->limits = it->limits;
+    scratch->limits = it->how.limits;
     if (status == TDM_OK)
         status =
             tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes, length_bytes,
@@ -120,7 +120,7 @@ static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_e
         size_t rest = it->pictures.n - it->first;
         int n = rest < TDMI_MODEL_BATCH ? (int)rest : TDMI_MODEL_BATCH;
         struct tdmi_batch batch = {.n = n, .pixels = it->pixels, .labels = it->labels};
-        if (tdm_stop_is_requested())
+        if (tdm_stop_is_requested() && !it->how.is_finished_when_stopped)
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
                             it->first, it->pictures.n);
         TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
@@ -198,12 +198,13 @@ tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t 
 }
 
 tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,
-                                       size_t n_pictures, int top, struct tdmi_image_limits limits,
-                                       tdm_prediction_sink sink, tdm_error *err)
+                                       size_t n_pictures, int top,
+                                       const struct tdmi_predicting *how, tdm_prediction_sink sink,
+                                       tdm_error *err)
 {
     struct prediction it;
     tdm_status status = begin(&it, model, top, err);
-    it.limits = limits;
+    it.how = *how;
     for (size_t i = 0; i < n_pictures && status == TDM_OK; i++)
         status = tdmi_pictures_add_bytes(&it.pictures, &pictures[i], err);
     if (status == TDM_OK)
@@ -219,5 +220,5 @@ tdm_status tdm_model_predict_pictures(tdm_model *model, const struct tdm_picture
                                       tdm_error *err)
 {
     return tdmi_model_predict_pictures(model, pictures, n_pictures, top,
-                                       (struct tdmi_image_limits){0}, sink, err);
+                                       &(struct tdmi_predicting){0}, sink, err);
 }

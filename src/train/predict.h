@@ -36,9 +36,15 @@ tdm_status tdmi_pictures_list(struct tdmi_pictures *pictures, const char *const 
 tdm_status tdmi_pictures_add_bytes(struct tdmi_pictures *pictures,
                                    const struct tdm_picture *picture, tdm_error *err) TDM_MUST_USE;
 
-/* tdm_model_predict_pictures with limits on what is decoded; zeros are the decoder's own. */
+struct tdmi_predicting {
+    struct tdmi_image_limits limits; /* of what is decoded; zeros: the decoder's own */
+    bool is_finished_when_stopped;   /* a request to stop does not end it */
+};
+
+/* tdm_model_predict_pictures as a server wants it. */
 tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,
-                                       size_t n_pictures, int top, struct tdmi_image_limits limits,
-                                       tdm_prediction_sink sink, tdm_error *err) TDM_MUST_USE;
+                                       size_t n_pictures, int top,
+                                       const struct tdmi_predicting *how, tdm_prediction_sink sink,
+                                       tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/plugin.h"
 #include "data/arrow_bridge.h"
 #include "dist/library_probe.h"
 #include "tandem/stop.h"
@@ -84,12 +85,22 @@ static void describe_library(void (*probe)(struct tdmi_library *),
     snprintf(library->problem, sizeof library->problem, "%s", found.problem);
 }
 
-/* Arrow is a library of its own: only its door knows whether that can be opened here. */
+/* Parts that are libraries of their own: they can be opened here, or why says what is wrong. */
+static bool can_open(const char *name, tdm_error *why)
+{
+    const void *table;
+    if (strcmp(name, "arrow") == 0)
+        return tdmi_arrow_require(why) == TDM_OK;
+    if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
+        return tdmi_plugin_open("http", "the part of tandem that answers over HTTP", 0, &table,
+                                why) == TDM_OK;
+    return true;
+}
+
 static void open_feature(struct tdm_machine_feature *feature)
 {
     tdm_error why = {0};
-    if (!feature->is_on || strcmp(feature->name, "arrow") != 0 ||
-        tdmi_arrow_require(&why) == TDM_OK)
+    if (!feature->is_on || can_open(feature->name, &why))
         return;
     feature->is_on = false;
     feature->version = "";

@@ -7,10 +7,16 @@ if ! command -v readelf >/dev/null; then
     skip "no readelf to look into libraries with"
     finish
 fi
-heavy='libarrow|libparquet|libtandem_|libstdc'
+heavy='libarrow|libparquet|libtandem_|libstdc|libmicrohttpd|libgnutls'
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 expect_true "libtandem says what it needs" test -n "$needed"
 expect_same "" "$(echo "$needed" | grep -E "$heavy")" "nothing of it is loaded at the start of a command"
+if [ -e "$BUILD/libtandem_http.so" ]; then
+    expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_http.so" | awk '{ print $3 }')" \
+        "the part with HTTP gives out one symbol"
+else
+    skip "this build has no libmicrohttpd"
+fi
 if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
     skip "this build has no Arrow"
     finish
@@ -73,6 +79,15 @@ version=$("$TANDEM" --version | sed 's/^tandem //; q')
 cc -shared -fPIC -DVERSION="\"$version\"" -o fake/libtandem_arrow.so other.c
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" $prepare
 expect_stderr_matches "is of another build of tandem $version, with a table of 8 bytes in place of [0-9]+; 'make install'"
+
+if [ -e "$BUILD/libtandem_http.so" ]; then
+    cp fake/libtandem_arrow.so fake/libtandem_http.so
+    expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" predict nowhere --serve 0
+    expect_stderr_matches "libtandem_http.so, the part of tandem that answers over HTTP, cannot be used: .* of another build"
+    echo "this is no library" >fake/libtandem_http.so
+    expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
+    expect_stdout_matches '^  http +off +libtandem_http.so, the part of tandem that answers over HTTP'
+fi
 
 printf 'PAR1' >a.parquet
 expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" audit a.parquet

@@ -1,0 +1,82 @@
+/*
+ * What speaks HTTP, behind one table: libmicrohttpd stands in http_mhd.c and nowhere else, and that
+ * file is a library of its own, libtandem_http.so (base/plugin.h), opened when a server starts.
+ *
+ * One thread of the layer reads and writes all connections and calls the handler. A request passes
+ *
+ *     begin ─► take … take ─► finish ─► (suspend … resume ─► finish) ─► answer sent ─► end
+ *
+ * and end comes for every begin, also when the client has gone away. The layer keeps the limits
+ * that a handler never sees: connections, the time a head and a body may take, idle connections.
+ */
+#ifndef TANDEM_SERVE_HTTP_H
+#define TANDEM_SERVE_HTTP_H
+
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tdmi_http tdmi_http;
+typedef struct MHD_Connection tdmi_http_connection;
+
+struct tdmi_http_head {        /* strings are lent for the call; NULL: not there */
+    const char *method, *path; /* the path without its query, %-escapes read */
+    const char *host, *origin, *authorization, *content_type;
+    int64_t length_bytes;  /* of the body; 0: none, -1: not said */
+    bool wants_permission; /* the client sends its body only when it may: Expect: 100-continue */
+};
+
+enum { TDMI_HTTP_HEADERS = 8 };
+
+struct tdmi_http_answer {
+    int status;
+    const void *body; /* stays until end */
+    size_t length_bytes;
+    struct tdmi_http_header {
+        const char *name, *value;
+    } headers[TDMI_HTTP_HEADERS]; /* name NULL: past the last */
+};
+
+struct tdmi_http_handler { /* called by one thread */
+    void *self;
+    /* NULL: out of memory, the connection is closed. *is_refused: answered (finish) without reading
+     * the body, and closed. */
+    void *(*begin)(void *self, tdmi_http_connection *connection, const struct tdmi_http_head *head,
+                   bool *is_refused);
+    /* The next bytes of the body; false closes the connection. */
+    bool (*take)(void *request, const void *bytes, size_t length_bytes);
+    /* The whole request is there. NULL: it was suspended, and is asked again when resumed. */
+    const struct tdmi_http_answer *(*finish)(void *request);
+    void (*end)(void *request);
+};
+
+struct tdmi_http_options {
+    int listener; /* a socket that listens; stays the caller's */
+    int most_connections;
+    double request_seconds; /* for a body to arrive, and for an answer to be taken */
+    double idle_seconds;    /* between two requests of a connection; a head has both times */
+    struct tdmi_http_handler handler;
+};
+
+struct tdmi_http_table {
+    const char *(*version)(void);
+    /* The handler is called as soon as *http is set, before start returns. */
+    tdm_status (*start)(const struct tdmi_http_options *options, tdmi_http **http, tdm_error *err);
+    /* No new connections from now on; those that are open go on. */
+    void (*quiesce)(tdmi_http *http);
+    /* Closes what is open. Nothing may be suspended. Accepts NULL. */
+    void (*stop)(tdmi_http *http);
+    /* Inside begin. */
+    void (*each_argument)(tdmi_http_connection *connection,
+                          void (*visit)(void *self, const char *name, const char *value),
+                          void *self);
+    /* Inside finish; resume from any thread, once for each. */
+    void (*suspend)(tdmi_http *http, tdmi_http_connection *connection);
+    void (*resume)(tdmi_http *http, tdmi_http_connection *connection);
+};
+
+/* TDM_E_ABSENT: this build has no libmicrohttpd, or the library cannot be opened here. */
+tdm_status tdmi_http_load(const struct tdmi_http_table **table, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * The life of a request: who asks, for what, how long is the body, the answer. All of it runs in
+ * the layer's thread; only while a request waits for its pictures does the predictor hold it.
+ *
+ * A request that is refused for its head alone is answered at once where its body is too long, or
+ * where the client waits for permission to send it. Any other body is read and thrown away first:
+ * a client that is still sending would not see an answer before its connection breaks.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "serve/server.h"
+#include "tandem/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ignored_times = 4 }; /* bodies of unsaid length are read to so many times the limit */
+
+static const struct tdmi_route *const routes[] = {
+#define X(name) &tdmi_route_##name,
+#include "serve/routes.def"
+#undef X
+};
+
+enum { n_routes = sizeof routes / sizeof *routes };
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+void tdmi_request_header(struct tdmi_request *request, const char *name, const char *value)
+{
+    for (int i = 0; i < TDMI_HTTP_HEADERS; i++) {
+        if (request->answer.headers[i].name)
+            continue;
+        request->answer.headers[i] = (struct tdmi_http_header){name, value};
+        return;
+    }
+}
+
+void tdmi_request_answer(struct tdmi_request *request, int status, const char *type,
+                         const char *text, size_t length_bytes)
+{
+    if (request->is_answered)
+        return;
+    request->answer.status = status;
+    request->answer.body = text;
+    request->answer.length_bytes = length_bytes;
+    tdmi_request_header(request, "Content-Type", type);
+    tdmi_request_header(request, "Cache-Control", "no-store");
+    tdmi_request_header(request, "X-Content-Type-Options", "nosniff");
+    if (atomic_load(&request->server->is_draining))
+        tdmi_request_header(request, "Connection", "close");
+    request->is_answered = true;
+}
+
+void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
+{
+    static const char nothing[] =
+        "{\"error\": {\"status\": 500, \"message\": \"out of memory\"}}\n";
+    char message[2 * TDM_ERROR_TEXT_BYTES];
+    const char *text = NULL;
+    size_t length = 0;
+    va_list arguments;
+    if (request->is_answered)
+        return;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    tdm_json_writer *json = tdm_json_writer_new(0);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_object_begin(json, "error");
+    tdm_json_integer(json, "status", status);
+    tdm_json_string(json, "message", message);
+    tdm_json_object_end(json);
+    tdm_json_object_end(json);
+    if (tdm_json_finish(json, &text, &length, NULL) == TDM_OK) {
+        tdmi_text_clear(&request->text);
+        tdmi_text_add(&request->text, text, length);
+        tdmi_text_add(&request->text, "\n", 1);
+    }
+    tdm_json_writer_free(json);
+    if (!text || request->text.is_broken)
+        tdmi_request_answer(request, 500, "application/json", nothing, sizeof nothing - 1);
+    else
+        tdmi_request_answer(request, status, "application/json", tdmi_text_string(&request->text),
+                            request->text.length_bytes);
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static bool answers_to(const struct tdmi_route *route, const char *method)
+{
+    return strcmp(route->method, method) == 0 ||
+           (strcmp(route->method, "GET") == 0 && strcmp(method, "HEAD") == 0);
+}
+
+static void find_route(struct tdmi_request *request, const struct tdmi_http_head *head)
+{
+    for (int i = 0; i < n_routes; i++) {
+        if (strcmp(routes[i]->path, head->path) != 0)
+            continue;
+        request->route = routes[i];
+        if (answers_to(routes[i], head->method))
+            return;
+        tdmi_request_header(request, "Allow",
+                            strcmp(routes[i]->method, "GET") == 0 ? "GET, HEAD" : "POST");
+        tdmi_request_refuse(request, 405, "%s is answered to %s only", routes[i]->path,
+                            routes[i]->method);
+        return;
+    }
+    tdmi_request_refuse(request, 404,
+                        "there is nothing here; /, /healthz, /model and /predict are answered");
+}
+
+static void no_argument(void *self, const char *name, const char *value)
+{
+    struct tdmi_request *request = self;
+    (void)value;
+    tdmi_request_refuse(request, 400, "%s takes no argument; found '%.40s'", request->route->path,
+                        name);
+}
+
+/* In this order: nobody learns more than he may. */
+static void look(struct tdmi_request *request, const struct tdmi_http_head *head)
+{
+    tdm_server *server = request->server;
+    const char *why = tdmi_guard_refuses(&server->guard, head->host, head->origin);
+    if (atomic_load(&server->is_draining))
+        tdmi_request_refuse(request, 503, "the server is ending");
+    if (why)
+        tdmi_request_refuse(request, 403, "%s", why);
+    find_route(request, head);
+    if (request->is_answered)
+        return;
+    if (!request->route->is_open && !tdmi_guard_lets_in(&server->guard, head->authorization)) {
+        tdmi_request_header(request, "WWW-Authenticate", "Bearer");
+        tdmi_request_refuse(request, 401,
+                            "the token is missing or is another one; it is sent as "
+                            "'Authorization: Bearer TOKEN'");
+    }
+    if (!request->is_answered)
+        server->layer->each_argument(
+            request->connection, request->route->argument ? request->route->argument : no_argument,
+            request);
+    if (head->length_bytes > server->options.body_bytes)
+        tdmi_request_refuse(request, 413, "the body has %lld bytes; %lld are accepted",
+                            (long long)head->length_bytes, (long long)server->options.body_bytes);
+    if (request->route->look && !request->is_answered)
+        request->route->look(request, head);
+}
+
+static void *begin(void *self, tdmi_http_connection *connection, const struct tdmi_http_head *head,
+                   bool *is_refused)
+{
+    tdm_server *server = self;
+    struct tdmi_request *request = tdmi_alloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    request->server = server;
+    request->connection = connection;
+    request->begun_ns = tdmi_clock_ns();
+    request->top = server->options.top;
+    atomic_fetch_add(&server->n_open, 1);
+    look(request, head);
+    if (request->is_answered &&
+        (head->wants_permission || head->length_bytes > server->options.body_bytes)) {
+        tdmi_request_header(request, "Connection", "close");
+        *is_refused = true;
+    }
+    return request;
+}
+
+/* ---- the body, the answer, the end ------------------------------------------------------------
+ */
+
+static bool take(void *self, const void *bytes, size_t length_bytes)
+{
+    struct tdmi_request *request = self;
+    const int64_t most = request->server->options.body_bytes;
+    request->body_bytes += (int64_t)length_bytes;
+    if (request->body_bytes > ignored_times * most)
+        return false;
+    if (request->body_bytes > most)
+        tdmi_request_refuse(request, 413, "the body has more than the %lld bytes that are accepted",
+                            (long long)most);
+    if (!request->is_answered)
+        tdmi_text_add(&request->body, bytes, length_bytes);
+    if (request->body.is_broken)
+        tdmi_request_refuse(request, 503, "there is no memory for the body");
+    if (request->is_answered)
+        tdmi_text_release(&request->body);
+    return true;
+}
+
+static const struct tdmi_http_answer *finish(void *self)
+{
+    struct tdmi_request *request = self;
+    if (!request->is_finished && !request->is_answered) {
+        request->is_finished = true;
+        request->route->answer(request);
+        /* The predictor may have answered already: its connection is to be resumed first. */
+        if (request->pictures)
+            return NULL;
+    }
+    return &request->answer;
+}
+
+static void end(void *self)
+{
+    struct tdmi_request *request = self;
+    tdm_server *server = request->server;
+    tdm_log(TDM_LOG_DEBUG, "%s: %d after %.1f ms, %d of %d pictures",
+            request->route ? request->route->path : "a path that is none", request->answer.status,
+            tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_told,
+            request->n_pictures);
+    if (request->is_answered)
+        atomic_fetch_add(&server->n_requests, 1);
+    if (request->holds_place)
+        server->n_places--;
+    tdm_json_writer_free(request->json);
+    tdmi_free(request->pictures);
+    tdmi_text_release(&request->body);
+    tdmi_text_release(&request->text);
+    tdmi_free(request);
+    atomic_fetch_sub(&server->n_open, 1);
+}
+
+struct tdmi_http_handler tdmi_request_handler(tdm_server *server)
+{
+    return (struct tdmi_http_handler){server, begin, take, finish, end};
+}

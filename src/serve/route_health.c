@@ -1,0 +1,21 @@
+/* GET /healthz: for who watches the server; says nothing about the model. */
+#include "base/clock.h"
+#include "serve/server.h"
+
+static void answer(struct tdmi_request *request)
+{
+    tdm_server *server = request->server;
+    tdmi_text_printf(&request->text,
+                     "{\"status\": \"ok\", \"requests\": %lld, \"pictures\": %lld, \"open\": %d, "
+                     "\"seconds\": %lld}\n",
+                     (long long)atomic_load(&server->n_requests),
+                     (long long)atomic_load(&server->n_pictures), atomic_load(&server->n_open),
+                     (long long)tdmi_clock_seconds_since(server->started_ns));
+    if (request->text.is_broken)
+        tdmi_request_refuse(request, 503, "there is no memory for the answer");
+    tdmi_request_answer(request, 200, "application/json", tdmi_text_string(&request->text),
+                        request->text.length_bytes);
+}
+
+const struct tdmi_route tdmi_route_health = {
+    .path = "/healthz", .method = "GET", .is_open = true, .answer = answer};

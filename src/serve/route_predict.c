@@ -1,0 +1,125 @@
+/* POST /predict: one picture as the body, or several as a form. Names are labels, never opened. */
+#include "base/memory.h"
+#include "serve/multipart.h"
+#include "serve/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { pictures_most = 256, top_most = 1000 };
+
+/* "image/jpeg; …" begins with "image/". */
+static bool begins(const char *type, const char *with)
+{
+    return strncasecmp(type, with, strlen(with)) == 0;
+}
+
+static void look(struct tdmi_request *request, const struct tdmi_http_head *head)
+{
+    tdm_server *server = request->server;
+    const char *type = head->content_type ? head->content_type : "application/octet-stream";
+    request->is_multipart = begins(type, "multipart/form-data");
+    if (!request->is_multipart && !begins(type, "image/") &&
+        !begins(type, "application/octet-stream"))
+        tdmi_request_refuse(request, 415,
+                            "the body is said to be %.60s; image/*, application/octet-stream and "
+                            "multipart/form-data are accepted (curl: -H 'Content-Type: "
+                            "application/octet-stream', or -F picture=@FILE)",
+                            type);
+    if (strlen(type) >= sizeof request->content_type)
+        tdmi_request_refuse(request, 400, "the Content-Type has more than %zu characters",
+                            sizeof request->content_type - 1);
+    if (request->is_answered)
+        return;
+    memcpy(request->content_type, type, strlen(type) + 1);
+    if (server->n_places == server->options.requests) {
+        tdmi_request_header(request, "Retry-After", "1");
+        tdmi_request_refuse(request, 503,
+                            "%d requests are being answered, which is the most at a time; come "
+                            "again",
+                            server->n_places);
+        return;
+    }
+    server->n_places++;
+    request->holds_place = true;
+}
+
+static void argument(void *self, const char *name, const char *value)
+{
+    struct tdmi_request *request = self;
+    char *end;
+    if (strcmp(name, "top") == 0) {
+        const long top = strtol(value, &end, 10);
+        if (end == value || *end != '\0' || top < 1 || top > top_most)
+            tdmi_request_refuse(request, 400, "top takes an integer from 1 to %d; found '%.40s'",
+                                top_most, value);
+        else
+            request->top = (int)top;
+    } else if (strcmp(name, "logits") == 0) {
+        request->has_logits = strcmp(value, "1") == 0;
+        if (!request->has_logits && strcmp(value, "0") != 0)
+            tdmi_request_refuse(request, 400, "logits takes 0 or 1; found '%.40s'", value);
+    } else {
+        tdmi_request_refuse(request, 400, "/predict takes top and logits; found '%.40s'", name);
+    }
+}
+
+static tdm_status list_parts(struct tdmi_request *request, struct tdmi_part *parts, tdm_error *err)
+{
+    tdm_status status =
+        tdmi_multipart_read(request->content_type, request->body.bytes, request->body.length_bytes,
+                            parts, pictures_most, &request->n_pictures, err);
+    if (status != TDM_OK)
+        return status;
+    if (request->n_pictures == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "the form has no picture");
+    request->pictures = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pictures);
+    if (!request->pictures)
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
+                        request->n_pictures);
+    for (int i = 0; i < request->n_pictures; i++)
+        request->pictures[i] =
+            (struct tdm_picture){parts[i].name, parts[i].bytes, parts[i].length_bytes};
+    return TDM_OK;
+}
+
+static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
+{
+    if (request->body.length_bytes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; a picture is wanted");
+    if (request->is_multipart) {
+        struct tdmi_part *parts = tdmi_alloc(pictures_most, sizeof *parts);
+        tdm_status status = parts ? list_parts(request, parts, err)
+                                  : TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a form");
+        tdmi_free(parts);
+        return status;
+    }
+    request->pictures = tdmi_alloc(1, sizeof *request->pictures);
+    if (!request->pictures)
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a picture");
+    request->n_pictures = 1;
+    request->pictures[0] =
+        (struct tdm_picture){"-", tdmi_text_string(&request->body), request->body.length_bytes};
+    return TDM_OK;
+}
+
+static void answer(struct tdmi_request *request)
+{
+    tdm_error err = {0};
+    const tdm_status status = list_pictures(request, &err);
+    if (status == TDM_OK && tdmi_predictor_push(request->server->predictor, request))
+        return;
+    tdmi_free(request->pictures);
+    request->pictures = NULL;
+    tdmi_request_refuse(request, status == TDM_E_INPUT ? 400 : 503, "%s",
+                        status == TDM_OK ? "the server is ending" : err.frames[0].text);
+}
+
+const struct tdmi_route tdmi_route_predict = {
+    .path = "/predict",
+    .method = "POST",
+    .look = look,
+    .argument = argument,
+    .answer = answer,
+};

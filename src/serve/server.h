@@ -1,0 +1,112 @@
+/*
+ * A server, its requests, and what a route is. Reading order: http.h, this, request.c.
+ *
+ *   connections ─► http (one thread) ─► request.c: guard, route, body
+ *                                           │ route_predict.c
+ *                                           ▼
+ *                                       predictor (one thread, owns the model)
+ *                                           │ everything that waits, in one batch
+ *                                           ▼
+ *                                       answers, each to its connection
+ */
+#ifndef TANDEM_SERVE_SERVER_H
+#define TANDEM_SERVE_SERVER_H
+
+#include "base/text.h"
+#include "serve/address.h"
+#include "serve/guard.h"
+#include "serve/http.h"
+#include "tandem/json.h"
+#include "tandem/serve.h"
+#include <stdatomic.h>
+
+typedef struct tdmi_predictor tdmi_predictor;
+struct tdmi_request;
+
+/* ---- routes -------------------------------------------------------------------------------- */
+
+struct tdmi_route {
+    const char *path;
+    const char *method; /* "GET" (HEAD, too) or "POST" */
+    bool is_open;       /* answered without a token: says nothing about the model */
+    /* What the head alone decides; NULL: nothing. Refuses through tdmi_request_refuse. */
+    void (*look)(struct tdmi_request *request, const struct tdmi_http_head *head);
+    /* ?name=value; NULL: the route takes none. */
+    void (*argument)(void *request, const char *name, const char *value);
+    /* The whole request is there: answers, or hands the request to the predictor. */
+    void (*answer)(struct tdmi_request *request);
+};
+
+#define X(name) extern const struct tdmi_route tdmi_route_##name;
+#include "serve/routes.def"
+#undef X
+
+/* ---- a request ------------------------------------------------------------------------------ */
+
+struct tdmi_request {
+    tdm_server *server;
+    tdmi_http_connection *connection;
+    const struct tdmi_route *route; /* NULL: there is none */
+    int64_t begun_ns;
+    bool is_answered; /* answer stands; a body that still comes is thrown away */
+    bool is_finished;
+    bool holds_place; /* of those that may bring pictures at a time */
+    int64_t body_bytes;
+    tdmi_text body;
+    struct tdmi_http_answer answer;
+    tdmi_text text; /* the answer's body, where it is made for this request */
+
+    /* of route_predict.c and predictor.c */
+    bool is_multipart;
+    char content_type[256];
+    int top;
+    bool has_logits;
+    struct tdm_picture *pictures;
+    int n_pictures, n_told, n_seen;
+    tdm_json_writer *json;
+    char problem[TDM_ERROR_TEXT_BYTES]; /* of the first picture that is none */
+    struct tdmi_request *next;          /* that waits */
+};
+
+/* {"error": {"status": 404, "message": "…"}}: one sentence. Only the first answer counts. */
+void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
+    TDM_PRINTF(3, 4);
+/* text is the request's own or lives as long as the server. */
+void tdmi_request_answer(struct tdmi_request *request, int status, const char *type,
+                         const char *text, size_t length_bytes);
+void tdmi_request_header(struct tdmi_request *request, const char *name, const char *value);
+
+/* The layer's view of all that. */
+struct tdmi_http_handler tdmi_request_handler(tdm_server *server);
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+struct tdm_server {
+    tdm_model *model;
+    struct tdm_serve_options options; /* without its strings */
+    const struct tdmi_http_table *layer;
+    tdmi_http *http;
+    int listener;
+    char url[80];
+    struct tdmi_guard guard;
+    tdmi_predictor *predictor;
+    tdmi_text about; /* the model, as JSON */
+    int64_t started_ns;
+    int n_places; /* taken; of the layer's thread */
+    atomic_bool is_draining;
+    atomic_int n_open; /* requests begun and not ended */
+    atomic_llong n_requests, n_pictures;
+};
+
+/* ---- the predictor ----------------------------------------------------------------------------
+ */
+
+tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor,
+                                tdm_error *err) TDM_MUST_USE;
+/* Finishes what waits, and takes nothing from then on. Both accept NULL. */
+void tdmi_predictor_stop(tdmi_predictor *predictor);
+void tdmi_predictor_free(tdmi_predictor *predictor);
+/* Suspends the request's connection until its pictures are answered. False: it is over. */
+bool tdmi_predictor_push(tdmi_predictor *predictor, struct tdmi_request *request);
+
+#endif
