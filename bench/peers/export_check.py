@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exported models opened by the programs they are for: the same logits as ours, on the same pictures.
 
-    bench/peers/export_check.py [--pictures N] [--models A,B] [BUILD]
+    bench/peers/export_check.py [--pictures N] [--models A,B] [--trained A,B] [BUILD]
 
 Each network is trained a few steps on painted pictures, so that weights and running statistics are no
 round numbers, and exported in every form. ONNX: the checker accepts the file, and onnxruntime gives
@@ -9,7 +9,8 @@ our logits and probabilities, from floats and (--preprocess) from bytes. safeten
 or a module that is written from the paper (networks.py), takes it with strict=True and gives our logits;
 where our network pads as Keras does, the same class pads so in a hook. .h5: Keras' load_model
 takes it and gives our logits; load_weights takes it for the class of keras.applications, where there is
-one (export_keras.py). A network of every op there is, in each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
+one (export_keras.py). Runs with hidden layers, yes and no, one logit and a frozen base say through onnxruntime and Keras
+what `tandem predict` says of them. A network of every op there is, in each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
 BUILD/bench/bench_every_op (cmake --build BUILD --target bench_logits bench_every_op).
 """
 import argparse
@@ -69,6 +70,12 @@ class Check:
         self.failed += not right
         print(f"{'ok' if right else 'not ok'} - {what}: off by {off.max():.1e} at most, "
               f"logits {wanted.min():.3g} to {wanted.max():.3g}")
+
+
+    def same(self, what, got, wanted):
+        right = all(np.array_equal(a, b) for a, b in zip(got, wanted))
+        self.failed += not right
+        print(f"{'ok' if right else 'not ok'} - {what}: the same bits")
 
 
 def run_onnx(path, x):
@@ -162,6 +169,56 @@ def check_model(check, build, folder, name, pictures, n):
         file.unlink()
 
 
+# What `train` makes beside a plain network: options, and how many classes.
+TRAINED = {
+    "hidden": (5, ["--model", "lenet5", "--hidden", "20", "--dropout", "0.5"]),
+    "one-logit": (2, ["--model", "convnet7", "--size", "32", "--loss", "binary"]),
+    "yes-and-no": (5, ["--model", "resnet20-cifar", "--loss", "binary", "--hidden", "12", "--ema", "0.9"]),
+    "frozen": (4, ["--weights", "yes-and-no", "--freeze", "base", "--hidden", "16", "--dropout", "0.3"]),
+}
+
+
+def predicted(build, model, pictures):
+    """What `tandem predict` says: logits (n, logits) and probabilities (n, classes), pictures in the order asked."""
+    out = subprocess.run([build / "tandem", "predict", model, *pictures, "--json", "--logits", "--top", "1000"],
+                         check=True, stdout=subprocess.PIPE).stdout
+    answered = json.loads(out)["predictions"]
+    probabilities = [[guess["probability"] for guess in sorted(p["top"], key=lambda guess: guess["index"])]
+                     for p in answered]
+    return np.array([p["logits"] for p in answered], np.float32), np.array(probabilities, np.float32)
+
+
+def check_trained(check, build, folder, kind, n):
+    """A run of `train`, exported: onnxruntime and Keras say what `tandem predict` says of the run's own pictures,
+    and what is read again here says the same to the bit."""
+    classes, options = TRAINED[kind]
+    pictures, run, stem = folder / f"pictures-{classes}", folder / kind, folder / kind
+    if not pictures.exists():
+        subprocess.run([build / "tandem", "synth", pictures, "--classes", str(classes), "--per-class",
+                        str(-(-n // classes)), "--size", "64", "--seed", "5", "--quiet"], check=True,
+                       stdout=subprocess.DEVNULL)
+    subprocess.run([build / "tandem", "train", pictures, "-o", run, "--epochs", "2", "--quiet", *options], check=True,
+                   stdout=subprocess.DEVNULL, cwd=folder)
+    files = sorted(pictures.glob("*/*"))[:n]
+    logits, probabilities = told = predicted(build, run, files)
+    pixels, _ = answers(build / "bench/bench_logits", run, files)
+    exported(build, run, f"{stem}.onnx", "--preprocess")
+    onnx.checker.check_model(f"{stem}.onnx", full_check=True)
+    if kind == "one-logit":  # ONNX has that of the second class, predict and Keras one a class
+        assert np.array_equal(logits[:, 0], -logits[:, 1])
+        logits = logits[:, 1:]
+    got = run_onnx(f"{stem}.onnx", pixels)
+    check.near(f"trained, {kind}: onnxruntime's logits are those of predict", got[0], logits)
+    check.near(f"trained, {kind}: onnxruntime's probabilities are those of predict", got[1], probabilities)
+    meta = {entry.key: entry.value for entry in onnx.load(f"{stem}.onnx").metadata_props}
+    check_keras(check, build, run, f"trained, {kind}", stem,
+                normalised(pixels, json.loads(meta["preprocess"])["scale"]), told[0])
+    for ending in ("safetensors", "h5"):
+        exported(build, run, f"{stem}.{ending}")
+        again = predicted(build, f"{stem}.{ending}", files)
+        check.same(f"trained, {kind}: {ending} read again", again, told)
+
+
 def check_every_op(check, build, folder, pictures, n):
     for scale in SCALES:
         model = folder / f"every-{scale}.safetensors"
@@ -174,6 +231,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pictures", type=int, default=100)
     parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--trained", default=",".join(TRAINED))
     parser.add_argument("build", nargs="?", default="build", type=pathlib.Path)
     options = parser.parse_args()
     torch.set_num_threads(2)
@@ -188,6 +246,8 @@ def main():
         check_every_op(check, build, folder, pictures, options.pictures)
         for name in options.models.split(","):
             check_model(check, build, folder, name, pictures, options.pictures)
+        for kind in options.trained.split(",") if options.trained else []:
+            check_trained(check, build, folder, kind, options.pictures)
     sys.exit(check.failed > 0)
 
 
