@@ -63,7 +63,9 @@ struct tdm_train_options {
     const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
     int batch;         /* global batch, images */
     int shard;         /* images a shard; 0: the model's own */
-    const char *bn;    /* "shard" or "batch": the images that a batch norm's statistics are over */
+    /* The images that a batch norm's statistics are over: "shard" or "batch"; "frozen": those of
+     * the weights stay, and scale and shift are trained. */
+    const char *bn;
     /* 0: the optimizer's own (sgd: the network's) at the reference batch, scaled with the batch by
      * the optimizer's own rule; another is scaled only where lr_scaling says so. */
     double learning_rate;

@@ -75,9 +75,10 @@ struct tdmi_op_desc {
     struct tdmi_op_attrs attrs;
     struct tdmi_shape in[TDMI_OP_INPUTS];
     struct tdmi_shape out;
-    int max_images;   /* of one call */
-    bool is_training; /* batch norm: statistics of the shard, not the running ones */
-    bool wants_dx;    /* backward: someone below has parameters */
+    int max_images;        /* of one call */
+    bool is_training;      /* batch norm: statistics of the shard, not the running ones */
+    bool keeps_statistics; /* batch norm in training: the running ones all the same, which stay */
+    bool wants_dx;         /* backward: someone below has parameters */
     struct tdmi_op_fusion fusion;
     void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
 };

@@ -292,9 +292,10 @@ static const struct tdmi_option options[] = {
     {.name = "bn",
      .type = TDMI_OPTION_CHOICE,
      .offset = FIELD(bn),
-     .choices = "shard|batch",
+     .choices = "shard|batch|frozen",
      .group = "Pictures",
-     .help = "images that a batch norm's statistics are over; batch is what PyTorch does"},
+     .help = "images that a batch norm's statistics are over; batch is what PyTorch does; frozen "
+             "keeps those of the weights and trains scale and shift"},
     TDMI_ROW_SEED(FIELD(seed), "Pictures", "of split, order and first weights"),
 
     {.name = "loss",

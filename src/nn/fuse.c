@@ -261,7 +261,7 @@ static bool settle(tdmi_plan *plan, int node)
     it->norm = norm;
     if (!has_form && norm < 0)
         return true;
-    it->desc.fusion.gives_sums = norm >= 0;
+    it->desc.fusion.gives_sums = norm >= 0 && !plan->keeps_statistics;
     if (it->kernel->can_fuse && it->kernel->can_fuse(&it->desc))
         return true;
     it->desc.fusion.gives_sums = false;

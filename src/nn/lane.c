@@ -177,6 +177,8 @@ static bool is_trained_norm(const tdmi_plan *plan, int node)
 static void reduce_forward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
 {
     const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    if (it->desc.keeps_statistics)
+        return;
     if (it->is_virtual && lane->plan->nodes[it->in[0].node].desc.fusion.gives_sums)
         return;
     struct tdmi_op_call call = call_of(lane, values, index, sums);

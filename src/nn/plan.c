@@ -34,6 +34,8 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         .out = node->out,
         .max_images = plan->max_images,
         .is_training = is_training,
+        .keeps_statistics =
+            is_training && plan->keeps_statistics && node->kind == TDMI_OP_BATCH_NORM,
     };
     for (int k = 0; k < node->n_inputs; k++) {
         it->desc.in[k] = node->in[k];
@@ -303,6 +305,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->is_training = wish->is_training;
     made->is_apart = wish->is_apart;
     made->first_node = wish->first_node;
+    made->keeps_statistics = wish->keeps_statistics;
     made->first_trained = wish->is_training ? wish->first_trained : graph->n_nodes;
     size_t n = (size_t)graph->n_nodes;
     made->nodes = tdmi_arena_alloc(&made->arena, n, sizeof *made->nodes);

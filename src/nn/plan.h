@@ -77,6 +77,7 @@ typedef struct tdmi_plan {
     bool is_apart;                /* no node does another's work */
     int first_node;               /* nodes before it are not there: see the wish */
     int first_trained;            /* nodes before it are planned as without training */
+    bool keeps_statistics;        /* of batch norms that are trained */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
     int n_segments; /* 0 when not training */
@@ -93,6 +94,9 @@ struct tdmi_plan_wish {
      * no gradient goes there, and of theirs lives for backward only what trained nodes read. 0:
      * none. */
     int first_trained;
+    /* Training: batch norms run with their running statistics, which stay; scale and shift are
+     * trained. */
+    bool keeps_statistics;
     /* Only this node and those behind it are run: what the node before it would give is given from
      * outside, a row of floats a sample in place of pixels. Nothing behind it may read anything
      * else from before it. 0: the whole network. */

@@ -71,7 +71,10 @@ static tdm_json_writer *describe(const struct tdmi_model_file *model)
     tdm_json_string(writer, "tandem", tdm_version());
     tdm_json_string(writer, "network", model->network);
     tdm_json_integer(writer, "shard", model->shard);
-    tdm_json_string(writer, "bn", model->shares_statistics ? "batch" : "shard");
+    tdm_json_string(writer, "bn",
+                    model->shares_statistics  ? "batch"
+                    : model->keeps_statistics ? "frozen"
+                                              : "shard");
     tdm_json_array_begin(writer, "classes");
     for (int i = 0; i < model->n_classes; i++)
         tdm_json_string(writer, NULL, model->classes[i]);
@@ -213,8 +216,9 @@ static tdm_status read_description(const tdm_json_value *root, const char *path,
         return TDM_FAIL(err, TDM_E_INPUT, "%zu class names for a network of %d outputs", n,
                         tdmi_graph_classes(model->graph));
     model->shard = (int)tdm_json_as_integer(tdm_json_member(root, "shard"), 8);
-    model->shares_statistics =
-        strcmp(tdm_json_as_string(tdm_json_member(root, "bn"), "shard"), "batch") == 0;
+    const char *bn = tdm_json_as_string(tdm_json_member(root, "bn"), "shard");
+    model->shares_statistics = strcmp(bn, "batch") == 0;
+    model->keeps_statistics = strcmp(bn, "frozen") == 0;
     model->n_classes = (int)n;
     model->network = tdmi_arena_copy(
         &model->arena, tdm_json_as_string(tdm_json_member(root, "network"), "unnamed"));

@@ -40,6 +40,7 @@ struct tdmi_model_file {
     tdmi_graph *graph;   /* after load: owned, see release */
     int shard;
     bool shares_statistics; /* batch norms saw whole batches: --bn batch */
+    bool keeps_statistics;  /* … or ran with statistics that stay: --bn frozen */
     int n_classes;
     const char **classes;
     bool is_unnamed; /* weights of another program that name no class: they are "class 0", … */

@@ -178,7 +178,7 @@ static const struct {
     {"features", {"f32", "f16", "none"}},
     {"loss", {"softmax", "binary"}},
     {"class-weights", {"none", "balanced"}},
-    {"bn", {"shard", "batch"}},
+    {"bn", {"shard", "batch", "frozen"}},
 };
 
 enum { n_choices = sizeof choices / sizeof choices[0] };
@@ -284,6 +284,12 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --split is %g,%g; two parts above 0 that sum to at most "
                         "1 are accepted",
                         options->train_fraction, options->val_fraction);
+    if (options->epochs > 0 && options->warmup_epochs > options->epochs)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "training: option --warmup is %g, but training ends after %d epochs, "
+            "before the learning rate is reached; 0 to %d is accepted, or more --epochs",
+            options->warmup_epochs, options->epochs, options->epochs);
     struct tdmi_rates rates;
     return tdmi_rates_read(options, &rates, err);
 }

@@ -121,16 +121,22 @@ void tdmi_rates_to_json(const struct tdmi_rates *rates, tdm_json_writer *writer,
 /* ---- of a step --------------------------------------------------------------------------------
  */
 
-double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_options *options,
-                     int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau)
+double tdmi_rates_total_epochs(const struct tdm_train_options *options, int64_t steps_per_epoch)
 {
     const double per_epoch = (double)steps_per_epoch;
     double total = options->epochs;
     if (options->steps > 0 && (total == 0.0 || (double)options->steps / per_epoch < total))
         total = (double)options->steps / per_epoch;
+    return total;
+}
+
+double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                     int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau)
+{
+    const double per_epoch = (double)steps_per_epoch;
     const struct tdmi_schedule_at at = {
         .epochs_done = ((double)step + 0.5) / per_epoch,
-        .epochs_total = total,
+        .epochs_total = tdmi_rates_total_epochs(options, steps_per_epoch),
         .warmup_epochs = rates->warmup_epochs,
         .n_reductions = plateau->n_reductions,
     };

@@ -30,6 +30,8 @@ void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_
                          char *text, size_t text_bytes);
 void tdmi_rates_to_json(const struct tdmi_rates *rates, tdm_json_writer *writer, const char *key);
 
+/* Where training ends by its options, in epochs; 0: they do not say. */
+double tdmi_rates_total_epochs(const struct tdm_train_options *options, int64_t steps_per_epoch);
 /* Of step number `step`, from 0. */
 double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_options *options,
                      int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau);

@@ -73,6 +73,11 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
                         "or --schedule constant, is wanted",
                         schedule->name);
     session->optimizer = session->rates.optimizer.optimizer;
+    if (strcmp(options->bn, "frozen") == 0 && !session->weights)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn frozen keeps the statistics of the weights that are begun "
+                        "with, and from scratch there are none; --weights, or --bn shard, is "
+                        "wanted");
     return TDM_OK;
 }
 
@@ -81,6 +86,7 @@ static void settle(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     session->shares_statistics = strcmp(options->bn, "batch") == 0;
+    session->keeps_statistics = strcmp(options->bn, "frozen") == 0;
     session->shard = options->shard ? options->shard : session->network.shard;
     if (session->shard > options->batch)
         session->shard = options->batch;
@@ -283,7 +289,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "first_trained", session->first_trained);
     tdm_json_integer(writer, "views", session->views);
     tdm_json_integer(writer, "shard", session->shard);
-    tdm_json_string(writer, "bn", session->shares_statistics ? "batch" : "shard");
+    tdm_json_string(writer, "bn", session->options.bn);
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
     tdmi_rates_to_json(&session->rates, writer, "rates");
     tdm_json_object_end(writer);

@@ -37,6 +37,7 @@ struct tdmi_session {
     struct tdm_train_options options; /* as given, nothing resolved: what is recorded */
     int shard;                        /* resolved */
     bool shares_statistics;           /* of batch norms, over the batch */
+    bool keeps_statistics;            /* of batch norms: the running ones, which stay */
     int batch;                        /* what buffers hold: never more than there are pictures */
     struct tdmi_rates rates;          /* optimiser, learning rate, schedule: resolved */
     double part_of_rate;              /* of a usual rate; 0: all of it */
@@ -135,6 +136,8 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session,
 /* Statistics for batch norms that are trained and were folded into the convolutions by whoever
  * published the weights, measured over pictures: session_norms.c */
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* What becomes of batch norms, in one line. */
+void tdmi_session_tell_norms(struct tdmi_session *session);
 /* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Plans and memory: session_network.c */

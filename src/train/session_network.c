@@ -94,6 +94,19 @@ static tdm_status build(struct tdmi_session *session, tdm_error *err)
     return tdmi_network_make(&session->network, &what, &session->graph, err);
 }
 
+/* What nothing was learnt in, and is frozen all the same: a choice that is told. */
+static void tell_random_base(struct tdmi_session *session)
+{
+    const tdmi_graph *graph = session->graph;
+    if (session->first_trained == 0 || session->weights ||
+        tdmi_run_found(session->run) != TDMI_RUN_NONE)
+        return;
+    tdmi_session_note(session,
+                      "--freeze %s without weights: %d of %d nodes stay as the seed drew them and "
+                      "learn nothing; --weights brings a base that is worth freezing",
+                      session->options.freeze, session->first_trained, graph->n_nodes);
+}
+
 tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
 {
     const char *word = session->options.freeze;
@@ -129,6 +142,7 @@ static void describe(struct tdmi_session *session)
     host->graph = session->graph;
     host->shard = session->shard;
     host->shares_statistics = session->shares_statistics;
+    host->keeps_statistics = session->keeps_statistics;
     host->optimizer = session->optimizer->name;
     host->train_hashes = session->train_hashes;
     host->n_train_hashes = session->split.n_train;
@@ -162,6 +176,7 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
         .max_images = session->shard,
         .is_training = true,
         .first_trained = session->first_trained,
+        .keeps_statistics = session->keeps_statistics,
         .first_node = session->features.is_used ? session->first_trained : 0,
     };
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->train_plan, err), err,
@@ -182,12 +197,13 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
             err, "preparing validation");
-    return TDM_WRAP(err,
-                    tdmi_update_open(session->graph, session->first_trained, session->backend,
-                                     session->device, session->optimizer, session->pool,
-                                     session->params, session->states, session->slots,
-                                     &session->update, err),
-                    "preparing the optimizer");
+    TDM_TRY(tdmi_update_open(session->graph, session->first_trained, session->backend,
+                             session->device, session->optimizer, session->pool, session->params,
+                             session->states, session->slots, &session->update, err),
+            err, "preparing the optimizer");
+    if (session->keeps_statistics)
+        tdmi_update_keep_statistics(session->update);
+    return TDM_OK;
 }
 
 /* ---- a run that is gone on with --------------------------------------------------------- */
@@ -218,7 +234,9 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
         stored->graph && (stored->graph->param_values != graph->param_values ||
                           stored->graph->state_values != graph->state_values);
     if (is_another || stored->n_slots != session->optimizer->n_slots ||
-        stored->shard != session->shard || stored->shares_statistics != session->shares_statistics)
+        stored->shard != session->shard ||
+        stored->shares_statistics != session->shares_statistics ||
+        stored->keeps_statistics != session->keeps_statistics)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the checkpoint holds another network than these options build");
     memcpy(host->params, stored->params, params);
@@ -259,6 +277,7 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session,
 {
     TDM_TRY(build(session, err), err, "preparing the model");
     TDM_TRY(tdmi_session_find_border(session, err), err, "preparing the model");
+    tell_random_base(session);
     TDM_TRY(name_classes(session, err), err, "preparing the model");
     TDM_TRY(open_values(session, err), err, "preparing the model");
     describe(session);

@@ -376,3 +376,26 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
     release(&it);
     return TDM_WRAP(err, status, "giving batch norms their statistics back");
 }
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+void tdmi_session_tell_norms(struct tdmi_session *session)
+{
+    const int all = tdmi_norms_count(session->graph, 0);
+    const int trained = tdmi_norms_count(session->graph, session->first_trained);
+    char frozen[100] = "", how[200] = "";
+    if (all == 0)
+        return;
+    if (trained < all)
+        snprintf(frozen, sizeof frozen, "%d frozen, which keep statistics, scale and shift%s",
+                 all - trained, trained > 0 ? "; " : "");
+    if (trained > 0 && session->keeps_statistics)
+        snprintf(how, sizeof how, "%d keep their statistics, scale and shift are trained", trained);
+    else if (trained > 0)
+        snprintf(how, sizeof how,
+                 "%d trained with the statistics of each %s (%d pictures), which the running ones "
+                 "follow",
+                 trained, session->shares_statistics ? "batch" : "shard",
+                 session->shares_statistics ? session->options.batch : session->shard);
+    tdmi_session_note(session, "batch norms: %s%s", frozen, how);
+}

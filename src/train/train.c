@@ -354,18 +354,34 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     return TDM_WRAP(err, status, "recording the result");
 }
 
+/* A rate that never comes is told; an option that says so was refused already, but steps are
+ * counted in epochs only when the pictures are. */
+static void tell_warmup(struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    const double epochs = tdmi_rates_total_epochs(options, session->steps_per_epoch);
+    if (epochs > 0.0 && session->rates.warmup_epochs > epochs)
+        tdmi_session_note(
+            session,
+            "training ends after %g epochs, within a warm-up of %g: the learning rate "
+            "never reaches %g (--warmup 0 begins with it)",
+            epochs, session->rates.warmup_epochs, session->rates.learning_rate);
+}
+
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
     char rates[200];
     tdmi_rates_describe(&session->rates, &session->options, rates, sizeof rates);
-    if (session->progress.step == 0)
+    if (session->progress.step == 0) {
         tdmi_session_note(
             session, "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s",
             session->network.name, (long long)session->graph->parameters, session->options.batch,
             session->shard, (long long)session->steps_per_epoch,
             session->steps_per_epoch == 1 ? "" : "s", rates);
-    else
+        tdmi_session_tell_norms(session);
+        tell_warmup(session);
+    } else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
     /* Who was interrupted between the last step and its validation still owes that one. */

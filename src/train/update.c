@@ -140,6 +140,11 @@ void tdmi_update_average(tdmi_update *update, float *params, float *states)
     update->mean_states = states;
 }
 
+void tdmi_update_keep_statistics(tdmi_update *update)
+{
+    update->n_pieces = update->n_param_pieces; /* those of states are the last */
+}
+
 /* ---- pieces ----------------------------------------------------------------------------- */
 
 static void blend_piece(const tdmi_update *update, const struct piece *piece)

@@ -197,9 +197,10 @@ static void norm_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     for (int c = 0; desc->fusion.is_virtual && c < channels; c++) {
         double scale = (double)norm->scale[c], rstd = (double)norm->rstd[c];
         double of_x = -scale * rstd * rstd * norm->total[channels + c] / m;
+        double one = -scale * norm->total[c] / m - of_x * (double)norm->mean[c];
         norm->of_g[c] = norm->scale[c];
-        norm->of_x[c] = (float)of_x;
-        norm->one[c] = (float)(-scale * norm->total[c] / m - of_x * (double)norm->mean[c]);
+        norm->of_x[c] = desc->keeps_statistics ? 0.0f : (float)of_x;
+        norm->one[c] = desc->keeps_statistics ? 0.0f : (float)one;
     }
 }
 

@@ -134,12 +134,96 @@ static void a_frozen_base_is_used_as_it_is(void **state)
     assert_heard(&heard, "had been folded", false);
 }
 
+/* The states of one model file are those of another, byte by byte. */
+static int states_that_differ(const struct tree *tree, const char *a, const char *b)
+{
+    tdmi_safetensors *left = NULL, *right = NULL;
+    int n = 0, n_states = 0;
+    assert_int_equal(tdmi_safetensors_open(below(tree, a), &left, NULL), TDM_OK);
+    assert_int_equal(tdmi_safetensors_open(below(tree, b), &right, NULL), TDM_OK);
+    for (size_t i = 0; i < tdmi_safetensors_count(left); i++) {
+        const struct tdmi_safetensors_tensor *one = tdmi_safetensors_at(left, i);
+        if (!strstr(one->name, "running_"))
+            continue;
+        const struct tdmi_safetensors_tensor *other = tdmi_safetensors_find(right, one->name);
+        assert_non_null(other);
+        n += memcmp(one->data, other->data, one->bytes) != 0;
+        n_states++;
+    }
+    assert_true(n_states > 0);
+    tdmi_safetensors_close(left);
+    tdmi_safetensors_close(right);
+    return n;
+}
+
+static void frozen_statistics_stay_while_scales_and_shifts_are_trained(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    options.weights = below(tree, "base/best.safetensors");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_true(states_that_differ(tree, "next/last.safetensors", "base/best.safetensors") > 0);
+    options.bn = "frozen";
+    options.epochs = 3;
+    options.run = below(tree, "kept");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "keep their statistics, scale and shift are trained", true);
+    assert_int_equal(states_that_differ(tree, "kept/last.safetensors", "base/best.safetensors"), 0);
+    options.threads = 3;
+    options.run = below(tree, "threads");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "kept", "threads");
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.epochs = 3;
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "kept", "cut");
+    options.bn = "shard";
+    fails_with(&options, TDM_E_USAGE,
+               "option --bn is 'shard', but the run was begun with 'frozen'");
+}
+
+static void there_are_no_statistics_to_keep_from_scratch(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = small_norm_training(tree);
+    options.run = below(tree, "base");
+    options.bn = "frozen";
+    fails_with(&options, TDM_E_USAGE, "from scratch there are none");
+}
+
+static void what_becomes_of_batch_norms_is_told(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    options.epochs = 1;
+    options.bn = "batch";
+    options.freeze = "2";
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "2 frozen, which keep statistics, scale and shift; ", true);
+    assert_heard(&heard, "trained with the statistics of each batch (8 pictures)", true);
+    heard.text[0] = '\0';
+    options.freeze = "base";
+    options.run = below(tree, "head");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "frozen, which keep statistics, scale and shift\n", true);
+}
+
 int main(void)
 {
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
         IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),
+        IN_TREE(frozen_statistics_stay_while_scales_and_shifts_are_trained),
+        IN_TREE(there_are_no_statistics_to_keep_from_scratch),
+        IN_TREE(what_becomes_of_batch_norms_is_told),
         IN_TREE(a_frozen_base_is_used_as_it_is),
     };
 #undef IN_TREE

@@ -151,6 +151,38 @@ static void from_scratch_says_what_is_missed(void **state)
     assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
 }
 
+static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.freeze = "base";
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "--freeze base without weights", true);
+    heard.text[0] = '\0';
+    options.freeze = "none";
+    options.run = below(tree, "next");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "without weights", false);
+}
+
+static void a_warm_up_beyond_the_end_is_told(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.warmup_epochs = 4.0;
+    fails_with(&options, TDM_E_USAGE, "option --warmup is 4, but training ends after 3 epochs");
+    options.warmup_epochs = 3.0;
+    options.steps = 2;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "within a warm-up of 3: the learning rate never reaches 0.05", true);
+}
+
 /* ---- the network of the weights is the run's ------------------------------------------------ */
 
 /* What the model says of itself, to be freed. */
@@ -290,6 +322,8 @@ int main(void)
         IN_TREE(a_run_is_gone_on_with_when_its_weights_are_gone),
         IN_TREE(an_interrupted_run_ends_with_the_same_bits),
         IN_TREE(weights_that_are_not_there_are_told_how_to_get),
+        IN_TREE(a_base_that_nobody_trained_is_told_to_be_frozen),
+        IN_TREE(a_warm_up_beyond_the_end_is_told),
         IN_TREE(from_scratch_says_what_is_missed),
         IN_TREE(pictures_are_prepared_and_normed_as_for_the_weights),
         IN_TREE(another_size_is_taken_and_told),

@@ -35,6 +35,26 @@ static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
+static void finish_channel(const struct tdmi_op_call *call, int c, double mean, double rstd)
+{
+    const struct tdmi_norm *norm = &call->norm;
+    norm->mean[c] = (float)mean;
+    norm->rstd[c] = (float)rstd;
+    norm->scale[c] = call->params[0][c] * norm->rstd[c];
+    norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
+}
+
+/* The read form from the running statistics, which move towards nothing. */
+static void keep_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    for (int c = 0; c < desc->out.c; c++) {
+        const double variance = (double)call->states[1][c];
+        finish_channel(call, c, (double)call->states[0][c],
+                       1.0 / sqrt(variance + desc->attrs.epsilon));
+        call->state_sums[0][c] = call->state_sums[1][c] = 0.0f;
+    }
+}
+
 /* The read form, and what the running statistics move towards. */
 static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
@@ -46,10 +66,7 @@ static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi
         double off = norm->total[c] / m;
         double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);
         double mean = (double)norm->centre[c] + off;
-        norm->mean[c] = (float)mean;
-        norm->rstd[c] = (float)(1.0 / sqrt(variance + desc->attrs.epsilon));
-        norm->scale[c] = call->params[0][c] * norm->rstd[c];
-        norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
+        finish_channel(call, c, mean, 1.0 / sqrt(variance + desc->attrs.epsilon));
         call->state_sums[0][c] = (float)(mean * call->n);
         call->state_sums[1][c] = (float)(variance * unbiased * call->n);
     }
@@ -69,7 +86,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     (void)stream;
     int channels = desc->out.c;
     const float *factor = call->norm.scale, *offset = call->norm.shift;
-    if (desc->is_training) {
+    if (desc->is_training && desc->keeps_statistics) {
+        keep_statistics(desc, call);
+    } else if (desc->is_training) {
         finish_statistics(desc, call);
     } else {
         float *own = call->workspace;
@@ -104,7 +123,8 @@ static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc
 
 /* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
  * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel. The gradients of scale
- * and shift are this shard's part; dx needs the sums over all that share statistics. */
+ * and shift are this shard's part; dx needs the sums over all that share statistics. Where mean and
+ * s are kept they do not depend on x, and dx = scale · s · dy. */
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
@@ -114,12 +134,13 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int64_t n_pixels = pixels_of(desc, call->n);
     double m = (double)pixels_of(desc, norm->total_images);
     float *dy_mean = call->workspace, *dyx_mean = dy_mean + channels;
+    const bool is_fixed = desc->keeps_statistics;
     for (int c = 0; c < channels; c++) {
         double rstd = (double)norm->rstd[c];
         call->dparams[0][c] = (float)(norm->sums[channels + c] * rstd);
         call->dparams[1][c] = (float)norm->sums[c];
-        dy_mean[c] = (float)(norm->total[c] / m);
-        dyx_mean[c] = (float)(norm->total[channels + c] * rstd / m);
+        dy_mean[c] = is_fixed ? 0.0f : (float)(norm->total[c] / m);
+        dyx_mean[c] = is_fixed ? 0.0f : (float)(norm->total[channels + c] * rstd / m);
     }
     if (!call->dx[0])
         return;
