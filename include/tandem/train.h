@@ -29,6 +29,11 @@ struct tdm_train_options {
     /* What is left as it is: "base", all but the head; "none"; a number of layers; "auto": the base
      * of weights whose head is new, else nothing. */
     const char *freeze;
+    /* The head is trained alone for so many epochs, and then what lies before it too, down to what
+     * freeze says; 0: from the first step on. The optimiser begins anew with what is thawed. */
+    int unfreeze;
+    int unfreeze_layers; /* … so many layers more every so many epochs; 0: all at once */
+    double layer_decay;  /* a layer's rate is so much of that of the layer behind it; 1: the same */
     /* Rows that a frozen base makes of pictures, kept on disk for all runs: "f32"; "f16", half the
      * bytes, for the pictures that train; "none": made anew in every epoch. */
     const char *features;

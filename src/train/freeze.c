@@ -29,13 +29,34 @@ tdm_status tdmi_freeze_check(const char *word, tdm_error *err)
     return TDM_OK;
 }
 
+tdm_status tdmi_freeze_check_thawing(const struct tdm_train_options *options, tdm_error *err)
+{
+    if (options->unfreeze == 0 && options->unfreeze_layers > 0)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "training: option --unfreeze-layers is %d, but nothing thaws: --unfreeze is "
+            "wanted with it, the epochs from one time to the next",
+            options->unfreeze_layers);
+    if (options->unfreeze > 0 && strcmp(options->freeze, "base") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --unfreeze is %d, but --freeze base leaves nothing to "
+                        "thaw; --freeze none, or a number of layers, is accepted with it",
+                        options->unfreeze);
+    if (options->epochs > 0 && options->unfreeze >= options->epochs)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --unfreeze is %d, but training ends after %d epochs, "
+                        "before anything thaws; more --epochs, or --freeze base, is wanted",
+                        options->unfreeze, options->epochs);
+    return TDM_OK;
+}
+
 static bool is_layer(const struct tdmi_node *node)
 {
     return node->n_params > 0 && node->kind != TDMI_OP_BATCH_NORM;
 }
 
 /* Of a network whose builder did not say: the last layer, and the dropout before it. */
-static int head_of(const tdmi_graph *graph)
+int tdmi_freeze_head(const tdmi_graph *graph)
 {
     int head = graph->head;
     if (head > 0)
@@ -54,7 +75,7 @@ tdm_status tdmi_freeze_border(const tdmi_graph *graph, const char *word, int *fi
     int n_layers = 0;
     *first_trained = 0;
     if (strcmp(word, "base") == 0)
-        *first_trained = head_of(graph);
+        *first_trained = tdmi_freeze_head(graph);
     for (int i = 0; i < graph->n_nodes && wanted > 0; i++)
         if (is_layer(&graph->nodes[i]) && n_layers++ == wanted)
             *first_trained = i;
@@ -68,5 +89,35 @@ tdm_status tdmi_freeze_border(const tdmi_graph *graph, const char *word, int *fi
 
 bool tdmi_freeze_has_base(const tdmi_graph *graph, int first_trained)
 {
-    return first_trained > 0 && first_trained >= head_of(graph);
+    return first_trained > 0 && first_trained >= tdmi_freeze_head(graph);
+}
+
+static int layers_before(const tdmi_graph *graph, int node)
+{
+    int n = 0;
+    for (int i = 0; i < node; i++)
+        n += is_layer(&graph->nodes[i]);
+    return n;
+}
+
+int tdmi_freeze_thawed(const tdmi_graph *graph, int first, int last, int layers, int times)
+{
+    const int all = layers_before(graph, first);
+    int left = all - (layers > 0 && times <= all / layers ? times * layers : all);
+    if (times == 0)
+        return first;
+    if (layers == 0 || left <= layers_before(graph, last))
+        return last;
+    for (int i = 0; i < first; i++)
+        if (is_layer(&graph->nodes[i]) && left-- == 0)
+            return i;
+    return first;
+}
+
+int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node)
+{
+    if (node >= head)
+        return 0;
+    int before = layers_before(graph, node + 1); /* a batch norm goes with the layer before it */
+    return layers_before(graph, head) - (before > 0 ? before : 1) + 1;
 }

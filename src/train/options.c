@@ -44,6 +44,9 @@ static const struct row {
     ROW("model", MAYBE, OTHER_BITS, model, 0, 0),
     ROW("weights", WORDS, OTHER_BITS, weights, 0, 0),
     ROW("freeze", TEXT, OTHER_BITS, freeze, 0, 0),
+    ROW_ZERO("unfreeze", INTEGER, OTHER_BITS, unfreeze, 0, 1e6, "from the first step on"),
+    ROW_ZERO("unfreeze-layers", INTEGER, OTHER_BITS, unfreeze_layers, 0, 100000, "all at once"),
+    ROW("layer-decay", NUMBER, OTHER_BITS, layer_decay, 0.01, 1),
     ROW("features", TEXT, OTHER_BITS, features, 0, 0),
     ROW("fit", WORDS, OTHER_BITS, fit, 0, 0),
     ROW("resample", WORDS, OTHER_BITS, resample, 0, 0),
@@ -112,6 +115,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .fraction = 1.0,
         .views = -1,
         .freeze = "auto",
+        .layer_decay = 1.0,
         .features = "f32",
         .loss = "softmax",
         .class_weights = "none",
@@ -269,6 +273,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
     TDM_TRY(check_choices(options, err), err, "checking options");
+    TDM_TRY(tdmi_freeze_check_thawing(options, err), err, "checking options");
     if (options->balance && strcmp(options->class_weights, "balanced") == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: --balance shows every class equally often, and --class-weights "
@@ -284,12 +289,6 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --split is %g,%g; two parts above 0 that sum to at most "
                         "1 are accepted",
                         options->train_fraction, options->val_fraction);
-    if (options->epochs > 0 && options->warmup_epochs > options->epochs)
-        return TDM_FAIL(
-            err, TDM_E_USAGE,
-            "training: option --warmup is %g, but training ends after %d epochs, "
-            "before the learning rate is reached; 0 to %d is accepted, or more --epochs",
-            options->warmup_epochs, options->epochs, options->epochs);
     struct tdmi_rates rates;
     return tdmi_rates_read(options, &rates, err);
 }

@@ -58,11 +58,23 @@ tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_
         options->weight_decay < 0.0 ? optimizer->weight_decay : options->weight_decay;
     rates->warmup_epochs =
         options->warmup_epochs < 0.0 ? schedule->warmup_epochs : options->warmup_epochs;
+    if (options->epochs > 0 && options->warmup_epochs > options->epochs)
+        return TDM_FAIL(
+            err, TDM_E_USAGE,
+            "training: option --warmup is %g, but training ends after %d epochs, "
+            "before the learning rate is reached; 0 to %d is accepted, or more --epochs",
+            options->warmup_epochs, options->epochs, options->epochs);
     return check_scaling(options, rates, err);
 }
 
 /* ---- the rate ---------------------------------------------------------------------------------
  */
+
+/* Without statistics of the batch nothing takes back what a step makes of a layer's scale. */
+double tdmi_rates_part(const struct tdm_train_options *options)
+{
+    return strcmp(options->bn, "frozen") == 0 ? 0.01 : 0.1;
+}
 
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
                        double network, double part)

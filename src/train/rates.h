@@ -22,6 +22,9 @@ struct tdmi_rates {
  * each other. */
 tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_rates *rates,
                            tdm_error *err) TDM_MUST_USE;
+/* Of the rate that a network is trained with from scratch, where weights are begun with and more
+ * than the head is trained: what it knows already is to be moved gently. */
+double tdmi_rates_part(const struct tdm_train_options *options);
 /* network: its own rate; part: of a usual rate, for weights that know something already. */
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
                        double network, double part);

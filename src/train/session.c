@@ -91,9 +91,14 @@ static void settle(struct tdmi_session *session)
     if (session->shard > options->batch)
         session->shard = options->batch;
     /* A run that is gone on with may know it. */
-    if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0))
+    if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0)) {
         tdmi_rates_settle(&session->rates, options, session->network.learning_rate,
                           session->part_of_rate > 0.0 ? session->part_of_rate : 1.0);
+        struct tdmi_rates thawed = session->rates;
+        tdmi_rates_settle(&thawed, options, session->own_rate, tdmi_rates_part(options));
+        if (options->unfreeze > 0 && session->own_rate > 0.0)
+            session->thawed_rate = thawed.learning_rate;
+    }
 }
 
 /* Of runs begun in the same second every one but the first gets a number. */
@@ -286,11 +291,15 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
                     session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
-    tdm_json_integer(writer, "first_trained", session->first_trained);
+    tdm_json_integer(writer, "first_trained", session->first_border);
+    tdm_json_integer(writer, "thaws_to", session->last_border);
+    tdm_json_integer(writer, "head", session->head);
     tdm_json_integer(writer, "views", session->views);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_string(writer, "bn", session->options.bn);
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
+    if (session->thawed_rate > 0.0)
+        tdm_json_number(writer, "thawed_rate", session->thawed_rate);
     tdmi_rates_to_json(&session->rates, writer, "rates");
     tdm_json_object_end(writer);
     return tdmi_session_set(session, "data", writer, err);
@@ -338,6 +347,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         tdmi_session_tell_weights(session);
     if (status == TDM_OK)
         status = tdmi_session_open_values(session, is_resumed ? &stored : NULL, err);
+    if (status == TDM_OK)
+        status = tdmi_session_begin_optimizer(session, err);
     if (status == TDM_OK)
         status = tdmi_session_restore_norms(session, err);
     if (status == TDM_OK)

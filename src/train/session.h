@@ -72,7 +72,12 @@ struct tdmi_session {
     int64_t steps_per_epoch;
 
     tdmi_graph *graph;
-    int first_trained; /* node; what lies before it is frozen */
+    int first_trained;             /* node; what lies before it is frozen */
+    int first_border, last_border; /* what that is at first, and in the end: --unfreeze */
+    int head;                      /* node that rates by depth are counted from */
+    double own_rate;    /* of the network, where another is settled for the head alone; else 0 */
+    double thawed_rate; /* in place of the rate, once more than the head is trained; else 0 */
+    float *rate_parts;  /* one a parameter tensor, of --layer-decay; NULL: all of the rate */
     struct tdmi_features features;
     tdmi_plan *train_plan, *judge_plan;
     tdmi_step *step;
@@ -121,6 +126,17 @@ tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_m
 struct tdmi_head tdmi_session_head(const struct tdmi_session *session);
 /* What the options say of how pictures become the network's input. */
 struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session);
+/* What thaws by --unfreeze: session_thaw.c.
+ * The border in an epoch, from 0; and the step that its optimiser began with. */
+int tdmi_session_border_at(const struct tdmi_session *session, int epoch);
+int64_t tdmi_session_optimizer_began(const struct tdmi_session *session);
+/* Before an epoch: moves the border if it is time; what depends on it is opened anew. */
+tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* A run that is gone on with may stand where something thaws. */
+tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Parts of the rate, by depth. */
+tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
 /* Where what is trained begins, in a graph that is there: by --freeze; in a run that is gone on
  * with as it was begun, however its graph has come here. session_network.c */
 tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -195,6 +195,11 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
     struct tdmi_features *features = &session->features;
     tdm_error why = {0};
     const char *reason = NULL;
+    /* It has thawed since: what it makes of a picture is another thing from phase to phase. */
+    if (session->first_trained != session->first_border) {
+        choose_views(session, false);
+        return TDM_OK;
+    }
     if (session->first_trained == 0 && session->options.views > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--views keeps what a frozen part makes of changed pictures, and nothing "

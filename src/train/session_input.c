@@ -106,7 +106,9 @@ static tdm_status open_loader(struct tdmi_session *session, bool is_training, td
     };
     if (is_training) {
         options.augment = session->augment;
-        options.views.n = (uint32_t)session->views;
+        /* Once known layers are trained too, nothing of a picture stays, and it is changed anew. */
+        if (session->first_trained == session->first_border)
+            options.views.n = (uint32_t)session->views;
     }
     TDM_TRY(tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err), err,
             "preparing to read pictures");

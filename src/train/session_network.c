@@ -107,19 +107,43 @@ static void tell_random_base(struct tdmi_session *session)
                       session->options.freeze, session->first_trained, graph->n_nodes);
 }
 
+/* As it was begun, however the graph has come here: a checkpoint's does not say where the head is.
+ */
+static void take_recorded_border(struct tdmi_session *session)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const int n = session->graph->n_nodes;
+    const int64_t first = tdm_json_as_integer(tdm_json_member(data, "first_trained"), 0);
+    const int64_t last = tdm_json_as_integer(tdm_json_member(data, "thaws_to"), first);
+    const int64_t head = tdm_json_as_integer(tdm_json_member(data, "head"), 0);
+    session->first_border = first > 0 && first < n ? (int)first : 0;
+    session->last_border = last > 0 && last < session->first_border ? (int)last : 0;
+    if (session->options.unfreeze == 0)
+        session->last_border = session->first_border;
+    session->head = head > 0 && head < n ? (int)head : tdmi_freeze_head(session->graph);
+}
+
 tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
 {
     const char *word = session->options.freeze;
+    const bool thaws = session->options.unfreeze > 0;
     if (session->run && tdmi_run_found(session->run) != TDMI_RUN_NONE) {
-        const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
-        const int64_t node = tdm_json_as_integer(tdm_json_member(data, "first_trained"), 0);
-        session->first_trained = node > 0 && node < session->graph->n_nodes ? (int)node : 0;
+        take_recorded_border(session);
+        session->first_trained = session->first_border;
         return TDM_OK;
     }
     if (strcmp(word, "auto") == 0)
-        word = session->weights && session->base.has_new_head ? "base" : "none";
-    return TDM_WRAP(err, tdmi_freeze_border(session->graph, word, &session->first_trained, err),
-                    "option --freeze");
+        word = session->weights && session->base.has_new_head && !thaws ? "base" : "none";
+    TDM_TRY(tdmi_freeze_border(session->graph, word, &session->last_border, err), err,
+            "option --freeze");
+    session->head = tdmi_freeze_head(session->graph);
+    session->first_border = thaws ? session->head : session->last_border;
+    session->first_trained = session->first_border;
+    if (thaws && session->last_border >= session->first_border)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
+                        session->options.freeze);
+    return TDM_OK;
 }
 
 static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
@@ -203,7 +227,7 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
             err, "preparing the optimizer");
     if (session->keeps_statistics)
         tdmi_update_keep_statistics(session->update);
-    return TDM_OK;
+    return tdmi_session_scale_rates(session, err);
 }
 
 /* ---- a run that is gone on with --------------------------------------------------------- */
@@ -277,6 +301,7 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session,
 {
     TDM_TRY(build(session, err), err, "preparing the model");
     TDM_TRY(tdmi_session_find_border(session, err), err, "preparing the model");
+    session->first_trained = tdmi_session_border_at(session, stored ? stored->progress.epoch : 0);
     tell_random_base(session);
     TDM_TRY(name_classes(session, err), err, "preparing the model");
     TDM_TRY(open_values(session, err), err, "preparing the model");

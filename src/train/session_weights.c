@@ -12,9 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the rate that a network is trained with from scratch, where more than its head is trained:
- * what it knows already is to be moved gently. */
-#define PART_OF_RATE 0.1
 /* Of a head alone, whatever it stands on: features are all of one size, and a head is one layer. */
 #define HEAD_RATE 0.01
 
@@ -191,10 +188,12 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
     take_network(session, base->network, base->shard, base->learning_rate);
     TDM_TRY(tdmi_session_find_border(session, err), err, "beginning with the weights of %s",
             session->weights);
-    if (tdmi_freeze_has_base(session->graph, session->first_trained))
+    if (tdmi_freeze_has_base(session->graph, session->first_trained)) {
+        session->own_rate = session->network.learning_rate;
         session->network.learning_rate = HEAD_RATE;
-    else
-        session->part_of_rate = PART_OF_RATE;
+    } else {
+        session->part_of_rate = tdmi_rates_part(&session->options);
+    }
     return TDM_OK;
 }
 
@@ -214,6 +213,7 @@ tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_m
     stored->graph = NULL;
     take_network(session, stored->network, stored->shard, 0.0);
     session->rates.learning_rate = rate;
+    session->thawed_rate = tdm_json_as_number(tdm_json_member(data, "thawed_rate"), 0.0);
     return TDM_OK;
 }
 

@@ -15,7 +15,10 @@
 /* Of the step number `step`, from 0. */
 static double rate_at(const struct tdmi_session *session, int64_t step)
 {
-    return tdmi_rates_at(&session->rates, &session->options, step, session->steps_per_epoch,
+    struct tdmi_rates rates = session->rates;
+    if (session->thawed_rate > 0.0 && session->first_trained != session->first_border)
+        rates.learning_rate = session->thawed_rate;
+    return tdmi_rates_at(&rates, &session->options, step, session->steps_per_epoch,
                          &session->progress.plateau);
 }
 
@@ -70,17 +73,18 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
                         "rate %g; a smaller --lr is wanted",
                         (long long)progress->step + 1, rate_at(session, progress->step));
     if (tail[TDMI_TAIL_SAMPLES] > 0.0f)
-        TDM_TRY(tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
-                                (struct tdmi_update_rates){
-                                    .learning_rate = (float)rate_at(session, progress->step),
-                                    .momentum = (float)session->rates.momentum,
-                                    .weight_decay = (float)session->rates.weight_decay,
-                                    .step = progress->step + 1,
-                                    .values = session->rates.optimizer.values,
-                                    .clip_norm = options->clip_norm,
-                                    .average = tdmi_rates_average(options->ema, progress->step)},
-                                err),
-                err, "step %lld", (long long)progress->step + 1);
+        TDM_TRY(
+            tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
+                            (struct tdmi_update_rates){
+                                .learning_rate = (float)rate_at(session, progress->step),
+                                .momentum = (float)session->rates.momentum,
+                                .weight_decay = (float)session->rates.weight_decay,
+                                .step = progress->step + 1 - tdmi_session_optimizer_began(session),
+                                .values = session->rates.optimizer.values,
+                                .clip_norm = options->clip_norm,
+                                .average = tdmi_rates_average(options->ema, progress->step)},
+                            err),
+            err, "step %lld", (long long)progress->step + 1);
     progress->step++;
     progress->position += batch->n;
     progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];
@@ -107,7 +111,8 @@ static bool is_done(const struct tdmi_session *session, int epochs)
 {
     const struct tdm_train_options *options = &session->options;
     return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
-           (options->patience > 0 && session->progress.epochs_since_best >= options->patience);
+           (options->patience > 0 && session->first_trained == session->last_border &&
+            session->progress.epochs_since_best >= options->patience);
 }
 
 /* ---- an epoch --------------------------------------------------------------------------- */
@@ -368,6 +373,14 @@ static void tell_warmup(struct tdmi_session *session)
             epochs, session->rates.warmup_epochs, session->rates.learning_rate);
 }
 
+static tdm_status thaw(struct tdmi_session *session, tdm_error *err)
+{
+    const tdm_status status = tdmi_session_thaw(session, err);
+    if (status == TDM_E_STOPPED)
+        TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, NULL), err, "stopping on request");
+    return status;
+}
+
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
@@ -388,7 +401,9 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     const struct tdmi_progress *progress = &session->progress;
     while (!is_done(session, progress->epoch) || progress->best_epoch == 0 ||
            progress->judged_step != progress->step) {
-        tdm_status status = train_epoch(session, err);
+        tdm_status status = thaw(session, err);
+        if (status == TDM_OK)
+            status = train_epoch(session, err);
         if (status == TDM_OK)
             status = end_epoch(session, err);
         if (status != TDM_OK)

@@ -21,6 +21,7 @@ struct piece {
 
 /* A tensor that is trained, and the step it is due: pieces add their place. */
 struct tensor {
+    int param; /* of the graph's */
     bool has_decay;
     struct tdmi_update_call call;
 };
@@ -41,6 +42,7 @@ struct tdmi_update {
     int n_tensors;
     double (*squares)[2]; /* one row a piece of parameters */
     struct tdmi_momenta momenta;
+    const float *parts; /* of the rate, by the graph's parameters; NULL: all of it */
 
     /* of the step at hand */
     const float *sums;
@@ -71,6 +73,7 @@ static void cut_all(tdmi_update *update, int first_node)
         for (int j = 0; j < node->n_params; j++) {
             const struct tdmi_tensor *param = &graph->params[node->first_param + j];
             cut(update, param, (struct piece){.tensor = update->n_tensors});
+            update->tensors[update->n_tensors].param = node->first_param + j;
             update->tensors[update->n_tensors++].has_decay = param->spec.has_decay;
         }
     }
@@ -143,6 +146,11 @@ void tdmi_update_average(tdmi_update *update, float *params, float *states)
 void tdmi_update_keep_statistics(tdmi_update *update)
 {
     update->n_pieces = update->n_param_pieces; /* those of states are the last */
+}
+
+void tdmi_update_scale(tdmi_update *update, const float *parts)
+{
+    update->parts = parts;
 }
 
 /* ---- pieces ----------------------------------------------------------------------------- */
@@ -264,6 +272,29 @@ static tdm_status adapt(tdmi_update *update, const double *values, tdm_error *er
     return TDM_OK;
 }
 
+/* What every tensor is due; where rates differ, each is prepared from the same step before. */
+static void prepare(tdmi_update *update, const double *values, int64_t step,
+                    const struct tdmi_update_call *asked)
+{
+    const struct tdmi_momenta before = update->momenta;
+    struct tdmi_update_call call = *asked;
+    update->optimizer->prepare(values, step, &update->momenta, &call);
+    for (int i = 0; i < update->n_tensors; i++) {
+        struct tensor *tensor = &update->tensors[i];
+        tensor->call = call;
+        if (update->parts) {
+            struct tdmi_momenta again = before;
+            tensor->call = *asked;
+            tensor->call.learning_rate *= update->parts[tensor->param];
+            update->optimizer->prepare(values, step, &again, &tensor->call);
+        }
+        if (!tensor->has_decay) {
+            tensor->call.weight_decay = 0.0f;
+            tensor->call.moments.keep = 1.0f;
+        }
+    }
+}
+
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err)
 {
@@ -283,15 +314,7 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
     if (rates.clip_norm > 0.0)
         TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
                 "clipping the gradient");
-    update->optimizer->prepare(values, rates.step > 0 ? rates.step : 1, &update->momenta, &call);
-    for (int i = 0; i < update->n_tensors; i++) {
-        struct tensor *tensor = &update->tensors[i];
-        tensor->call = call;
-        if (!tensor->has_decay) {
-            tensor->call.weight_decay = 0.0f;
-            tensor->call.moments.keep = 1.0f;
-        }
-    }
+    prepare(update, values, rates.step > 0 ? rates.step : 1, &call);
     if (update->optimizer->measure)
         TDM_TRY(adapt(update, values, err), err, "adapting the step to tensors");
     return run_pass(update, STEP, err);

@@ -36,6 +36,9 @@ void tdmi_update_average(tdmi_update *update, float *params, float *states);
 /* From here on running statistics stay as they are. */
 void tdmi_update_keep_statistics(tdmi_update *update);
 
+/* Each parameter tensor of the graph is stepped with so much of the rate; lent. */
+void tdmi_update_scale(tdmi_update *update, const float *parts);
+
 /* sums are over n samples, n at least 1; the division happens here. */
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err) TDM_MUST_USE;

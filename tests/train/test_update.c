@@ -102,6 +102,67 @@ static void every_tensor_follows_its_own_rule(void **state)
     tdmi_graph_free(graph);
 }
 
+/* Three steps of any optimiser, with decay; parts of the rate by tensor or NULL. */
+static float *stepped(const tdmi_graph *graph, const struct tdmi_optimizer *optimizer, float rate,
+                      const float *parts)
+{
+    struct values it = make(graph);
+    float *slots[TDMI_OPTIMIZER_SLOTS] = {NULL};
+    tdmi_pool *pool;
+    tdmi_update *update;
+    for (int i = 0; i < optimizer->n_slots; i++)
+        slots[i] = tdmi_alloc((size_t)graph->param_values, sizeof(float));
+    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(graph, 0, &tdmi_backend_ref, NULL, optimizer, pool, it.params,
+                                      it.states, slots, &update, NULL),
+                     TDM_OK);
+    tdmi_update_scale(update, parts);
+    for (int step = 1; step <= 3; step++)
+        assert_int_equal(tdmi_update_run(update, it.sums, 8.0f,
+                                         (struct tdmi_update_rates){.learning_rate = rate,
+                                                                    .momentum = 0.5f,
+                                                                    .weight_decay = 0.01f,
+                                                                    .step = step},
+                                         NULL),
+                         TDM_OK);
+    tdmi_update_close(update);
+    tdmi_pool_free(pool);
+    for (int i = 0; i < optimizer->n_slots; i++)
+        tdmi_free(slots[i]);
+    float *params = it.params;
+    it.params = NULL;
+    release(&it);
+    return params;
+}
+
+/* A tensor that is due half of the rate is stepped as all are with half of it. */
+static void a_part_of_the_rate_is_that_rate(void **state)
+{
+    tdmi_graph *graph = network_new("convnet7", 16, 5);
+    const struct tdmi_optimizer *optimizer;
+    float parts[100];
+    (void)state;
+    assert_true(graph->n_params <= 100);
+    for (int t = 0; t < graph->n_params; t++)
+        parts[t] = t % 2 ? 0.5f : 1.0f;
+    for (int i = 0; (optimizer = tdmi_optimizer_at(i)) != NULL; i++) {
+        float *whole = stepped(graph, optimizer, 0.02f, NULL);
+        float *half = stepped(graph, optimizer, 0.01f, NULL);
+        float *mixed = stepped(graph, optimizer, 0.02f, parts);
+        for (int t = 0; t < graph->n_params; t++) {
+            const struct tdmi_tensor *tensor = &graph->params[t];
+            const size_t bytes = sizeof(float) * (size_t)tensor->n;
+            assert_memory_equal(mixed + tensor->offset, (t % 2 ? half : whole) + tensor->offset,
+                                bytes);
+            assert_true(memcmp(half + tensor->offset, whole + tensor->offset, bytes) != 0);
+        }
+        tdmi_free(whole);
+        tdmi_free(half);
+        tdmi_free(mixed);
+    }
+    tdmi_graph_free(graph);
+}
+
 static void what_is_frozen_keeps_every_bit(void **state)
 {
     const struct tdmi_update_rates rates = {
@@ -240,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_tensor_follows_its_own_rule),
+        cmocka_unit_test(a_part_of_the_rate_is_that_rate),
         cmocka_unit_test(what_is_frozen_keeps_every_bit),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(averages_follow_weights_and_statistics),

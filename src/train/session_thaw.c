@@ -1,0 +1,121 @@
+/*
+ * Gradual unfreezing: the head is trained alone first, on features that are stored; then the border
+ * moves towards the input, once or step by step. Where it lies follows from the epoch, so a run
+ * that is gone on with needs no state of it. With every move the optimiser begins anew: its moments
+ * and their corrections would be those of another set of weights.
+ */
+#include "train/freeze.h"
+#include "train/session.h"
+
+#include <math.h>
+#include <string.h>
+
+int tdmi_session_border_at(const struct tdmi_session *session, int epoch)
+{
+    const struct tdm_train_options *options = &session->options;
+    if (options->unfreeze == 0)
+        return session->first_border;
+    return tdmi_freeze_thawed(session->graph, session->first_border, session->last_border,
+                              options->unfreeze_layers, epoch / options->unfreeze);
+}
+
+int64_t tdmi_session_optimizer_began(const struct tdmi_session *session)
+{
+    int epoch = session->options.unfreeze > 0 ? session->progress.epoch : 0;
+    while (epoch > 0 && tdmi_session_border_at(session, epoch - 1) == session->first_trained)
+        epoch--;
+    return epoch * session->steps_per_epoch;
+}
+
+tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_memory_table *memory = &session->backend->memory;
+    const size_t bytes = sizeof(float) * (size_t)session->graph->param_values;
+    struct tdmi_model_file *host = &session->snapshot;
+    if (session->progress.step == 0 ||
+        tdmi_session_optimizer_began(session) != session->progress.step)
+        return TDM_OK;
+    session->progress.epochs_since_best = 0; /* of other weights */
+    for (int i = 0; i < session->optimizer->n_slots; i++) {
+        memset(host->slots[i], 0, bytes);
+        TDM_TRY(memory->upload(session->stream, session->slots[i], host->slots[i], bytes, err), err,
+                "beginning the optimizer anew");
+    }
+    return session->backend->stream.wait(session->stream, err);
+}
+
+tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err)
+{
+    const tdmi_graph *graph = session->graph;
+    const double decay = session->options.layer_decay;
+    if (!(decay < 1.0))
+        return TDM_OK;
+    if (!session->rate_parts)
+        session->rate_parts =
+            tdmi_arena_alloc(&session->arena, (size_t)graph->n_params, sizeof *session->rate_parts);
+    if (!session->rate_parts)
+        return TDM_FAIL(err, TDM_E_MEMORY, "rates of %d tensors: out of memory", graph->n_params);
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int j = 0; j < graph->nodes[i].n_params; j++)
+            session->rate_parts[graph->nodes[i].first_param + j] =
+                (float)pow(decay, tdmi_freeze_depth(graph, session->head, i));
+    tdmi_update_scale(session->update, session->rate_parts);
+    return TDM_OK;
+}
+
+/* Everything that was made for the border that was. */
+static void close_what_depends(struct tdmi_session *session)
+{
+    tdmi_feed_close(session->val_feed);
+    tdmi_feed_close(session->train_feed);
+    tdmi_session_close_features(session);
+    tdmi_order_release(&session->order);
+    tdmi_update_close(session->update);
+    tdmi_judge_close(session->judge);
+    tdmi_step_close(session->step);
+    tdmi_plan_free(session->judge_plan);
+    tdmi_plan_free(session->train_plan);
+    session->val_feed = session->train_feed = NULL;
+    session->update = NULL;
+    session->judge = NULL;
+    session->step = NULL;
+    session->judge_plan = session->train_plan = NULL;
+}
+
+static tdm_status open_anew(struct tdmi_session *session, tdm_error *err)
+{
+    tdm_status status = tdmi_session_begin_optimizer(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_restore_norms(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_open_network(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_open_input(session, err);
+    if (status == TDM_OK && session->mean_params)
+        tdmi_update_average(session->update, session->mean_params, session->mean_states);
+    return status;
+}
+
+tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err)
+{
+    const int border = tdmi_session_border_at(session, session->progress.epoch);
+    if (border == session->first_trained || session->progress.position > 0)
+        return TDM_OK;
+    const struct tdmi_features count = {.count = session->features.count};
+    close_what_depends(session);
+    session->features.count = count.count;
+    session->first_trained = border;
+    TDM_TRY(open_anew(session, err), err, "thawing before epoch %d", session->progress.epoch + 1);
+    int n_layers = 0;
+    for (int i = border; i < session->first_border; i++)
+        n_layers += session->graph->nodes[i].n_params > 0 &&
+                    session->graph->nodes[i].kind != TDMI_OP_BATCH_NORM;
+    tdmi_session_note(
+        session,
+        "%d layers before the head are trained from here on, learning rate %g before "
+        "the schedule%s",
+        n_layers, session->thawed_rate > 0.0 ? session->thawed_rate : session->rates.learning_rate,
+        border > 0 ? "; the frozen part is computed in every epoch" : "");
+    tdmi_session_tell_norms(session);
+    return TDM_OK;
+}

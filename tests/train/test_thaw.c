@@ -1,0 +1,227 @@
+/*
+ * Gradual unfreezing: where the border lies in each epoch, that nothing before it changes a byte,
+ * that a run stopped anywhere goes on to the same bits; and learning rates by depth.
+ */
+#include "train/pictures.h"
+#include "train/hearing.h"
+#include "nn/known_network.h"
+#include "nn/weights/safetensors.h"
+#include "tandem/stop.h"
+#include "train/freeze.h"
+
+#include <string.h>
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tdm_stop_clear();
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* convnet7: seven layers, the last of which is the head. */
+static struct tdm_train_options with_base(const struct tree *tree)
+{
+    struct tdm_train_result result;
+    struct tdm_train_options options = small_norm_training(tree);
+    options.run = below(tree, "base");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.weights = below(tree, "base/best.safetensors");
+    options.model = NULL;
+    options.schedule = "constant";
+    options.run = below(tree, "next");
+    options.epochs = 4;
+    options.unfreeze = 1;
+    return options;
+}
+
+static void the_border_moves_towards_the_input(void **state)
+{
+    tdmi_graph *graph = network_new("convnet7", 16, 3);
+    const int head = tdmi_freeze_head(graph);
+    int none = -1, two = -1;
+    (void)state;
+    assert_int_equal(tdmi_freeze_border(graph, "none", &none, NULL), TDM_OK);
+    assert_int_equal(tdmi_freeze_border(graph, "2", &two, NULL), TDM_OK);
+    assert_int_equal(tdmi_freeze_thawed(graph, head, none, 0, 0), head);
+    assert_int_equal(tdmi_freeze_thawed(graph, head, none, 0, 1), none);
+    assert_int_equal(tdmi_freeze_thawed(graph, head, two, 0, 7), two);
+    int border = head, n_moves = 0;
+    for (int times = 1; border > two; times++, n_moves++) {
+        const int next = tdmi_freeze_thawed(graph, head, two, 1, times);
+        assert_true(next < border);
+        border = next;
+    }
+    int layers = 0;
+    for (int i = 0; i < head; i++)
+        layers += graph->nodes[i].kind == TDMI_OP_CONV || graph->nodes[i].kind == TDMI_OP_DENSE;
+    assert_int_equal(n_moves, layers - 2);
+    assert_int_equal(tdmi_freeze_thawed(graph, head, two, 1, 1000000), two);
+    assert_int_equal(tdmi_freeze_thawed(graph, head, two, 99, 1), two);
+    /* Depth: the head 0, and one more with every layer; a batch norm goes with its layer. */
+    assert_int_equal(tdmi_freeze_depth(graph, head, head), 0);
+    assert_int_equal(tdmi_freeze_depth(graph, head, head - 1), 1);
+    assert_int_equal(tdmi_freeze_depth(graph, head, two), layers - 2);
+    assert_int_equal(tdmi_freeze_depth(graph, head, two + 1), layers - 2);
+    assert_int_equal(tdmi_freeze_depth(graph, head, 0), layers);
+    tdmi_graph_free(graph);
+}
+
+/* Tensors of layers that are not the same in both, the head's not counted. */
+static int layers_that_differ(const struct tree *tree, const char *a, const char *b)
+{
+    tdmi_safetensors *left = NULL, *right = NULL;
+    int n = 0;
+    assert_int_equal(tdmi_safetensors_open(below(tree, a), &left, NULL), TDM_OK);
+    assert_int_equal(tdmi_safetensors_open(below(tree, b), &right, NULL), TDM_OK);
+    for (size_t i = 0; i < tdmi_safetensors_count(left); i++) {
+        const struct tdmi_safetensors_tensor *one = tdmi_safetensors_at(left, i);
+        if (one->rank != 4 || strncmp(one->name, "optimizer.", 10) == 0)
+            continue;
+        const struct tdmi_safetensors_tensor *other = tdmi_safetensors_find(right, one->name);
+        assert_non_null(other);
+        n += memcmp(one->data, other->data, one->bytes) != 0;
+    }
+    tdmi_safetensors_close(left);
+    tdmi_safetensors_close(right);
+    return n;
+}
+
+static void layers_thaw_from_the_head_down(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree);
+    options.unfreeze_layers = 2;
+    const char *base = "base/best.safetensors", *last = "next/last.safetensors";
+    for (options.epochs = 2; options.epochs <= 4; options.epochs++) {
+        heard.text[0] = '\0';
+        must_train(&options, (tdm_sink){&heard, hear}, &result);
+        options.resume = true;
+        assert_int_equal(layers_that_differ(tree, base, last),
+                         options.epochs == 4 ? 6 : 2 * (options.epochs - 1));
+    }
+    /* In one go, and at once. */
+    options.epochs = 4;
+    options.resume = false;
+    options.run = below(tree, "whole");
+    heard.text[0] = '\0';
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    same_runs(tree, "next", "whole");
+    assert_heard(&heard, "features: 60 computed", false); /* they were found */
+    assert_heard(&heard, "60 found", true);
+    assert_heard(&heard, "2 layers before the head are trained from here on", true);
+    assert_heard(&heard, "6 layers before the head are trained from here on", true);
+    options.threads = 3;
+    options.features = "none";
+    options.run = below(tree, "computed");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "computed");
+}
+
+/* Stops at the n-th progress of training. */
+struct stopper {
+    int left;
+};
+
+static void stop_after(void *self, const tdm_event *event)
+{
+    struct stopper *it = self;
+    if (event->kind == TDM_EVENT_PROGRESS && event->epoch > 0 && --it->left == 0)
+        tdm_stop_request();
+}
+
+/* Anywhere: in the head's epochs, on the border between, behind it. */
+static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree);
+    tdm_error err;
+    options.unfreeze = 2;
+    options.optimizer = "adam";
+    options.learning_rate = 0.0;
+    options.layer_decay = 0.8;
+    options.ema = 0.9;
+    must_train(&options, (tdm_sink){0}, &result);
+    for (int steps = 3; steps <= 24; steps += 3) {
+        char name[20];
+        struct stopper stopper = {steps};
+        snprintf(name, sizeof name, "cut%d", steps);
+        options.run = below(tree, name);
+        options.resume = false;
+        assert_int_equal(tdm_train(&options, (tdm_sink){&stopper, stop_after}, &result, &err),
+                         TDM_E_STOPPED);
+        tdm_stop_clear();
+        options.resume = true;
+        must_train(&options, (tdm_sink){0}, &result);
+        same_runs(tree, "next", name);
+    }
+}
+
+static void deeper_layers_are_moved_less(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree);
+    options.unfreeze = 0;
+    options.freeze = "none";
+    options.epochs = 1;
+    options.layer_decay = 0.01; /* 1e-12 of the rate at the first layer: no bit moves */
+    options.weight_decay = 0.0;
+    must_train(&options, (tdm_sink){0}, &result);
+    const int moved = layers_that_differ(tree, "base/best.safetensors", "next/last.safetensors");
+    assert_true(moved > 0 && moved < 6);
+    options.layer_decay = 1.0;
+    options.run = below(tree, "all");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(layers_that_differ(tree, "base/best.safetensors", "all/last.safetensors"), 6);
+}
+
+static void what_cannot_thaw_is_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = small_norm_training(tree);
+    options.run = below(tree, "run");
+    options.unfreeze = 3;
+    fails_with(&options, TDM_E_USAGE, "--unfreeze is 3, but training ends after 3 epochs");
+    options.unfreeze = 1;
+    options.freeze = "base";
+    fails_with(&options, TDM_E_USAGE, "--freeze base leaves nothing to thaw");
+    options.freeze = "6";
+    fails_with(&options, TDM_E_USAGE, "--freeze 6 leaves nothing before the head to thaw");
+    options.freeze = "none";
+    options.unfreeze = 0;
+    options.unfreeze_layers = 2;
+    fails_with(&options, TDM_E_USAGE, "--unfreeze is wanted with it");
+    options.unfreeze_layers = 0;
+    options.layer_decay = 1.5;
+    fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
+}
+
+int main(void)
+{
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_border_moves_towards_the_input),
+        IN_TREE(layers_thaw_from_the_head_down),
+        IN_TREE(a_run_stopped_anywhere_goes_on_to_the_same_bits),
+        IN_TREE(deeper_layers_are_moved_less),
+        IN_TREE(what_cannot_thaw_is_refused),
+    };
+#undef IN_TREE
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
