@@ -209,6 +209,7 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
         .threads = tdmi_pool_threads(session->pool),
         .is_tuned = true,
         .memory_bytes = (session->options.memory + 1) / 2,
+        .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
     };
     TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
