@@ -24,7 +24,7 @@ struct tdm_run {
     int best_epoch;
     int64_t steps;
     double seconds;
-    tdm_score train, val;              /* of the best epoch; n is 0 while there is none */
+    tdm_score train, val, test;        /* of the best epoch; n is 0 while there is none */
     const struct tdm_metrics *metrics; /* all of val; NULL: not asked for, or not kept */
 };
 

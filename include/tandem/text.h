@@ -15,7 +15,8 @@ extern "C" {
 
 /* options: {"source": "photos", "run": "runs/first", "epochs": 5}, members called as the options of
  * `tandem train` are in run.json, whose values are accepted too; null is what is left to the
- * network, the optimizer or the schedule. *answer gets what `tandem train --json` prints but its
+ * network, the optimizer or the schedule. With "resume": true and "run" what that run recorded
+ * stands where nothing is said now. *answer gets what `tandem train --json` prints but its
  * options; after a failure the sentences that say why. Either is the caller's, for tdm_text_free;
  * NULL when there was no memory even for that. */
 TDM_API tdm_status tdm_text_train(const char *options, tdm_sink sink, char **answer) TDM_MUST_USE;

@@ -54,9 +54,12 @@ struct tdm_train_options {
     double minutes;            /* … minutes of training; 0: no limit of this kind */
     int eval_every;            /* validate every so many epochs (and at the end) */
     double train_fraction;     /* of the split: 0.9 */
-    double val_fraction;       /* 0.1; both sum to at most 1 */
-    double fraction;           /* use this part of the pictures of every class; 1: all */
-    int per_class;             /* use at most so many pictures a class; 0: all */
+    double val_fraction;       /* 0.1 */
+    /* Kept apart, and judged once, at the end, by the best weights; all three sum to at most 1. A
+     * test that the source gives is taken instead. 0: none is judged. */
+    double test_fraction;
+    double fraction;     /* use this part of the pictures of every class; 1: all */
+    int per_class;       /* use at most so many pictures a class; 0: all */
     const char *augment; /* how training pictures are changed: "flip,crop:4"; NULL: not at all */
     /* With a frozen base: so many changed views of each picture are made once, and kept as features
      * are; epochs go through them. 0: every epoch changes pictures anew, and computes the base; -1:
@@ -83,10 +86,14 @@ struct tdm_train_options {
     double ema; /* what averages of the weights keep in a step; they judge and are kept. 0: none */
     const char *schedule; /* a name of schedules.def, and parameters: "step:every=5" */
     double
-        warmup_epochs;  /* rate rises linearly over so many epochs first; -1: the schedule's own */
-    int patience;       /* stop when val did not improve for so many validations; 0: never */
-    int threads;        /* 0: all usable CPUs */
-    const char *device; /* a name of backends.def, or "cpu": the best one for the CPU */
+        warmup_epochs; /* rate rises linearly over so many epochs first; -1: the schedule's own */
+    /* Stop when validation did not improve for so many validations; 0: never; -1: a quarter of the
+     * epochs, 10 of them at least, or 10 where only steps or minutes end the training. */
+    int patience;
+    const char *monitor; /* "accuracy" or "loss": what improves, and which epoch is the best */
+    double min_delta;    /* an improvement is more than this: a part of the pictures, or of loss */
+    int threads;         /* 0: all usable CPUs */
+    const char *device;  /* a name of backends.def, or "cpu": the best one for the CPU */
     uint64_t seed;
     int checkpoint_every;      /* steps between checkpoints beside those at epoch ends; 0: none */
     double checkpoint_minutes; /* … and minutes between them; 0: none */
@@ -98,14 +105,28 @@ struct tdm_features {
         checked; /* of pictures and views; found on disk; of these made again, and equal */
 };
 
+/* What the validations after the best one cost, and what they changed. */
+struct tdm_after_best {
+    int epochs;
+    double seconds;
+    /* Pictures that judge; right with the best weights alone, and with the last alone. n is 0 where
+     * it is not known any more, or nothing came after. */
+    int64_t n, only_best, only_last;
+    double p; /* McNemar's exact test of the two */
+};
+
 struct tdm_train_result {
     char run[1024];
     int epochs, best_epoch;
+    const char *ended_by; /* the limit that was reached: "epochs", "steps", "minutes", "patience" */
+    int patience;         /* validations without improvement that were borne; 0: any number */
+    struct tdm_after_best after_best;
     int64_t steps;
     double seconds, images_per_second; /* of training, all sittings */
     tdm_score
         train; /* of the best epoch, counted while training: each image once, before its update */
     tdm_score val;                /* of the best epoch's weights */
+    tdm_score test;               /* likewise; n is 0 where no test was asked for */
     int64_t skipped;              /* pictures that could not be read, named in the run record */
     bool cached;                  /* features of a frozen base were reused */
     struct tdm_features features; /* all 0 where none are kept */

@@ -45,8 +45,15 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     options->source = call->arguments[0];
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
+    double test = 0.0; /* what the two leave over, whether it is said or not */
     tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
-                                        &options->val_fraction, err);
+                                        &options->val_fraction, &test, err);
+    const double sum = options->train_fraction + options->val_fraction + test;
+    if (status == TDM_OK && test > 0.0 && sum < 1.0 - 1e-9)
+        status = TDM_FAIL(err, TDM_E_USAGE,
+                          "--split %g,%g,%g leaves pictures over, and a table has all of them; "
+                          "three parts that sum to 1, or two, are accepted",
+                          options->train_fraction, options->val_fraction, test);
     if (status != TDM_OK)
         return status;
     return values->slice == NULL ? TDM_OK : read_slice(values->slice, options, err);

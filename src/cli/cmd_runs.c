@@ -21,6 +21,14 @@ static void defaults(void *values)
 
 /* ---- one run ----------------------------------------------------------------------------- */
 
+static void write_score(tdm_json_writer *json, const tdm_score *score, const char *key)
+{
+    if (score->n > 0)
+        tdm_score_to_json(score, json, key);
+    else
+        tdm_json_null(json, key);
+}
+
 static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_whole)
 {
     tdm_json_object_begin(json, NULL);
@@ -33,14 +41,9 @@ static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_
     tdm_json_integer(json, "best_epoch", run->best_epoch);
     tdm_json_integer(json, "steps", run->steps);
     tdm_json_number(json, "seconds", run->seconds);
-    if (run->train.n > 0)
-        tdm_score_to_json(&run->train, json, "train");
-    else
-        tdm_json_null(json, "train");
-    if (run->val.n > 0)
-        tdm_score_to_json(&run->val, json, "val");
-    else
-        tdm_json_null(json, "val");
+    write_score(json, &run->train, "train");
+    write_score(json, &run->val, "val");
+    write_score(json, &run->test, "test");
     if (is_whole && run->metrics) {
         tdm_json_object_begin(json, "validation");
         tdm_metrics_to_json(run->metrics, json);
@@ -134,6 +137,8 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
         tdmi_print(out, "  train       %s\n", tdmi_format_score(&run->train, text, sizeof text));
     if (run->val.n > 0)
         tdmi_print(out, "  validation  %s\n", tdmi_format_score(&run->val, text, sizeof text));
+    if (run->test.n > 0)
+        tdmi_print(out, "  test        %s\n", tdmi_format_score(&run->test, text, sizeof text));
     if (!run->metrics)
         return;
     tdmi_print(out, "\n");

@@ -9,17 +9,25 @@
 #include "watch.h"
 
 #include <math.h>
+#include <string.h>
 
 struct values {
     struct tdm_train_options train;
-    struct tdmi_fractions split; /* train_fraction and val_fraction as one option */
+    struct tdmi_fractions split; /* train, validation and perhaps test as one option */
 };
+
+static struct tdmi_fractions split_of(const struct tdm_train_options *options)
+{
+    const double test = options->test_fraction;
+    return (struct tdmi_fractions){{options->train_fraction, options->val_fraction, test},
+                                   test > 0.0 ? 3 : 2};
+}
 
 static void defaults(void *values)
 {
     struct values *own = values;
     own->train = tdm_train_options_default();
-    own->split = (struct tdmi_fractions){{own->train.train_fraction, own->train.val_fraction}, 2};
+    own->split = split_of(&own->train);
 }
 
 static void write_json(const struct tdmi_call *call, const struct values *values,
@@ -32,16 +40,46 @@ static void write_json(const struct tdmi_call *call, const struct values *values
     tdm_json_object_end(json);
 }
 
+/* What the epochs after the best one came to. */
+static void print_after_best(struct tdmi_output *out, const struct tdm_train_result *result)
+{
+    const struct tdm_after_best *after = &result->after_best;
+    if (after->epochs == 0)
+        return;
+    const int last = result->best_epoch + after->epochs;
+    if (after->epochs == 1)
+        tdmi_print(out, "  after it    epoch %d", last);
+    else
+        tdmi_print(out, "  after it    epochs %d to %d", result->best_epoch + 1, last);
+    tdmi_print(out, " took %.1f s", after->seconds);
+    if (after->n > 0)
+        tdmi_print(out,
+                   " and changed %+lld of %lld pictures (%lld no longer right, %lld now right; "
+                   "McNemar's p = %.2g)",
+                   (long long)(after->only_last - after->only_best), (long long)after->n,
+                   (long long)after->only_best, (long long)after->only_last, after->p);
+    tdmi_print(out, "\n");
+}
+
 static void print_people(const struct tdmi_call *call, const struct tdm_train_result *result)
 {
     char text[160];
     struct tdmi_output *out = call->out;
-    tdmi_print(out, "%d %s, %lld %s in %.1f s (%.0f images/s); best epoch: %d\n", result->epochs,
+    tdmi_print(out, "%d %s, %lld %s in %.1f s (%.0f images/s); best epoch: %d", result->epochs,
                result->epochs == 1 ? "epoch" : "epochs", (long long)result->steps,
                result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second,
                result->best_epoch);
+    if (strcmp(result->ended_by, "patience") == 0)
+        tdmi_print(out, "; stopped after %d validations without improvement", result->patience);
+    tdmi_print(out, "\n");
+    print_after_best(out, result);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
+    if (result->test.n > 0)
+        tdmi_print(out, "  test        %s\n", tdmi_format_score(&result->test, text, sizeof text));
+    else
+        tdmi_print(out, "              it chose the epoch, so it is a little better than on new "
+                        "pictures; --split 0.8,0.1,0.1 keeps a test apart\n");
     if (result->features.rows > 0)
         tdmi_print(out,
                    "  features    of %lld pictures%s, %lld of them found, %lld looked at again\n",
@@ -72,8 +110,7 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
                         "--resume needs -o RUN: which run is to be gone on with?");
     defaults(values);
     tdm_status status = tdm_train_options_recorded(run, &values->train, words, err);
-    values->split =
-        (struct tdmi_fractions){{values->train.train_fraction, values->train.val_fraction}, 2};
+    values->split = split_of(&values->train);
     tdmi_settings_store(call->settings, &globals, values);
     return status;
 }
@@ -84,7 +121,7 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
     struct tdm_train_result result;
     struct tdmi_watch watch;
     tdm_status status = tdmi_split_take(&values->split, "is not used", &options.train_fraction,
-                                        &options.val_fraction, err);
+                                        &options.val_fraction, &options.test_fraction, err);
     if (status != TDM_OK)
         return status;
     options.source = call->arguments[0];
@@ -251,9 +288,22 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(patience),
      .low = 0,
      .high = INFINITY,
-     .default_words = "never",
+     .default_words = "a quarter of the epochs, at least 10",
      .group = "How long",
-     .help = "stop after so many validations without improvement"},
+     .help = "stop after so many validations without improvement; 0 never does"},
+    {.name = "monitor",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(monitor),
+     .choices = "accuracy|loss",
+     .group = "How long",
+     .help = "of the validation: what is to improve, and which epoch is the best"},
+    {.name = "min-delta",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(min_delta),
+     .low = 0,
+     .high = 1000,
+     .group = "How long",
+     .help = "an improvement is more than this part of the pictures, or than this much loss"},
     {.name = "eval-every",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(eval_every),
@@ -265,7 +315,8 @@ static const struct tdmi_option options[] = {
 
     TDMI_ROWS_SOURCE(train.how),
     TDMI_ROW_SPLIT(offsetof(struct values, split), "Pictures",
-                   "to train and to validate on; what both leave is not used"),
+                   "to train and to validate on; what both leave is not used, or, as a third part, "
+                   "kept to be judged once, at the end"),
     {.name = "fraction",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(fraction),

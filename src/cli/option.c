@@ -498,9 +498,9 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
 }
 
 tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
-                           double *val, tdm_error *err)
+                           double *val, double *test, tdm_error *err)
 {
-    if (split->count != 2) {
+    if (split->count < 2 || (split->count > 2 && !test)) {
         char found[100] = "";
         for (int i = 0; i < split->count; i++) {
             const size_t used = strlen(found);
@@ -508,10 +508,12 @@ tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest,
         }
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--split takes two fractions with a comma, as in 0.8,0.2, to train and to "
-                        "validate on (what they leave over %s); found %s",
-                        rest, found);
+                        "validate on (what they leave over %s)%s; found %s",
+                        rest, test ? ", or a third, as in 0.8,0.1,0.1, to test on" : "", found);
     }
     *train = split->of[0];
     *val = split->of[1];
+    if (test)
+        *test = split->count > 2 ? split->of[2] : 0.0;
     return TDM_OK;
 }

@@ -46,9 +46,10 @@ struct tdmi_fractions {
     int count;
 };
 
-/* The two that --split means, or TDM_E_USAGE; rest says what becomes of what they leave over. */
+/* The two or three that --split means, or TDM_E_USAGE; rest says what becomes of what two leave
+ * over. test is 0 without a third, which NULL refuses. */
 tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
-                           double *val, tdm_error *err) TDM_MUST_USE;
+                           double *val, double *test, tdm_error *err) TDM_MUST_USE;
 
 struct tdmi_option {
     const char *name; /* without dashes; NULL ends a table */

@@ -5,7 +5,8 @@
  *     2. sort the items by (hash, part): each run is a unit, at home in its lowest class
  *     3. free units that also occur in a given part follow it; stored ones follow the store
  *     4. per class and part, in the order of one keyed hash: keep what fraction and per_class allow
- *     5. per class, in the order of another: the lowest go to validation, the highest to train
+ *     5. per class, in the order of another: the lowest go to validation, the highest to train, and
+ *        of what lies between the lowest to test
  *
  * Every step orders by hashes of content, so names, folders' order and thread count do not matter.
  */
@@ -20,7 +21,7 @@
 #include <string.h>
 
 enum purpose { PURPOSE_SELECT = 1, PURPOSE_SIDE = 2 };
-enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_NEITHER };
+enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER };
 
 struct entry { /* a readable, labelled picture */
     uint64_t hash;
@@ -47,7 +48,7 @@ struct work {
     int64_t n_entries;
     struct unit *units;
     int64_t n_units, n_torn;
-    bool has_given_val;
+    bool has_given_val, has_given_test;
 };
 
 /* ---- units --------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ static enum side side_given(enum tdmi_part part)
     case TDMI_PART_VAL:
         return SIDE_VAL;
     case TDMI_PART_TEST:
-        return SIDE_NEITHER;
+        return SIDE_TEST;
     case TDMI_PART_NONE:
         break;
     }
@@ -108,13 +109,13 @@ static enum side side_given(enum tdmi_part part)
  * all use beside a test picture, else to validation, else to train. */
 static void follow_given(struct unit *units, int64_t n)
 {
-    static const enum side by_strength[] = {SIDE_NEITHER, SIDE_VAL, SIDE_TRAIN};
+    static const enum side by_strength[] = {SIDE_TEST, SIDE_VAL, SIDE_TRAIN};
     if (n < 2 || units[0].part != TDMI_PART_NONE)
         return;
     for (size_t s = 0; s < 3 && !units[0].is_forced; s++)
         for (int64_t i = 1; i < n; i++)
             if (units[i].side == by_strength[s]) {
-                units[0].side = by_strength[s];
+                units[0].side = by_strength[s] == SIDE_TEST ? SIDE_NEITHER : by_strength[s];
                 units[0].is_forced = true;
             }
 }
@@ -153,6 +154,8 @@ static void find_units(struct work *work)
             unit->side = SIDE_VAL;
         else if (tdmi_hashes_have(stored->train, stored->n_train, unit->hash))
             unit->side = SIDE_TRAIN;
+        else if (tdmi_hashes_have(stored->test, stored->n_test, unit->hash))
+            unit->side = SIDE_TEST;
         else if (tdmi_hashes_have(stored->rest, stored->n_rest, unit->hash))
             unit->side = SIDE_NEITHER;
         unit->is_stored = unit->side != SIDE_OPEN;
@@ -193,20 +196,14 @@ static void select_units(const struct tdmi_split_options *options, struct unit *
     }
 }
 
-/* Of the free units of one class, in the order of the dividing key: the lowest that are still open
- * go to validation, the highest to train. */
-static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
+struct shares {
+    int64_t train, val, test;
+};
+
+/* Of n units; together never more. */
+static struct shares shares_of(const struct tdmi_split_options *options, int64_t n_used)
 {
-    int64_t n_used = 0, n_val = 0, n_train = 0, n_rest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (units[i].is_forced || (units[i].side == SIDE_NEITHER && !units[i].is_stored))
-            continue;
-        n_used++;
-        n_rest += units[i].side == SIDE_NEITHER;
-        n_val += units[i].side == SIDE_VAL;
-        n_train += units[i].side == SIDE_TRAIN;
-    }
-    int64_t n_open = n_used - n_val - n_train - n_rest;
+    const double sum = options->train_fraction + options->val_fraction + options->test_fraction;
     int64_t want_val = rounded(options->val_fraction, n_used);
     if (want_val < 1 && options->val_fraction > 0)
         want_val = 1;
@@ -215,23 +212,49 @@ static void divide_units(const struct tdmi_split_options *options, struct unit *
     int64_t want_train = rounded(options->train_fraction, n_used);
     if (want_train < 1)
         want_train = 1;
-    /* What both want adds up to all where the fractions do, whichever way they were rounded. */
-    if (options->train_fraction + options->val_fraction > 1 - 1e-9 ||
-        want_train > n_used - want_val)
+    const bool has_test = options->test_fraction > 0.0, is_all = sum > 1 - 1e-9;
+    /* What they want adds up to all where the fractions do, whichever way they were rounded. */
+    if ((is_all && !has_test) || want_train > n_used - want_val)
         want_train = n_used - want_val;
+    const int64_t left = n_used - want_val - want_train;
+    int64_t want_test = is_all ? left : rounded(options->test_fraction, n_used);
+    if (!has_test || want_test > left)
+        want_test = has_test ? left : 0;
+    return (struct shares){want_train, want_val, want_test};
+}
 
-    int64_t new_val = want_val > n_val ? want_val - n_val : 0;
-    if (new_val > n_open)
-        new_val = n_open;
-    int64_t new_train = want_train > n_train ? want_train - n_train : 0;
-    if (new_train > n_open - new_val)
-        new_train = n_open - new_val;
-    int64_t seen = 0;
+/* What is still wanted of so many. */
+static int64_t missing(int64_t want, int64_t have, int64_t most)
+{
+    const int64_t more = want > have ? want - have : 0;
+    return more < most ? more : most;
+}
+
+/* Of the free units of one class, in the order of the dividing key: the lowest that are still open
+ * go to validation, the highest to train, of those between the lowest to test. */
+static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
+{
+    int64_t n_used = 0, n_open = 0, seen = 0;
+    struct shares have = {0};
+    for (int64_t i = 0; i < n; i++) {
+        if (units[i].is_forced || (units[i].side == SIDE_NEITHER && !units[i].is_stored))
+            continue;
+        n_used++;
+        n_open += units[i].side == SIDE_OPEN;
+        have.val += units[i].side == SIDE_VAL;
+        have.train += units[i].side == SIDE_TRAIN;
+        have.test += units[i].side == SIDE_TEST;
+    }
+    const struct shares want = shares_of(options, n_used);
+    const int64_t new_val = missing(want.val, have.val, n_open);
+    const int64_t new_train = missing(want.train, have.train, n_open - new_val);
+    const int64_t new_test = missing(want.test, have.test, n_open - new_val - new_train);
     for (int64_t i = 0; i < n; i++) {
         if (units[i].side != SIDE_OPEN)
             continue;
         units[i].side = seen < new_val               ? SIDE_VAL
                         : seen >= n_open - new_train ? SIDE_TRAIN
+                        : seen < new_val + new_test  ? SIDE_TEST
                                                      : SIDE_NEITHER;
         seen++;
     }
@@ -299,7 +322,8 @@ static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error 
     int64_t *n_train = tdmi_alloc(n_classes, sizeof *n_train);
     split->train = tdmi_alloc((size_t)work->n_entries, sizeof *split->train);
     split->val = tdmi_alloc((size_t)work->n_entries, sizeof *split->val);
-    if (n_items == NULL || n_train == NULL || split->train == NULL || split->val == NULL) {
+    split->test = tdmi_alloc((size_t)work->n_entries, sizeof *split->test);
+    if (!n_items || !n_train || !split->train || !split->val || !split->test) {
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %lld pictures",
                           (long long)work->n_entries);
         goto out;
@@ -314,17 +338,25 @@ static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error 
                 n_train[entry->label]++;
             } else if (unit->side == SIDE_VAL) {
                 split->val[split->n_val++] = entry->item;
+            } else if (unit->side == SIDE_TEST) {
+                split->test[split->n_test++] = entry->item;
             }
         }
     }
     qsort(split->train, (size_t)split->n_train, sizeof *split->train, compare_items);
     qsort(split->val, (size_t)split->n_val, sizeof *split->val, compare_items);
+    qsort(split->test, (size_t)split->n_test, sizeof *split->test, compare_items);
     status = check_classes(work, n_items, n_train, err);
     if (status == TDM_OK && split->n_val == 0 && work->options.val_fraction > 0)
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "no picture of '%s' is left for validation: every class has only one "
                           "distinct picture in use; more pictures are wanted",
                           tdmi_source_path(work->source));
+    else if (status == TDM_OK && split->n_test == 0 && work->options.test_fraction > 0)
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "no picture of '%s' is left for the test: a class needs about %.0f of "
+                          "them for one; more pictures, or a larger third part, are wanted",
+                          tdmi_source_path(work->source), ceil(0.5 / work->options.test_fraction));
 out:
     tdmi_free(n_items);
     tdmi_free(n_train);
@@ -351,14 +383,30 @@ static void warn_of_leaks(const struct work *work)
                 (long long)n_left_out, tdmi_source_path(work->source));
 }
 
+/* Pictures of a content that stood in their class before: entries of one content stand together. */
+static int64_t count_copies(const struct work *work)
+{
+    const struct entry *entries = work->entries;
+    int64_t n_copies = 0;
+    for (int64_t i = 1; i < work->n_entries; i++) {
+        int64_t before = i;
+        while (before > 0 && entries[before - 1].hash == entries[i].hash &&
+               entries[before - 1].label != entries[i].label)
+            before--;
+        n_copies += before > 0 && entries[before - 1].hash == entries[i].hash;
+    }
+    return n_copies;
+}
+
 static tdm_status check_options(const struct tdmi_split_options *o, tdm_error *err)
 {
-    double sum = o->train_fraction + o->val_fraction;
-    if (!(o->train_fraction > 0) || !(o->val_fraction >= 0) || !(sum <= 1 + 1e-9))
+    double sum = o->train_fraction + o->val_fraction + o->test_fraction;
+    if (!(o->train_fraction > 0) || !(o->val_fraction >= 0) || !(o->test_fraction >= 0) ||
+        !(sum <= 1 + 1e-9))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "a split of %g,%g is none: train must be above 0, validation at least 0, "
-                        "and both together at most 1",
-                        o->train_fraction, o->val_fraction);
+                        "a split of %g,%g,%g is none: train must be above 0, validation and test "
+                        "at least 0, and all together at most 1",
+                        o->train_fraction, o->val_fraction, o->test_fraction);
     if (!(o->fraction > 0 && o->fraction <= 1))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "a fraction of %g of every class cannot be used: above 0 and at most 1 can",
@@ -373,6 +421,8 @@ static void find_entries(struct work *work, const tdmi_contents *contents)
 {
     for (int64_t i = 0; i < contents->n_items; i++)
         work->has_given_val |= tdmi_source_item(work->source, i).part == TDMI_PART_VAL;
+    for (int64_t i = 0; i < contents->n_items; i++)
+        work->has_given_test |= tdmi_source_item(work->source, i).part == TDMI_PART_TEST;
     for (int64_t i = 0; i < contents->n_items; i++) {
         struct tdmi_item item = tdmi_source_item(work->source, i);
         if (contents->hashes[i] == 0 || item.label < 0)
@@ -415,6 +465,11 @@ tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *conte
     }
     find_entries(&work, contents);
     split->is_given = are_all_given(&work);
+    split->n_copies = count_copies(&work);
+    if (work.has_given_test) { /* nothing is taken for another */
+        work.options.train_fraction += work.options.test_fraction;
+        work.options.test_fraction = 0.0;
+    }
     find_units(&work);
     split->n_torn = work.n_torn;
     choose(&work);
@@ -433,5 +488,6 @@ void tdmi_split_release(tdmi_split *split)
 {
     tdmi_free(split->train);
     tdmi_free(split->val);
+    tdmi_free(split->test);
     *split = (tdmi_split){0};
 }

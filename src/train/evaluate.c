@@ -114,6 +114,13 @@ static bool was_trained_on(const struct evaluation *it, int64_t item)
            tdmi_hashes_have(file->train_hashes, file->n_train_hashes, it->contents.hashes[item]);
 }
 
+static bool was_tested_on(const struct evaluation *it, int64_t item)
+{
+    const struct tdmi_model_file *file = &it->model->file;
+    return it->contents.hashes[item] != 0 &&
+           tdmi_hashes_have(file->test_hashes, file->n_test_hashes, it->contents.hashes[item]);
+}
+
 static bool was_judged_on(const struct evaluation *it, int64_t item)
 {
     const struct tdmi_model_file *file = &it->model->file;
@@ -131,7 +138,7 @@ static bool belongs(const struct evaluation *it, int64_t item)
     case TDM_PART_VAL:
         return was_judged_on(it, item);
     case TDM_PART_TEST:
-        return tdmi_source_item(it->source, item).part == TDMI_PART_TEST;
+        return tdmi_source_item(it->source, item).part == TDMI_PART_TEST || was_tested_on(it, item);
     }
     return false;
 }

@@ -53,6 +53,8 @@ static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writ
     tdm_json_integer(writer, "best_epoch", progress->best_epoch);
     tdm_json_integer(writer, "best_step", progress->best_step);
     tdm_json_integer(writer, "epochs_since_best", progress->epochs_since_best);
+    tdm_json_integer(writer, "mark_correct", progress->mark_correct);
+    tdm_json_number(writer, "mark_loss", progress->mark_loss);
     tdm_json_integer(writer, "judged_step", progress->judged_step);
     tdm_json_integer(writer, "train_skipped", progress->train_skipped);
     tdm_json_integer(writer, "val_skipped", progress->val_skipped);
@@ -142,6 +144,9 @@ tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char 
                          model->train_hashes);
     tdmi_safetensors_add(writer, "split.val", TDMI_DTYPE_U64, 1, &model->n_val_hashes,
                          model->val_hashes);
+    if (model->n_test_hashes > 0)
+        tdmi_safetensors_add(writer, "split.test", TDMI_DTYPE_U64, 1, &model->n_test_hashes,
+                             model->test_hashes);
     tdmi_safetensors_add(writer, "selftest.pixels", TDMI_DTYPE_U8, 3, pixels_shape,
                          model->test_pixels);
     tdmi_safetensors_add(writer, "selftest.logits", TDMI_DTYPE_F32, 1, logits_shape,
@@ -192,6 +197,8 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
         .best_step = tdm_json_as_integer(tdm_json_member(object, "best_step"), 0),
         .epochs_since_best =
             (int)tdm_json_as_integer(tdm_json_member(object, "epochs_since_best"), 0),
+        .mark_correct = tdm_json_as_integer(tdm_json_member(object, "mark_correct"), -1),
+        .mark_loss = tdm_json_as_number(tdm_json_member(object, "mark_loss"), 0.0),
         .judged_step = tdm_json_as_integer(tdm_json_member(object, "judged_step"), 0),
         .train_skipped = tdm_json_as_integer(tdm_json_member(object, "train_skipped"), 0),
         .val_skipped = tdm_json_as_integer(tdm_json_member(object, "val_skipped"), 0),
@@ -199,6 +206,10 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
         .best_val = score_from_json(tdm_json_member(object, "best_val")),
         .plateau = plateau_from_json(tdm_json_member(object, "plateau")),
     };
+    if (progress->mark_correct < 0) { /* of an older version: its best was the mark */
+        progress->mark_correct = progress->best_val.correct;
+        progress->mark_loss = progress->best_val.loss;
+    }
 }
 
 static tdm_status read_description(const tdm_json_value *root, const char *path,
@@ -335,6 +346,10 @@ static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_f
         err, "which pictures it was trained on");
     TDM_TRY(read_hashes(file, "split.val", arena, &model->val_hashes, &model->n_val_hashes, err),
             err, "which pictures it was judged on");
+    if (tdmi_safetensors_find(file, "split.test"))
+        TDM_TRY(
+            read_hashes(file, "split.test", arena, &model->test_hashes, &model->n_test_hashes, err),
+            err, "which pictures it was tested on");
     TDM_TRY(tdmi_safetensors_need(file, "selftest.pixels", TDMI_DTYPE_U8, 3, pixels_shape, &pixels,
                                   err),
             err, "its self-test");

@@ -27,7 +27,9 @@ struct tdmi_progress {
     int64_t images;                 /* trained on, repeats counted */
     int best_epoch;                 /* 0: none judged yet */
     int64_t best_step;
-    int epochs_since_best;              /* validations since */
+    int epochs_since_best; /* validations since it was improved on, see stopping.h */
+    int64_t mark_correct;  /* what the next improvement is measured from */
+    double mark_loss;
     int64_t judged_step;                /* at the last validation */
     int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
     tdm_score best_train, best_val;
@@ -47,7 +49,8 @@ struct tdmi_model_file {
     struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
     float *params, *states;      /* laid out like the graph; averages where such are kept */
     uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */
-    int64_t n_train_hashes, n_val_hashes;
+    uint64_t *test_hashes;               /* likewise; kept apart for the end, where there are any */
+    int64_t n_train_hashes, n_val_hashes, n_test_hashes;
     struct tdmi_progress progress;
     /* The self-test: one preprocessed picture and its logits. */
     uint8_t *test_pixels;

@@ -1,19 +1,16 @@
-/*
- * One table of the options, used to check, to record and to compare them.
- */
+/* Options are checked, recorded and compared; options_table.c lists them. */
 #include "train/options.h"
 #include "data/loader.h"
 #include "image/augment.h"
-#include "nn/network.h"
-#include "track/run.h"
 #include "train/freeze.h"
+#include "train/options_table.h"
 #include "train/rates.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+<<<<<<< HEAD
 /* TEXT is a name that this build knows, MAYBE one or nothing, WORDS anything or nothing. */
 enum type { FLAG, INTEGER, LONG, SEED, NUMBER, TEXT, MAYBE, WORDS };
 /* What another value does to a run that is resumed. */
@@ -204,24 +201,30 @@ static bool is_special(const struct row *row, double value)
 static tdm_status check_number(const struct row *row, double value, tdm_error *err)
 {
     if ((value >= row->low && value <= row->high) || is_special(row, value))
+=======
+/* "a, b or c" of the words, into the sentence that refuses another. */
+static tdm_status check_choice(const struct tdmi_row *row, const char *given, tdm_error *err)
+{
+    const char *const *words = tdmi_row_choices(row);
+    if (!words || tdmi_row_choice(row, given))
+>>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
         return TDM_OK;
-    return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is %g; %g to %g is accepted",
-                    row->name, value, row->low, row->high);
+    return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is '%s'; %s%s%s or %s is accepted",
+                    row->name, given, words[0], words[2] ? ", " : "", words[2] ? words[1] : "",
+                    words[2] ? words[2] : words[1]);
 }
 
-static tdm_status check_choices(const struct tdm_train_options *options, tdm_error *err)
+static tdm_status check_row(const struct tdmi_row *row, const struct tdm_train_options *options,
+                            tdm_error *err)
 {
-    const char *const given[n_choices] = {options->features, options->loss, options->class_weights,
-                                          options->bn};
-    for (int i = 0; i < n_choices; i++) {
-        const char *const *words = choices[i].words;
-        if (!choice_of(i, given[i]))
-            return TDM_FAIL(err, TDM_E_USAGE,
-                            "training: option --%s is '%s'; %s%s%s or %s is accepted",
-                            choices[i].option, given[i], words[0], words[2] ? ", " : "",
-                            words[2] ? words[1] : "", words[2] ? words[2] : words[1]);
-    }
-    return TDM_OK;
+    if (row->type == TDMI_ROW_SEED || row->type == TDMI_ROW_WORDS)
+        return TDM_OK;
+    if (!tdmi_row_is_text(row))
+        return tdmi_row_check(row, tdmi_row_number(row, options), TDM_E_USAGE, err);
+    const char *text = *(const char *const *)((const char *)options + row->offset);
+    if (text ? *text == '\0' : row->type == TDMI_ROW_TEXT)
+        return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
+    return text ? check_choice(row, text, err) : TDM_OK;
 }
 
 static tdm_status check_views(const struct tdm_train_options *options,
@@ -247,17 +250,9 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
 {
     if (!options->source || !*options->source)
         return TDM_FAIL(err, TDM_E_USAGE, "training: no source of pictures was named");
-    for (int i = 0; i < n_rows; i++) {
-        const struct row *row = &rows[i];
-        if (row->type == SEED || row->type == WORDS)
-            continue;
-        if (row->type == TEXT || row->type == MAYBE) {
-            const char *text = *(const char *const *)field(options, row);
-            if (text ? *text == '\0' : row->type == TEXT)
-                return TDM_FAIL(err, TDM_E_USAGE, "training: option --%s is empty", row->name);
-            continue;
-        }
-        const tdm_status status = check_number(row, number_of(options, row), err);
+    const struct tdmi_row *row;
+    for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
+        const tdm_status status = check_row(row, options, err);
         if (status != TDM_OK)
             return status;
     }
@@ -272,8 +267,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
     TDM_TRY(check_views(options, &augment, err), err, "checking options");
     TDM_TRY(tdmi_cache_kind_find(options->cache, &cache, err), err, "training: option --cache");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
+<<<<<<< HEAD
     TDM_TRY(check_choices(options, err), err, "checking options");
     TDM_TRY(tdmi_freeze_check_thawing(options, err), err, "checking options");
+=======
+>>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
     if (options->balance && strcmp(options->class_weights, "balanced") == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: --balance shows every class equally often, and --class-weights "
@@ -284,11 +282,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",
                         options->fraction);
     if (!(options->train_fraction > 0.0) || !(options->val_fraction > 0.0) ||
-        options->train_fraction + options->val_fraction > 1.0 + 1e-9)
+        options->train_fraction + options->val_fraction + options->test_fraction > 1.0 + 1e-9)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --split is %g,%g; two parts above 0 that sum to at most "
-                        "1 are accepted",
-                        options->train_fraction, options->val_fraction);
+                        "training: option --split is %g,%g,%g; two or three parts above 0 that sum "
+                        "to at most 1 are accepted",
+                        options->train_fraction, options->val_fraction, options->test_fraction);
     struct tdmi_rates rates;
     return tdmi_rates_read(options, &rates, err);
 }
@@ -297,34 +295,34 @@ bool tdmi_options_ask_for_split(const struct tdm_train_options *options)
 {
     const struct tdm_train_options usual = tdm_train_options_default();
     return fabs(options->train_fraction - usual.train_fraction) > 0.0 ||
-           fabs(options->val_fraction - usual.val_fraction) > 0.0;
+           fabs(options->val_fraction - usual.val_fraction) > 0.0 || options->test_fraction > 0.0;
 }
 
 void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
                           const char *key)
 {
     tdm_json_object_begin(writer, key);
-    for (int i = 0; i < n_rows; i++) {
-        const struct row *row = &rows[i];
-        if (is_text(row))
-            tdm_json_string(writer, row->name, text_of(options, row));
-        else if (row->type == SEED)
+    const struct tdmi_row *row;
+    for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
+        if (tdmi_row_is_text(row))
+            tdm_json_string(writer, row->name, tdmi_row_text(row, options));
+        else if (row->type == TDMI_ROW_SEED)
             tdm_json_integer(writer, row->name, (int64_t)options->seed);
         else
-            tdm_json_number(writer, row->name, number_of(options, row));
+            tdm_json_number(writer, row->name, tdmi_row_number(row, options));
     }
     tdm_json_object_end(writer);
 }
 
 const char *tdmi_options_words(const char *name, const tdm_json_value *value)
 {
-    const struct row *row = row_named(name);
+    const struct tdmi_row *row = tdmi_row_named(name);
     if (!row || tdm_json_kind_of(value) != TDM_JSON_NUMBER)
         return NULL;
     const double number = tdm_json_as_number(value, 0.0);
-    if (row->type == FLAG)
+    if (row->type == TDMI_ROW_FLAG)
         return number > 0.0 ? "yes" : "no";
-    return is_special(row, number) ? row->words : NULL;
+    return tdmi_row_is_special(row, number) ? row->words : NULL;
 }
 
 static bool has_shrunk(double now, double before)
@@ -332,9 +330,9 @@ static bool has_shrunk(double now, double before)
     return now > 0.0 && (before == 0.0 || now < before);
 }
 
-static const char *say(const struct row *row, double value, char text[32])
+static const char *say(const struct tdmi_row *row, double value, char text[32])
 {
-    if (is_special(row, value))
+    if (tdmi_row_is_special(row, value))
         return row->words;
     snprintf(text, 32, "%g", value);
     return text;
@@ -347,26 +345,27 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                               const tdm_json_value *recorded, tdm_error *err)
 {
     const struct tdm_train_options defaults = tdm_train_options_default();
+    const struct tdmi_row *row;
     char words[2][32];
-    for (int i = 0; i < n_rows; i++) {
-        const struct row *row = &rows[i];
+    for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++) {
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
-        if (row->effect == SAME_BITS)
+        if (row->effect == TDMI_ROW_SAME_BITS)
             continue;
-        if (is_text(row)) {
+        if (tdmi_row_is_text(row)) {
             /* A record that lacks the option is older: it was begun with the default. */
-            const char *before = value ? tdm_json_as_string(value, "") : text_of(&defaults, row);
-            if (strcmp(before, text_of(options, row)) == 0)
+            const char *before =
+                value ? tdm_json_as_string(value, "") : tdmi_row_text(row, &defaults);
+            if (strcmp(before, tdmi_row_text(row, options)) == 0)
                 continue;
             if (*before == '\0')
                 return TDM_FAIL(err, TDM_E_USAGE,
                                 "option --%s is '%s', but the run was begun without it" KEEP_IT,
-                                row->name, text_of(options, row));
+                                row->name, tdmi_row_text(row, options));
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is '%s', but the run was begun with '%s'" KEEP_IT,
-                            row->name, text_of(options, row), before);
+                            row->name, tdmi_row_text(row, options), before);
         }
-        if (row->type == SEED) {
+        if (row->type == TDMI_ROW_SEED) {
             int64_t before = tdm_json_as_integer(value, 0);
             if (before != (int64_t)options->seed)
                 return TDM_FAIL(err, TDM_E_USAGE,
@@ -374,232 +373,17 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
                                 (long long)options->seed, (long long)before);
             continue;
         }
-        double before = tdm_json_as_number(value, number_of(&defaults, row));
-        double now = number_of(options, row);
-        if (row->effect == LIMIT && has_shrunk(now, before))
+        double before = tdm_json_as_number(value, tdmi_row_number(row, &defaults));
+        double now = tdmi_row_number(row, options);
+        if (row->effect == TDMI_ROW_LIMIT && has_shrunk(now, before))
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was begun with %s; as much or more is "
                             "accepted",
                             row->name, say(row, now, words[0]), say(row, before, words[1]));
-        if (row->effect == OTHER_BITS && fabs(before - now) > 0.0)
+        if (row->effect == TDMI_ROW_OTHER_BITS && fabs(before - now) > 0.0)
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was begun with %s" KEEP_IT, row->name,
                             say(row, now, words[0]), say(row, before, words[1]));
     }
     return TDM_OK;
-}
-
-/* ---- back from the record --------------------------------------------------------------- */
-
-/* The same word, in static storage or in the record itself; NULL: it is not known here. */
-static const char *known_word(const char *option, const char *word)
-{
-    struct tdmi_network network;
-    struct tdmi_optimizer_choice optimizer;
-    struct tdmi_schedule_choice schedule;
-    const struct tdmi_backend *backend;
-    enum tdmi_cache_kind cache;
-    if (strcmp(option, "model") == 0)
-        return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
-    if (strcmp(option, "optimizer") == 0)
-        return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK ? word : NULL;
-    if (strcmp(option, "cache") == 0)
-        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
-                                                                  : NULL;
-    if (strcmp(option, "freeze") == 0)
-        return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
-    for (int i = 0; i < n_choices; i++)
-        if (strcmp(option, choices[i].option) == 0)
-            return choice_of(i, word);
-    if (strcmp(option, "schedule") == 0)
-        return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
-    for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
-        if (strcmp(backend->name, word) == 0)
-            return backend->name;
-    return strcmp(word, "cpu") == 0 ? "cpu" : NULL;
-}
-
-/* A whole number in the row's range. */
-static void store(const struct row *row, int64_t value, struct tdm_train_options *options)
-{
-    void *at = (char *)options + row->offset;
-    if (row->type == INTEGER)
-        *(int *)at = (int)value;
-    else if (row->type == LONG)
-        *(int64_t *)at = value;
-    else if (row->type == NUMBER)
-        *(double *)at = (double)value;
-}
-
-static tdm_status read_row(const struct row *row, const tdm_json_value *value,
-                           struct tdm_train_options *options, tdm_error *err)
-{
-    void *at = (char *)options + row->offset;
-    switch (row->type) {
-    case TEXT:
-    case MAYBE: {
-        const char *word = tdm_json_as_string(value, "");
-        if (row->type == MAYBE && *word == '\0') {
-            *(const char **)at = NULL;
-            return TDM_OK;
-        }
-        const char *known = known_word(row->name, word);
-        if (!known)
-            return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is '%s', which this build lacks",
-                            row->name, word);
-        *(const char **)at = known;
-        return TDM_OK;
-    }
-    case FLAG:
-        *(bool *)at = tdm_json_as_number(value, 0.0) > 0.0;
-        return TDM_OK;
-    case WORDS: { /* the document owns them */
-        const char *words = tdm_json_as_string(value, "");
-        *(const char **)at = *words ? words : NULL;
-        return TDM_OK;
-    }
-    case SEED:
-        *(uint64_t *)at = (uint64_t)tdm_json_as_integer(value, 0);
-        return TDM_OK;
-    case INTEGER:
-    case LONG: { /* an int would wrap what is checked later */
-        const int64_t whole = tdm_json_as_integer(value, 0);
-        const tdm_status status = check_number(row, (double)whole, err);
-        if (status == TDM_OK)
-            store(row, whole, options);
-        return status;
-    }
-    case NUMBER:
-        *(double *)at = tdm_json_as_number(value, 0.0);
-        return TDM_OK;
-    }
-    return TDM_OK;
-}
-
-tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
-                                      tdm_json_document **words, tdm_error *err)
-{
-    tdm_json_document *document = NULL;
-    struct tdm_train_options read = *options;
-    *words = NULL;
-    TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
-    const tdm_json_value *recorded =
-        tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
-    tdm_status status = TDM_OK;
-    for (int i = 0; recorded && i < n_rows && status == TDM_OK; i++) {
-        const tdm_json_value *value = tdm_json_member(recorded, rows[i].name);
-        if (value) /* else the record is older, and the run was begun with the default */
-            status = TDM_WRAP(err, read_row(&rows[i], value, &read, err),
-                              "reading the record of the run %s", run);
-    }
-    if (status != TDM_OK) {
-        tdm_json_document_free(document);
-        return status;
-    }
-    *options = read;
-    *words = document;
-    return TDM_OK;
-}
-
-/* ---- from a program's text ---------------------------------------------------------------- */
-
-static tdm_status wrong_kind(const char *name, const tdm_json_value *value, const char *accepted,
-                             tdm_error *err)
-{
-    static const char *const kinds[] = {
-        [TDM_JSON_NULL] = "null",       [TDM_JSON_BOOL] = "true or false",
-        [TDM_JSON_NUMBER] = "a number", [TDM_JSON_STRING] = "a string",
-        [TDM_JSON_ARRAY] = "an array",  [TDM_JSON_OBJECT] = "an object",
-    };
-    return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %s; %s is accepted", name,
-                    kinds[tdm_json_kind_of(value)], accepted);
-}
-
-/* The record has 0 and 1. */
-static tdm_status take_flag(const char *name, const tdm_json_value *value, bool *flag,
-                            tdm_error *err)
-{
-    const int64_t number = tdm_json_as_integer(value, -1);
-    if (tdm_json_kind_of(value) != TDM_JSON_BOOL && number != 0 && number != 1)
-        return wrong_kind(name, value, "true, false, 0 or 1", err);
-    *flag = tdm_json_as_bool(value, number == 1);
-    return TDM_OK;
-}
-
-/* Words are taken as they are: whoever looks them up says what there is. */
-static tdm_status take_words(const char *name, const tdm_json_value *value, const char **words,
-                             tdm_error *err)
-{
-    if (tdm_json_kind_of(value) != TDM_JSON_STRING)
-        return wrong_kind(name, value, "a string", err);
-    *words = tdm_json_as_string(value, "");
-    return TDM_OK;
-}
-
-static tdm_status take_number(const struct row *row, const tdm_json_value *value,
-                              struct tdm_train_options *options, tdm_error *err)
-{
-    if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
-        return wrong_kind(row->name, value, row->words ? "a number or null" : "a number", err);
-    /* Whatever is no integer of 64 bits is its own fallback. */
-    if (row->type != NUMBER && tdm_json_as_integer(value, 0) != tdm_json_as_integer(value, 1)) {
-        const double number = tdm_json_as_number(value, 0.0);
-        const tdm_status status = row->type == SEED ? TDM_OK : check_number(row, number, err);
-        if (status != TDM_OK)
-            return status;
-        return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %g; a whole number%s is accepted",
-                        row->name, number, row->type == SEED ? " of 64 bits" : "");
-    }
-    return read_row(row, value, options, err);
-}
-
-/* null is what `words` says, or nothing. */
-static tdm_status take_row(const struct row *row, const tdm_json_value *value,
-                           struct tdm_train_options *options, tdm_error *err)
-{
-    void *at = (char *)options + row->offset;
-    const bool is_null = tdm_json_kind_of(value) == TDM_JSON_NULL;
-    if (row->type == FLAG)
-        return take_flag(row->name, value, at, err);
-    if (!is_text(row)) {
-        if (!is_null || !row->words)
-            return take_number(row, value, options, err);
-        store(row, (int64_t)row->special, options);
-        return TDM_OK;
-    }
-    const char *words = NULL;
-    const tdm_status status =
-        is_null && row->type != TEXT ? TDM_OK : take_words(row->name, value, &words, err);
-    if (status == TDM_OK)
-        *(const char **)at = words && (*words || row->type == TEXT) ? words : NULL;
-    return status;
-}
-
-static tdm_status take_member(const char *name, const tdm_json_value *value,
-                              struct tdm_train_options *options, tdm_error *err)
-{
-    if (strcmp(name, "source") == 0)
-        return take_words(name, value, &options->source, err);
-    if (strcmp(name, "run") == 0)
-        return take_words(name, value, &options->run, err);
-    if (strcmp(name, "resume") == 0)
-        return take_flag(name, value, &options->resume, err);
-    const struct row *row = row_named(name);
-    if (!row)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "there is no option \"%s\"; source, run, resume and what run.json lists "
-                        "under options are accepted",
-                        name);
-    return take_row(row, value, options, err);
-}
-
-tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
-                                  tdm_error *err)
-{
-    if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
-        return TDM_FAIL(err, TDM_E_USAGE, "options are one JSON object");
-    tdm_status status = TDM_OK;
-    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(object); i++)
-        status = take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err);
-    return status;
 }

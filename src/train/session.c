@@ -134,6 +134,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
         session->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
         session->training_seconds =
             tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
+        session->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);
     }
     return tdmi_track_new(session->run, sink, &session->track, err);
 }
@@ -150,6 +151,45 @@ static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const 
         tdmi_hashes_sort(sorted, n);
     }
     return sorted;
+}
+
+/* What judges, in one list; and whether there is a test, whose pictures are the source's own where
+ * it has some. */
+static tdm_status list_judged(struct tdmi_session *session, tdm_error *err)
+{
+    const tdmi_split *split = &session->split;
+    session->has_test = session->options.test_fraction > 0.0;
+    const int64_t n_test = session->has_test ? split->n_test : 0;
+    session->judged =
+        tdmi_arena_alloc(&session->arena, (size_t)(split->n_val + n_test), sizeof *session->judged);
+    if (!session->judged)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing the pictures that judge: out of memory");
+    for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
+        const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
+        session->judged[session->n_judged++] = is_val ? split->val[v++] : split->test[t++];
+    }
+    session->test_hashes =
+        sorted_hashes(&session->arena, session->contents.hashes, split->test, n_test);
+    return session->test_hashes
+               ? TDM_OK
+               : TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
+                          (long long)n_test);
+}
+
+/* What an audit would say, as far as it is known from splitting. */
+static void tell_copies(struct tdmi_session *session)
+{
+    const tdmi_split *split = &session->split;
+    if (split->n_torn > 0)
+        tdmi_session_note(session, "%lld %s under more than one class (tandem audit names them)",
+                          (long long)split->n_torn,
+                          split->n_torn == 1 ? "picture stands" : "pictures stand");
+    if (split->n_copies > 0)
+        tdmi_session_note(session,
+                          "%lld %s of another of the same class; copies stay on one side of the "
+                          "split",
+                          (long long)split->n_copies,
+                          split->n_copies == 1 ? "picture is a copy" : "pictures are copies");
 }
 
 /* A model file is JSON, so it can name only what is UTF-8; another spelling would not be found
@@ -204,6 +244,7 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                             (struct tdmi_split_options){
                                 .train_fraction = options->train_fraction,
                                 .val_fraction = options->val_fraction,
+                                .test_fraction = options->test_fraction,
                                 .fraction = options->fraction,
                                 .per_class = options->per_class,
                                 .seed = options->seed,
@@ -212,6 +253,10 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
             err, "splitting %s", options->source);
     const tdmi_split *split = &session->split;
     const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
+    TDM_TRY(list_judged(session, err), err, "splitting %s", options->source);
+    char test[60] = "";
+    if (session->has_test)
+        snprintf(test, sizeof test, ", %lld test", (long long)split->n_test);
     session->train_hashes =
         sorted_hashes(&session->arena, session->contents.hashes, split->train, split->n_train);
     session->val_hashes =
@@ -221,16 +266,19 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
                         (long long)session->contents.n_items);
     session->steps_per_epoch = (split->n_train + options->batch - 1) / options->batch;
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
+    if (session->has_test && split->n_test > most)
+        most = split->n_test;
     session->batch = options->batch < most ? options->batch : (int)most;
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
-        tdmi_session_note(session, "%lld pictures of %d classes train, %lld judge%s%s",
-                          (long long)split->n_train, tdmi_source_classes(session->source),
-                          (long long)split->n_val, split->is_given ? ", as the source says" : "",
-                          is_idle ? ": --split decides nothing" : "");
-    if (split->n_torn > 0 && tdmi_run_found(session->run) == TDMI_RUN_NONE)
-        tdmi_session_note(session, "%lld %s under more than one class (tandem audit names them)",
-                          (long long)split->n_torn,
-                          split->n_torn == 1 ? "picture stands" : "pictures stand");
+        tdmi_session_note(
+            session, "%lld pictures of %d classes train, %lld judge%s%s%s",
+            (long long)split->n_train, tdmi_source_classes(session->source),
+            (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
+            !is_idle            ? ""
+            : session->has_test ? ": --split decides only that its test is taken at the end"
+                                : ": --split decides nothing");
+    if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tell_copies(session);
     if (session->contents.n_unreadable > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
@@ -287,6 +335,9 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "classes", tdmi_source_classes(session->source));
     tdm_json_integer(writer, "train", session->split.n_train);
     tdm_json_integer(writer, "val", session->split.n_val);
+    tdm_json_integer(writer, "test", session->has_test ? session->split.n_test : 0);
+    tdm_json_integer(writer, "copies", session->split.n_copies);
+    tdm_json_integer(writer, "torn", session->split.n_torn);
     tdm_json_string(writer, "order",
                     session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
@@ -334,7 +385,9 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         hashes = (struct tdmi_split_stored){.train = stored.train_hashes,
                                             .n_train = stored.n_train_hashes,
                                             .val = stored.val_hashes,
-                                            .n_val = stored.n_val_hashes};
+                                            .n_val = stored.n_val_hashes,
+                                            .test = stored.test_hashes,
+                                            .n_test = stored.n_test_hashes};
     }
     if (status == TDM_OK && session->weights)
         status = is_resumed ? tdmi_session_keep_network(session, &stored, err)

@@ -64,9 +64,13 @@ struct tdmi_session {
     tdmi_source *source;
     tdmi_contents contents; /* of the source */
     tdmi_split split;
-    uint64_t *train_hashes, *val_hashes; /* ascending; of the split's pictures */
-    tdmi_order order;                    /* of the pictures that train */
-    struct tdmi_augment augment;         /* of the pictures that train */
+    bool has_test;   /* a third part was asked for: split.test is judged */
+    int64_t *judged; /* items that validate or test, ascending */
+    int64_t n_judged;
+    /* Ascending; of the split's pictures. */
+    uint64_t *train_hashes, *val_hashes, *test_hashes;
+    tdmi_order order;            /* of the pictures that train */
+    struct tdmi_augment augment; /* of the pictures that train */
     int views; /* that each of them has, which epochs go through; 0: every epoch changes anew */
     tdmi_feed *train_feed, *val_feed;
     int64_t steps_per_epoch;
@@ -96,6 +100,7 @@ struct tdmi_session {
 
     struct tdmi_progress progress;
     double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
+    double best_seconds;                     /* when the best epoch was judged */
     int64_t started_ns;
     bool is_fallen_back; /* the newest checkpoint could not be used, and is still there */
     int64_t saved_ns;    /* when the newest checkpoint was written; or training began */
@@ -184,6 +189,29 @@ tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch,
  * goes wrong is told, and ends nothing: session_samples.c */
 void tdmi_session_keep_samples(struct tdmi_session *session);
 void tdmi_session_report(struct tdmi_session *session);
+
+/* With --strict the first picture of a batch that cannot be read ends the training. */
+tdm_status tdmi_session_refuse(const struct tdmi_session *session, const struct tdmi_batch *batch,
+                               tdm_error *err) TDM_MUST_USE;
+/* One pass over a part, with the values that the judge has taken: fills outcomes, and skipped with
+ * how many could not be read. Ends early, with less, when a stop is requested. */
+tdm_status tdmi_session_judge(struct tdmi_session *session, tdmi_feed *feed, int64_t n_items,
+                              const char *what, tdmi_outcomes *outcomes, int64_t *skipped,
+                              tdm_error *err) TDM_MUST_USE;
+/* The part that neither trained nor chose, with the best weights, which are in place afterwards: at
+ * the end, once. What was recorded of the same weights is not counted again. session_test.c */
+tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
+                             tdm_error *err) TDM_MUST_USE;
+/* Feeds that part. session_input.c */
+tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed,
+                                  tdm_error *err) TDM_MUST_USE;
+
+/* What a run that had ended before, and in which nothing was done now, answered then; else false.
+ * session_account.c */
+bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *result);
+/* What the epochs after the best one cost and changed. */
+tdm_status tdmi_session_account(struct tdmi_session *session, struct tdm_train_result *result,
+                                tdm_error *err) TDM_MUST_USE;
 
 /* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
  * optimiser's state too. */

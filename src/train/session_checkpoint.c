@@ -166,6 +166,7 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
     tdm_json_object_begin(writer, NULL);
     tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
     tdm_json_number(writer, "training_seconds", session->training_seconds);
+    tdm_json_number(writer, "best_seconds", session->best_seconds);
     tdm_json_object_end(writer);
     TDM_TRY(tdmi_session_set(session, "clock", writer, err), err, "writing a checkpoint");
     TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "writing a checkpoint");

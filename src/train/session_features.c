@@ -139,11 +139,10 @@ int64_t tdmi_features_found_train(const struct tdmi_session *session)
 
 int64_t tdmi_features_found_val(const struct tdmi_session *session)
 {
-    const tdmi_split *split = &session->split;
     int64_t found = 0;
-    for (int64_t i = 0; i < split->n_val; i++)
+    for (int64_t i = 0; i < session->n_judged; i++)
         found += tdmi_store_find(session->features.val,
-                                 tdmi_features_row(session, split->val[i], 0)) >= 0;
+                                 tdmi_features_row(session, session->judged[i], 0)) >= 0;
     return found;
 }
 
@@ -157,12 +156,12 @@ static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
     const bool is_half = strcmp(session->options.features, "f16") == 0;
     features->count.reused = features->count.rows = train + val;
     if (features->train == features->val)
-        return tdmi_store_fill_begin(features->train, n_train - train + session->split.n_val - val,
+        return tdmi_store_fill_begin(features->train, n_train - train + session->n_judged - val,
                                      TDMI_DTYPE_F32, err);
     TDM_TRY(tdmi_store_fill_begin(features->train, n_train - train,
                                   is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32, err),
             err, "making room for features");
-    return tdmi_store_fill_begin(features->val, session->split.n_val - val, TDMI_DTYPE_F32, err);
+    return tdmi_store_fill_begin(features->val, session->n_judged - val, TDMI_DTYPE_F32, err);
 }
 
 /* Rows that are judged are of pictures as they are, and never rounded: what validation says is what

@@ -82,18 +82,25 @@ static tdm_status take_test_picture(struct tdmi_session *session, tdmi_loader *l
     }
 }
 
+enum part { TRAIN, VALIDATION, TEST };
+
 /* A quarter of --memory is the source's (session.c), a half the training loader's, a quarter the
- * other's. The loaders' threads and the pool share the CPUs: a loader adds a thread only while
- * training waits for pictures, which is when the pool has nothing to do. */
-static tdm_status open_loader(struct tdmi_session *session, bool is_training, tdmi_loader **loader,
+ * validation's; the test's gets as much, when training is over. The loaders' threads and the pool
+ * share the CPUs: a loader adds a thread only while training waits for pictures, which is when the
+ * pool has nothing to do. */
+static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi_loader **loader,
                               tdm_error *err)
 {
+    static const char *const names[] = {"training", "validation", "test"};
     const tdmi_split *split = &session->split;
+    const int64_t *const items[] = {split->train, split->val, split->test};
+    const int64_t n_items[] = {split->n_train, split->n_val, split->n_test};
+    const bool is_training = part == TRAIN;
     struct tdmi_loader_options options = {
         .source = session->source,
         .preprocess = *tdmi_graph_preprocess(session->graph),
-        .items = is_training ? split->train : split->val,
-        .n_items = is_training ? split->n_train : split->n_val,
+        .items = items[part],
+        .n_items = n_items[part],
         .order = is_training ? &session->order : NULL,
         .batch = session->batch,
         .threads = tdmi_pool_threads(session->pool),
@@ -113,32 +120,52 @@ static tdm_status open_loader(struct tdmi_session *session, bool is_training, td
     TDM_TRY(tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err), err,
             "preparing to read pictures");
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
-                    "preparing to read %s pictures (they get a %s of --memory)",
-                    is_training ? "training" : "validation", is_training ? "half" : "quarter");
+                    "preparing to read %s pictures (they get a %s of --memory)", names[part],
+                    is_training ? "half" : "quarter");
 }
 
 static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
-    TDM_TRY(open_loader(session, true, &loader, err), err, "feeding the training");
+    TDM_TRY(open_loader(session, TRAIN, &loader, err), err, "feeding the training");
     tdmi_session_note(session, "%s", tdmi_loader_cache_note(loader));
     return tdmi_feed_open_pictures(loader, &session->train_feed, err);
+}
+
+/* Rows of pictures that judge, as they stand. */
+static struct tdmi_feed_rows judging_rows(const struct tdmi_session *session, const int64_t *items,
+                                          int64_t n_items)
+{
+    return (struct tdmi_feed_rows){
+        .source = session->source,
+        .store = session->features.val,
+        .hashes = session->contents.hashes,
+        .width = session->features.width,
+        .items = items,
+        .n_items = n_items,
+        .batch = session->batch,
+    };
+}
+
+tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed, tdm_error *err)
+{
+    tdmi_loader *loader;
+    const struct tdmi_feed_rows rows =
+        judging_rows(session, session->split.test, session->split.n_test);
+    if (session->features.is_used)
+        return tdmi_feed_open_rows(&rows, feed, err);
+    TDM_TRY(open_loader(session, TEST, &loader, err), err, "feeding the test");
+    return tdmi_feed_open_pictures(loader, feed, err);
 }
 
 static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
 {
     const tdmi_split *split = &session->split;
-    struct tdmi_feed_rows rows = {
-        .source = session->source,
-        .store = session->features.train,
-        .hashes = session->contents.hashes,
-        .width = session->features.width,
-        .items = split->train,
-        .n_items = split->n_train,
-        .order = &session->order,
-        .n_views = (uint32_t)session->views,
-        .batch = session->batch,
-    };
+    const struct tdmi_feed_rows judging = judging_rows(session, split->val, split->n_val);
+    struct tdmi_feed_rows rows = judging_rows(session, split->train, split->n_train);
+    rows.store = session->features.train;
+    rows.order = &session->order;
+    rows.n_views = (uint32_t)session->views;
     /* It may take long: whoever is killed meanwhile goes on with what was asked for. */
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "computing features");
@@ -150,19 +177,14 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
         return TDM_WRAP(err, status, "computing features");
     }
     TDM_TRY(tdmi_feed_open_rows(&rows, &session->train_feed, err), err, "feeding the training");
-    rows.store = session->features.val;
-    rows.items = split->val;
-    rows.n_items = split->n_val;
-    rows.order = NULL;
-    rows.n_views = 0;
-    return tdmi_feed_open_rows(&rows, &session->val_feed, err);
+    return tdmi_feed_open_rows(&judging, &session->val_feed, err);
 }
 
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
     TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
-    TDM_TRY(open_loader(session, false, &loader, err), err, "feeding the validation");
+    TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
     tdm_status status = take_test_picture(session, loader, err);
     if (status != TDM_OK || session->features.is_used) {
         tdmi_loader_close(loader);

@@ -3,6 +3,7 @@
  * the best epoch on disk.
  */
 #include "base/file.h"
+#include "tandem/stop.h"
 #include "train/metrics.h"
 #include "train/session.h"
 
@@ -31,6 +32,64 @@ tdm_status tdmi_session_count(struct tdmi_session *session, tdm_error *err)
 {
     tdm_metrics_release(&session->metrics);
     return tdmi_metrics_of(&session->outcomes, session->snapshot.classes, &session->metrics, err);
+}
+
+/* With strict the first picture that cannot be read ends the training. */
+tdm_status tdmi_session_refuse(const struct tdmi_session *session, const struct tdmi_batch *batch,
+                               tdm_error *err)
+{
+    for (int p = 0; session->options.strict && p < batch->n; p++)
+        if (batch->problems && batch->problems[p][0])
+            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+                            batch->problems[p]);
+    return TDM_OK;
+}
+
+static tdm_status judge_batches(struct tdmi_session *session, tdmi_feed *feed, int64_t n_items,
+                                tdmi_outcomes *outcomes, int64_t *seen, tdm_error *err)
+{
+    double loss = 0.0;
+    while (!tdm_stop_is_requested()) {
+        const struct tdmi_batch *batch;
+        const int64_t before = outcomes->n;
+        tdm_status status = tdmi_feed_next(feed, &batch, err);
+        if (status == TDM_E_STOPPED)
+            return TDM_OK;
+        if (status != TDM_OK || !batch)
+            return status;
+        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, session->probabilities,
+                                 NULL, err),
+                err, "judging");
+        TDM_TRY(tdmi_session_refuse(session, batch, err), err, "judging");
+        tdmi_outcomes_add_batch(outcomes, batch, session->judgements, session->probabilities,
+                                session->contents.hashes);
+        for (int64_t i = before; i < outcomes->n; i++)
+            loss += (double)outcomes->losses[i];
+        *seen += batch->n;
+        tdmi_track_event(
+            session->track,
+            &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                         .done = *seen,
+                         .total = n_items,
+                         .step = session->progress.step,
+                         .loss = loss / (outcomes->n > 0 ? (double)outcomes->n : 1.0)});
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_judge(struct tdmi_session *session, tdmi_feed *feed, int64_t n_items,
+                              const char *what, tdmi_outcomes *outcomes, int64_t *skipped,
+                              tdm_error *err)
+{
+    int64_t seen = 0;
+    outcomes->n = 0;
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading the pictures that judge");
+    tdmi_track_event(session->track,
+                     &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = n_items, .text = what});
+    const tdm_status status = judge_batches(session, feed, n_items, outcomes, &seen, err);
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    *skipped = seen - outcomes->n;
+    return TDM_WRAP(err, status, "reading the pictures that judge");
 }
 
 static tdm_status record(struct tdmi_session *session, tdm_error *err)

@@ -172,6 +172,8 @@ static void describe(struct tdmi_session *session)
     host->n_train_hashes = session->split.n_train;
     host->val_hashes = session->val_hashes;
     host->n_val_hashes = session->split.n_val;
+    host->test_hashes = session->test_hashes;
+    host->n_test_hashes = session->has_test ? session->split.n_test : 0;
 }
 
 /* As many pictures of every class would have them count: n / (classes · n of the class). */
@@ -246,7 +248,9 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
     if (!same_hashes(stored->train_hashes, stored->n_train_hashes, host->train_hashes,
                      host->n_train_hashes) ||
         !same_hashes(stored->val_hashes, stored->n_val_hashes, host->val_hashes,
-                     host->n_val_hashes))
+                     host->n_val_hashes) ||
+        !same_hashes(stored->test_hashes, stored->n_test_hashes, host->test_hashes,
+                     host->n_test_hashes))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the pictures in %s are not those the run was begun with (%lld train and "
                         "%lld judge now, %lld and %lld then); the same pictures, or a new run, are "

@@ -75,10 +75,10 @@ static tdm_status list_missing(struct maker *it, struct entry entry, tdm_error *
 
 static tdm_status list_val(struct maker *it, tdm_error *err)
 {
-    const tdmi_split *split = &it->session->split;
+    const struct tdmi_session *session = it->session;
     tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < split->n_val && status == TDM_OK; i++)
-        status = list_missing(it, (struct entry){.item = split->val[i], .is_val = true}, err);
+    for (int64_t i = 0; i < session->n_judged && status == TDM_OK; i++)
+        status = list_missing(it, (struct entry){.item = session->judged[i], .is_val = true}, err);
     return status;
 }
 
@@ -118,11 +118,12 @@ static tdm_status list_again(struct maker *it, struct entry entry, tdm_error *er
 
 static tdm_status list_checks(struct maker *it, tdm_error *err)
 {
-    const tdmi_split *split = &it->session->split;
-    const uint32_t n_views = tdmi_features_views(it->session);
+    const struct tdmi_session *session = it->session;
+    const tdmi_split *split = &session->split;
+    const uint32_t n_views = tdmi_features_views(session);
     tdm_status status = TDM_OK;
-    for (int64_t i = 0; i < split->n_val && status == TDM_OK; i++)
-        status = list_again(it, (struct entry){.item = split->val[i], .is_val = true}, err);
+    for (int64_t i = 0; i < session->n_judged && status == TDM_OK; i++)
+        status = list_again(it, (struct entry){.item = session->judged[i], .is_val = true}, err);
     for (int64_t i = 0; i < split->n_train; i++)
         for (uint32_t view = 0; view < n_views && status == TDM_OK; view++)
             status = list_again(it, (struct entry){.item = split->train[i], .view = view}, err);

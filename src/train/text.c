@@ -21,15 +21,41 @@ static void write_features(const struct tdm_features *features, tdm_json_writer 
     tdm_json_object_end(writer);
 }
 
+/* Counts are null where they are not known. */
+static void write_after_best(const struct tdm_after_best *after, tdm_json_writer *writer)
+{
+    static const char *const untold[] = {"n", "only_best", "only_last", "p"};
+    tdm_json_object_begin(writer, "after_best");
+    tdm_json_integer(writer, "epochs", after->epochs);
+    tdm_json_number(writer, "seconds", after->seconds);
+    if (after->n > 0) {
+        tdm_json_integer(writer, "n", after->n);
+        tdm_json_integer(writer, "only_best", after->only_best);
+        tdm_json_integer(writer, "only_last", after->only_last);
+        tdm_json_number(writer, "p", after->p);
+    } else {
+        for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++)
+            tdm_json_null(writer, untold[i]);
+    }
+    tdm_json_object_end(writer);
+}
+
 void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
 {
     tdm_json_integer(writer, "epochs", result->epochs);
     tdm_json_integer(writer, "best_epoch", result->best_epoch);
+    tdm_json_string(writer, "ended_by", result->ended_by);
+    tdm_json_integer(writer, "patience", result->patience);
+    write_after_best(&result->after_best, writer);
     tdm_json_integer(writer, "steps", result->steps);
     tdm_json_number(writer, "seconds", result->seconds);
     tdm_json_number(writer, "images_per_second", result->images_per_second);
     tdm_score_to_json(&result->train, writer, "train");
     tdm_score_to_json(&result->val, writer, "val");
+    if (result->test.n > 0)
+        tdm_score_to_json(&result->test, writer, "test");
+    else
+        tdm_json_null(writer, "test");
     tdm_json_integer(writer, "skipped", result->skipped);
     tdm_json_bool(writer, "cached", result->cached);
     write_features(&result->features, writer, "features");
@@ -83,7 +109,7 @@ static char *copy(const char *text)
 static tdm_status answer_with(tdm_status status, tdm_json_writer *writer, tdm_error *err,
                               char **answer)
 {
-    char sentences[4 * TDM_ERROR_TEXT_BYTES];
+    char sentences[TDM_ERROR_FRAMES * (TDM_ERROR_TEXT_BYTES + 64)];
     const char *text = sentences;
     if (status == TDM_OK)
         status = tdm_json_finish(writer, &text, NULL, err);
@@ -103,16 +129,32 @@ void tdm_text_free(char *text)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
+/* A run that is gone on with keeps what it was begun with; only what is said now changes. */
+static tdm_status take_recorded(const tdm_json_value *object, struct tdm_train_options *options,
+                                tdm_json_document **words, tdm_error *err)
+{
+    const char *run = options->run;
+    if (!run || !*run)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "\"resume\" needs \"run\": which run is to be gone on with?");
+    *options = tdm_train_options_default();
+    const tdm_status status = tdm_train_options_recorded(run, options, words, err);
+    return status == TDM_OK ? tdmi_options_from_json(object, options, err) : status;
+}
+
 static tdm_status train(const char *text, tdm_sink sink, struct tdm_train_result *result,
                         tdm_error *err)
 {
     struct tdm_train_options options = tdm_train_options_default();
-    tdm_json_document *document = NULL;
+    tdm_json_document *document = NULL, *words = NULL;
     TDM_TRY(tdm_json_read(text, strlen(text), "the options", &document, err), err,
             "reading options");
     tdm_status status = tdmi_options_from_json(tdm_json_root(document), &options, err);
+    if (status == TDM_OK && options.resume)
+        status = take_recorded(tdm_json_root(document), &options, &words, err);
     if (status == TDM_OK)
         status = tdm_train(&options, sink, result, err);
+    tdm_json_document_free(words);
     tdm_json_document_free(document);
     return status;
 }

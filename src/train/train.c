@@ -7,6 +7,7 @@
 #include "tandem/stop.h"
 #include "tandem/train.h"
 #include "train/session.h"
+#include "train/stopping.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,24 +41,14 @@ static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
     return session->transport->finish(session->comm, err);
 }
 
-/* With strict the first picture that cannot be read ends the training. */
-static tdm_status refuse_problems(const struct tdmi_session *session,
-                                  const struct tdmi_batch *batch, tdm_error *err)
-{
-    for (int p = 0; session->options.strict && p < batch->n; p++)
-        if (batch->problems && batch->problems[p][0])
-            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
-                            batch->problems[p]);
-    return TDM_OK;
-}
-
 static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
                               tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     const struct tdm_train_options *options = &session->options;
     const struct tdmi_mixing mixing = {&session->augment, options->seed, (uint32_t)progress->epoch};
-    TDM_TRY(refuse_problems(session, batch, err), err, "step %lld", (long long)progress->step + 1);
+    TDM_TRY(tdmi_session_refuse(session, batch, err), err, "step %lld",
+            (long long)progress->step + 1);
     tdmi_step_begin(session->step, tdmi_session_trained(session), batch, &mixing);
     TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
 
@@ -111,8 +102,12 @@ static bool is_done(const struct tdmi_session *session, int epochs)
 {
     const struct tdm_train_options *options = &session->options;
     return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
+<<<<<<< HEAD
            (options->patience > 0 && session->first_trained == session->last_border &&
             session->progress.epochs_since_best >= options->patience);
+=======
+           tdmi_stopping_is_due(options, &session->progress);
+>>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
 }
 
 /* ---- an epoch --------------------------------------------------------------------------- */
@@ -193,74 +188,34 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* Ends early, with a score that means nothing, when a stop is requested. */
+/* With a score that means nothing when a stop is requested. */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
-    tdmi_outcomes *outcomes = &session->outcomes;
-    int64_t seen = 0;
-    double loss = 0.0;
-    outcomes->n = 0;
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                                  .total = session->split.n_val,
-                                                  .text = "validating"});
     TDM_TRY(tdmi_judge_take(session->judge, tdmi_session_values(session), err), err, "validating");
-    TDM_TRY(tdmi_feed_seek(session->val_feed, 0, 0, err), err, "reading validation pictures");
-    while (!tdm_stop_is_requested()) {
-        const struct tdmi_batch *batch;
-        tdm_status status = tdmi_feed_next(session->val_feed, &batch, err);
-        if (status == TDM_E_STOPPED)
-            break;
-        TDM_TRY(status, err, "reading validation pictures");
-        if (!batch)
-            break;
-        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, session->probabilities,
-                                 NULL, err),
-                err, "validating");
-        TDM_TRY(refuse_problems(session, batch, err), err, "validating");
-        const int64_t before = outcomes->n;
-        tdmi_outcomes_add_batch(outcomes, batch, session->judgements, session->probabilities,
-                                session->contents.hashes);
-        for (int64_t i = before; i < outcomes->n; i++)
-            loss += (double)outcomes->losses[i];
-        seen += batch->n;
-        tdmi_track_event(
-            session->track,
-            &(tdm_event){.kind = TDM_EVENT_PROGRESS,
-                         .done = seen,
-                         .total = session->split.n_val,
-                         .step = session->progress.step,
-                         .loss = loss / (outcomes->n > 0 ? (double)outcomes->n : 1.0)});
-    }
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
-    if (!isfinite(loss))
+    TDM_TRY(tdmi_session_judge(session, session->val_feed, session->split.n_val, "validating",
+                               &session->outcomes, skipped, err),
+            err, "validating");
+    TDM_TRY(tdmi_session_count(session, err), err, "validating");
+    *score = session->metrics.score;
+    if (!isfinite(score->loss))
         return TDM_FAIL(
             err, TDM_E_FAILED,
             "training diverged: the validation loss after step %lld is not a number with "
             "learning rate %g; a smaller --lr is wanted",
             (long long)session->progress.step, rate_at(session, session->progress.step - 1));
-    TDM_TRY(tdmi_session_count(session, err), err, "validating");
-    *score = session->metrics.score;
-    *skipped = seen - outcomes->n;
     return TDM_OK;
-}
-
-/* More right is better; among equals the smaller loss. */
-static bool is_better(const struct tdmi_progress *progress, const tdm_score *val)
-{
-    if (progress->best_epoch == 0 || val->correct != progress->best_val.correct)
-        return progress->best_epoch == 0 || val->correct > progress->best_val.correct;
-    return val->loss < progress->best_val.loss;
 }
 
 static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    event->is_best = is_better(progress, &event->val);
-    progress->epochs_since_best++;
+    event->is_best = progress->best_epoch == 0 ||
+                     tdmi_stopping_is_better(&session->options, &event->val, &progress->best_val);
+    tdmi_stopping_take(&session->options, &event->val, progress);
     if (!event->is_best)
         return TDM_OK;
-    progress->epochs_since_best = 0;
+    session->best_seconds = tdmi_session_seconds(session);
     progress->best_epoch = event->epoch;
     progress->best_step = progress->step;
     progress->best_train = event->train;
@@ -315,12 +270,26 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
+/* Which limit ended it; the first that did, where several were reached at once. */
+static const char *ended_by(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    const struct tdmi_progress *progress = &session->progress;
+    if (options->epochs > 0 && progress->epoch >= options->epochs)
+        return "epochs";
+    if (options->steps > 0 && progress->step >= options->steps)
+        return "steps";
+    return tdmi_stopping_is_due(options, progress) ? "patience" : "minutes";
+}
+
 static void fill_result(const struct tdmi_session *session, struct tdm_train_result *result)
 {
     const struct tdmi_progress *progress = &session->progress;
     *result = (struct tdm_train_result){
         .epochs = progress->epoch,
         .best_epoch = progress->best_epoch,
+        .ended_by = ended_by(session),
+        .patience = tdmi_stopping_patience(&session->options),
         .steps = progress->step,
         .seconds = tdmi_session_seconds(session),
         .images_per_second = session->training_seconds > 0.0
@@ -359,6 +328,7 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     return TDM_WRAP(err, status, "recording the result");
 }
 
+<<<<<<< HEAD
 /* A rate that never comes is told; an option that says so was refused already, but steps are
  * counted in epochs only when the pictures are. */
 static void tell_warmup(struct tdmi_session *session)
@@ -378,6 +348,18 @@ static tdm_status thaw(struct tdmi_session *session, tdm_error *err)
     const tdm_status status = tdmi_session_thaw(session, err);
     if (status == TDM_E_STOPPED)
         TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, NULL), err, "stopping on request");
+=======
+/* What is to be known when training is over. */
+static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
+                            tdm_error *err)
+{
+    TDM_TRY(tdmi_session_account(session, result, err), err, "looking back at the epochs");
+    if (!session->has_test)
+        return TDM_OK;
+    const tdm_status status = tdmi_session_test(session, result, err);
+    if (status == TDM_E_STOPPED)
+        TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
+>>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
     return status;
 }
 
@@ -413,6 +395,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     name_skips(session, session->val_feed);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
+    if (!tdmi_session_recall(session, result))
+        TDM_TRY(look_back(session, result, err), err, "after the training");
     TDM_TRY(record_result(session, result, err), err, "ending");
     tdmi_session_report(session);
     return TDM_OK;

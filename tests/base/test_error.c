@@ -85,10 +85,29 @@ static void a_full_chain_keeps_its_causes(void **state)
     assert_string_equal(err.frames[0].text, "cause");
     assert_string_equal(err.frames[6].text, "view 6");
     assert_string_equal(err.frames[7].text, "view 19");
-    status = TDM_FAIL(&err, TDM_E_INPUT, "%0*d", 1000, 7);
+    status = TDM_FAIL(&err, TDM_E_INPUT, "%0*d", 1500, 7);
     assert_int_equal(status, TDM_E_INPUT);
     assert_int_equal(err.n_frames, 1);
     assert_int_equal(strlen(err.frames[0].text), TDM_ERROR_TEXT_BYTES - 1);
+    assert_string_equal(err.frames[0].text + TDM_ERROR_TEXT_BYTES - 4, "…"); /* it was cut */
+}
+
+static void a_sentence_that_does_not_fit_is_cut_between_characters(void **state)
+{
+    char path[4 * TDM_ERROR_TEXT_BYTES];
+    (void)state;
+    for (size_t shift = 0; shift < 4; shift++) {
+        tdm_error err = {0};
+        memset(path, 'x', shift);
+        for (size_t i = 0; i < TDM_ERROR_TEXT_BYTES / 2; i++)
+            memcpy(path + shift + 4 * i, "\xf0\x9f\x98\x80", 4);
+        path[shift + 4 * (TDM_ERROR_TEXT_BYTES / 2)] = '\0';
+        assert_int_equal(TDM_FAIL(&err, TDM_E_INPUT, "%s", path), TDM_E_INPUT);
+        const size_t length = strlen(err.frames[0].text);
+        assert_true(length > TDM_ERROR_TEXT_BYTES - 8);
+        assert_string_equal(err.frames[0].text + length - 3, "…");
+        assert_int_equal((length - 3 - shift) % 4, 0);
+    }
 }
 
 static void every_status_has_its_words_and_exit(void **state)
@@ -195,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_full_chain_keeps_its_causes),
         cmocka_unit_test(every_status_has_its_words_and_exit),
         cmocka_unit_test(a_message_is_one_line_with_its_level),
+        cmocka_unit_test(a_sentence_that_does_not_fit_is_cut_between_characters),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(a_closed_standard_error_is_no_failure),
     };

@@ -193,6 +193,68 @@ mv parts/val parts/test
 expect_exit 0 "$TANDEM" train parts --model lenet5 --epochs 1 --split 0.5,0.5 -o runs/free
 expect_stderr_matches '^14 pictures of 2 classes train, 14 judge$'
 
+# ---- a part that is kept for the end -------------------------------------------------------
+set -- pictures --model lenet5 --epochs 4 --batch 8
+expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25,0.25 -o runs/tested --json
+expect_json run epochs best_epoch steps seconds images_per_second train val test cached world \
+    ended_by patience after_best
+expect_same 12 "$(json_value test.n)" "a quarter is kept"
+expect_stderr_matches '^24 pictures of 2 classes train, 12 judge, 12 test$'
+tested=$(json_value test.correct)
+loss=$(json_value test.loss)
+expect_same epochs "$(json_value ended_by)" "what ended it is said"
+expect_same 10 "$(json_value patience)" "and how patient it was"
+expect_exit 0 "$TANDEM" evaluate runs/tested pictures --part test --json
+expect_same 12 "$(json_value n)" "its pictures are found again"
+expect_same "$tested" "$(json_value correct)" "and as many of them right"
+expect_same 0 "$(json_value trained_on)" "none of them was trained on"
+expect_exit 0 "$TANDEM" runs show runs/tested --json
+expect_same "$loss" "$(json_value runs.0.test.loss)" "the run keeps the number"
+expect_exit 0 "$TANDEM" train pictures -o runs/tested --resume
+expect_stdout_matches '^  test +[0-9.]+ % right .* of 12$'
+expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25
+expect_stderr_matches 'option --split-test is none, but the run was begun with 0.25; leave it out'
+expect_exit 0 "$TANDEM" report runs/tested
+expect_true "the page has it" grep -q 'test right (95 %)' runs/tested/report.html
+expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25 -o runs/untested
+expect_stdout_matches 'it chose the epoch, so it is a little better than on new pictures'
+expect_exit 0 "$TANDEM" prepare pictures -o table --size 28 --split 0.5,0.25,0.25
+expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 --split 0.5,0.25,0.25 -o runs/table --json
+expect_same 12 "$(json_value test.n)" "the test that was prepared is judged, too"
+expect_stderr_matches ', as the source says: --split decides only that its test is taken at the end$'
+expect_exit 0 "$TANDEM" train table --model lenet5 --epochs 1 -o runs/table2 --json
+expect_same None "$(json_value test)" "and only where one is asked for"
+expect_exit 2 "$TANDEM" prepare pictures -o table2 --split 0.5,0.25,0.1
+expect_stderr_matches 'three parts that sum to 1, or two, are accepted$'
+
+# ---- stopping ------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" train "$@" --epochs 40 --lr 1e-9 --split 0.7,0.3 -o runs/still
+expect_stdout_matches '^11 epochs, .*; stopped after 10 validations without improvement$'
+expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 1e-9 --split 0.7,0.3 --patience 0 -o runs/endless
+expect_stdout_matches '^12 epochs, '
+expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 0.2 --schedule constant --split 0.7,0.3 --patience 3 \
+    --monitor loss --min-delta 0.001 -o runs/unsteady --json
+expect_same loss "$(json_value options.monitor)" "the monitor is an option"
+expect_true "what came after the best epoch is told" python3 - "$out" <<'END'
+import json, sys
+v = json.load(open(sys.argv[1]))
+after = v["after_best"]
+if v["ended_by"] == "patience":
+    assert after["epochs"] >= 3 and after["n"] == v["val"]["n"] and 0 < after["p"] <= 1
+assert after["epochs"] == v["epochs"] - v["best_epoch"]
+END
+sed 's/"batch": [0-9]*/"batch": 1e12/' runs/unsteady/run.json >damaged.json && mv damaged.json runs/unsteady/run.json
+expect_exit 3 "$TANDEM" train pictures -o runs/unsteady --resume
+expect_stderr_matches 'option --batch is 1e\+12; 1 to 65536 is accepted'
+
+# ---- copies --------------------------------------------------------------------------------
+cp -r pictures twice
+cp pictures/left/1.ppm twice/right/wrong.ppm
+cp pictures/left/2.ppm twice/left/again.ppm
+expect_exit 0 "$TANDEM" train twice --model lenet5 --epochs 1 --split 0.7,0.3 -o runs/twice
+expect_stderr_matches '^1 picture stands under more than one class \(tandem audit names them\)$'
+expect_stderr_matches '^1 picture is a copy of another of the same class; copies stay on one side of the split$'
+
 # ---- evaluate ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --part val --json
 expect_json n correct accuracy low high per_class loss top5 balanced_accuracy balanced_low \
@@ -287,8 +349,9 @@ expect_exit 2 "$TANDEM" evaluate runs/b pictures --part vall
 expect_stderr_matches '^tandem: --part takes one of all, train, val, test; found .vall.$'
 expect_exit 2 "$TANDEM" train pictures --split 0.9 -o runs/x
 expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found 0.9$'
-expect_exit 2 "$TANDEM" train pictures --split 0.7,0.2,0.1 -o runs/x
-expect_stderr_matches 'takes two fractions with a comma, as in 0.8,0.2, .*; found 0.7,0.2,0.1$'
+expect_stderr_matches 'or a third, as in 0.8,0.1,0.1, to test on; found 0.9$'
+expect_exit 2 "$TANDEM" train pictures --split 0.7,0.2,0.2 -o runs/x
+expect_stderr_matches 'that sum to at most 1; found .0.7,0.2,0.2.$'
 expect_exit 0 "$TANDEM" evaluate runs/b pictures --memory 64M --cache encoded --quiet
 expect_exit 2 "$TANDEM" evaluate runs/b pictures --memory 1
 expect_stderr_matches 'bytes of memory cannot hold one batch'

@@ -67,6 +67,7 @@ static inline struct tdm_train_options small_training(const struct tree *tree)
     options.model = "lenet5";
     options.size = 12;
     options.epochs = 3;
+    options.patience = 0;
     options.batch = 8;
     options.shard = 3;
     options.learning_rate = 0.05;

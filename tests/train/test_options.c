@@ -1,5 +1,6 @@
 /* Training options: ranges, the record, and what may change when a run is resumed. */
 #include "train/options.h"
+#include "train/pictures.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -74,7 +75,10 @@ static void own_rate_with_reference(struct tdm_train_options *options)
     options->reference_batch = 256;
 }
 
-CHANGE(negative_patience, patience = -1)
+CHANGE(negative_patience, patience = -2)
+CHANGE(unknown_monitor, monitor = "top5")
+CHANGE(negative_delta, min_delta = -0.1)
+CHANGE(split_of_more, test_fraction = 0.1)
 CHANGE(negative_threads, threads = -1)
 CHANGE(many_threads, threads = 5000)
 CHANGE(negative_checkpoint, checkpoint_every = -1)
@@ -120,7 +124,10 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         {full_ema, "--ema", "0 to 0.999999"},
         {adam_with_momentum, "--momentum is 0.9", "it is of sgd, rmsprop, lars"},
         {own_rate_with_reference, "--reference-batch is 256", "--lr-scaling linear or sqrt"},
-        {negative_patience, "--patience", "-1"},
+        {negative_patience, "--patience", "-2"},
+        {unknown_monitor, "--monitor", "accuracy or loss is accepted"},
+        {negative_delta, "--min-delta", "-0.1"},
+        {split_of_more, "--split", "0.9,0.1,0.1"},
         {negative_threads, "--threads", "-1"},
         {many_threads, "--threads", "0 to 4096"},
         {negative_checkpoint, "--checkpoint-every", "-1"},
@@ -220,6 +227,9 @@ CHANGE(new_ema, ema = 0.99)
 CHANGE(other_schedule, schedule = "constant")
 CHANGE(other_warmup, warmup_epochs = 0.0)
 CHANGE(other_patience, patience = 3)
+CHANGE(other_monitor, monitor = "loss")
+CHANGE(other_delta, min_delta = 0.01)
+CHANGE(other_test, test_fraction = 0.05)
 CHANGE(other_seed, seed = 43)
 CHANGE(fewer_epochs, epochs = 19)
 CHANGE(new_augment, augment = "flip")
@@ -251,7 +261,10 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         {other_schedule, "--schedule", "'constant'", "'cosine'"},
         {other_warmup, "--warmup", "is 0,", "with the schedule's own"},
         {new_augment, "--augment", "'flip'", "begun without it"},
-        {other_patience, "--patience", "3", "with no limit"},
+        {other_patience, "--patience", "3", "with a quarter of the epochs, at least 10"},
+        {other_monitor, "--monitor", "'loss'", "'accuracy'"},
+        {other_delta, "--min-delta", "0.01", "with 0"},
+        {other_test, "--split-test", "0.05", "with none"},
         {other_seed, "--seed", "43", "42"},
         {fewer_epochs, "--epochs", "19", "20"},
         {new_step_limit, "--steps", "10", "with no limit"},
@@ -337,6 +350,41 @@ static void the_record_is_accepted_as_options(void **state)
     tdm_json_document_free(document);
 }
 
+/* What nobody can have asked for is a damaged file, whoever asks for the run now. */
+static void a_record_with_values_that_cannot_be_is_bad_input(void **state)
+{
+    static const struct {
+        const char *options, *words;
+    } cases[] = {
+        {"{\"batch\":1e12}", "--batch is 1e+12; 1 to 65536 is accepted"},
+        {"{\"batch\":-3}", "--batch is -3;"},
+        {"{\"dropout\":7}", "--dropout is 7; 0 to 0.99 is accepted"},
+        {"{\"epochs\":2.5}", "a whole number is accepted"},
+        {"{\"epochs\":\"many\"}", "--epochs is a string; a number is accepted"},
+        {"{\"monitor\":3}", "--monitor is a number; a string is accepted"},
+        {"{\"bn\":\"none\"}", "--bn is 'none', which this build lacks"},
+    };
+    struct tree tree = quick_tree_new();
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdm_train_options options = usual();
+        tdm_json_document *words = NULL;
+        tdm_error err = {0};
+        char record[400], text[3000];
+        snprintf(record, sizeof record,
+                 "{\"format_version\":1,\"status\":\"stopped\",\"options\":%s}", cases[i].options);
+        tree_text(&tree, "run/run.json", record);
+        if (tdm_train_options_recorded(below(&tree, "run"), &options, &words, &err) != TDM_E_INPUT)
+            fail_msg("%s: accepted, or another status", cases[i].options);
+        tdm_error_format(&err, text, sizeof text);
+        if (!strstr(text, cases[i].words))
+            fail_msg("'%s' is not in: %s", cases[i].words, text);
+        assert_null(words);
+        assert_int_equal(options.batch, usual().batch);
+    }
+    tree_free(&tree);
+}
+
 static void null_is_what_is_left_to_others(void **state)
 {
     static const char text[] =
@@ -389,6 +437,7 @@ int main(void)
         cmocka_unit_test(limits_may_grow_and_what_keeps_the_bits_may_change),
         cmocka_unit_test(an_empty_record_matches_nothing),
         cmocka_unit_test(the_record_is_accepted_as_options),
+        cmocka_unit_test(a_record_with_values_that_cannot_be_is_bad_input),
         cmocka_unit_test(null_is_what_is_left_to_others),
         cmocka_unit_test(an_older_record_lacks_options_and_matches),
     };

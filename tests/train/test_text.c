@@ -53,6 +53,43 @@ static void a_training_and_its_predictions_are_asked_for_in_text(void **state)
     tree_free(&tree);
 }
 
+/* Nothing but the new limit has to be said again. */
+static void going_on_reads_what_the_run_recorded(void **state)
+{
+    struct tree tree = quick_tree_new();
+    char options[600], *answer = NULL;
+    (void)state;
+    setenv("TANDEM_HOME", below(&tree, "home"), 1);
+    paint_classes(&tree, 2, 10);
+    snprintf(options, sizeof options,
+             "{\"source\": \"%s\", \"run\": \"%s\", \"model\": \"lenet5\", \"size\": 12,"
+             " \"epochs\": 2, \"batch\": 8, \"seed\": 7, \"optimizer\": \"adam:beta1=0.8\"}",
+             below(&tree, "pictures"), below(&tree, "run"));
+    assert_int_equal(tdm_text_train(options, (tdm_sink){0}, &answer), TDM_OK);
+    tdm_text_free(answer);
+    snprintf(options, sizeof options,
+             "{\"source\": \"%s\", \"run\": \"%s\", \"resume\": true, \"epochs\": 3}",
+             below(&tree, "pictures"), below(&tree, "run"));
+    if (tdm_text_train(options, (tdm_sink){0}, &answer) != TDM_OK)
+        fail_msg("%s", answer);
+    tdm_json_document *document = must_read(answer);
+    assert_int_equal(tdm_json_as_integer(tdm_json_member(tdm_json_root(document), "epochs"), 0), 3);
+    tdm_json_document_free(document);
+    tdm_text_free(answer);
+    snprintf(options, sizeof options,
+             "{\"source\": \"%s\", \"run\": \"%s\", \"resume\": true, \"batch\": 4}",
+             below(&tree, "pictures"), below(&tree, "run"));
+    assert_int_equal(tdm_text_train(options, (tdm_sink){0}, &answer), TDM_E_USAGE);
+    assert_non_null(strstr(answer, "option --batch is 4, but the run was begun with 8"));
+    tdm_text_free(answer);
+    assert_int_equal(
+        tdm_text_train("{\"source\": \"x\", \"resume\": true}", (tdm_sink){0}, &answer),
+        TDM_E_USAGE);
+    assert_non_null(strstr(answer, "which run is to be gone on with?"));
+    tdm_text_free(answer);
+    tree_free(&tree);
+}
+
 static void what_is_wrong_is_answered_in_sentences(void **state)
 {
     static const struct {
@@ -105,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_training_and_its_predictions_are_asked_for_in_text),
+        cmocka_unit_test(going_on_reads_what_the_run_recorded),
         cmocka_unit_test(what_is_wrong_is_answered_in_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,11 @@ static void put_pictures(tdmi_text *out, const struct tdm_run *run)
                      (long long)run->val.n);
 }
 
+static void put_test(tdmi_text *out, const struct tdm_run *run)
+{
+    put_share(out, run->test.correct, run->test.n);
+}
+
 /* A column a run, so that more of them can be told side by side. */
 static void put_summary(tdmi_text *out, const tdm_runs *runs)
 {
@@ -126,6 +131,7 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"time", put_time},
         {"validation right (95 %)", put_right},
         {"pictures right", put_pictures},
+        {"test right (95 %)", put_test},
         {"among the five likeliest (95 %)", put_top5},
         {"balanced accuracy (95 %)", put_balanced},
         {"calibration error", put_calibration},
@@ -143,7 +149,8 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
     }
     tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
                           "Wilson's. The validation chose the best epoch, so its accuracy is a "
-                          "little better than on new pictures.</p>\n");
+                          "little better than on new pictures; a test (--split 0.8,0.1,0.1) is "
+                          "judged once, when everything is chosen.</p>\n");
 }
 
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)

@@ -66,6 +66,7 @@ static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
     told->seconds = tdm_json_as_number(tdm_json_member(result, "seconds"), 0.0);
     told->train = tdmi_review_score(tdm_json_member(result, "train"));
     told->val = tdmi_review_score(tdm_json_member(result, "val"));
+    told->test = tdmi_review_score(tdm_json_member(result, "test"));
     return TDM_OK;
 }
 

@@ -1,0 +1,109 @@
+/*
+ * Looking back at the end: the epochs after the best one, their time, and what became of the
+ * pictures in them that was not so before.
+ */
+#include "base/file.h"
+#include "tandem/stats.h"
+#include "train/review/review.h"
+#include "train/session.h"
+
+/* The best epoch's outcomes are on disk, the last epoch's at hand: the same pictures in the same
+ * order, unless some could be read only once. */
+static void pair_up(const tdmi_outcomes *best, const tdmi_outcomes *last,
+                    struct tdm_after_best *after)
+{
+    struct tdm_after_best paired = *after;
+    if (best->n != last->n)
+        return;
+    for (int64_t i = 0; i < last->n; i++) {
+        const bool was_right = best->ranks[i] == 0, is_right = last->ranks[i] == 0;
+        if (best->contents[i] != last->contents[i] || best->labels[i] != last->labels[i])
+            return;
+        paired.only_best += was_right && !is_right;
+        paired.only_last += is_right && !was_right;
+    }
+    paired.n = last->n;
+    paired.p = tdm_mcnemar_exact(paired.only_best, paired.only_last);
+    *after = paired;
+}
+
+static tdm_status compare_with_best(struct tdmi_session *session, struct tdm_after_best *after,
+                                    tdm_error *err)
+{
+    tdmi_outcomes best = {0};
+    tdmi_arena scratch;
+    tdmi_arena_init(&scratch, 4096);
+    const char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), TDMI_OUTCOMES_NAME);
+    tdm_status status = TDM_OK;
+    if (!path)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "naming outcomes: out of memory");
+    else if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
+        status = tdmi_outcomes_load(path, &best, err);
+    if (status == TDM_OK)
+        pair_up(&best, &session->outcomes, after);
+    tdmi_outcomes_release(&best);
+    tdmi_arena_release(&scratch);
+    return status;
+}
+
+static void measure(const struct tdmi_session *session, struct tdm_after_best *after)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    *after = (struct tdm_after_best){.p = 1.0};
+    if (progress->judged_step == progress->best_step)
+        return;
+    after->epochs = progress->epoch - progress->best_epoch;
+    if (progress->position > 0) /* a last one that a limit cut short */
+        after->epochs++;
+    if (session->best_seconds > 0.0)
+        after->seconds = tdmi_session_seconds(session) - session->best_seconds;
+}
+
+tdm_status tdmi_session_account(struct tdmi_session *session, struct tdm_train_result *result,
+                                tdm_error *err)
+{
+    struct tdm_after_best *after = &result->after_best;
+    measure(session, after);
+    return after->epochs > 0 ? compare_with_best(session, after, err) : TDM_OK;
+}
+
+/* ---- a run that had ended before --------------------------------------------------------------
+ */
+
+static double number(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_number(tdm_json_member(object, key), 0.0);
+}
+
+static int64_t whole(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_integer(tdm_json_member(object, key), 0);
+}
+
+bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *result)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(session->run, "result");
+    const tdm_json_value *after = tdm_json_member(recorded, "after_best");
+    const tdm_json_value *features = tdm_json_member(recorded, "features");
+    const tdm_json_value *cached = tdm_json_member(recorded, "cached");
+    result->test = tdmi_review_score(tdm_json_member(recorded, "test"));
+    if (tdmi_run_found(session->run) != TDMI_RUN_FINISHED || session->outcomes.n > 0 ||
+        whole(recorded, "steps") != result->steps || (session->has_test && result->test.n == 0))
+        return false;
+    result->seconds = number(recorded, "seconds");
+    result->images_per_second = number(recorded, "images_per_second");
+    result->skipped = whole(recorded, "skipped");
+    result->cached = tdm_json_as_bool(cached, false);
+    result->features = (struct tdm_features){.rows = whole(features, "rows"),
+                                             .reused = whole(features, "reused"),
+                                             .checked = whole(features, "checked")};
+    result->after_best = (struct tdm_after_best){
+        .epochs = (int)whole(after, "epochs"),
+        .seconds = number(after, "seconds"),
+        .n = whole(after, "n"),
+        .only_best = whole(after, "only_best"),
+        .only_last = whole(after, "only_last"),
+        .p = tdm_json_as_number(tdm_json_member(after, "p"), 1.0),
+    };
+    return true;
+}
