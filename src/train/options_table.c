@@ -16,6 +16,9 @@ static const struct tdmi_row rows[] = {
     ROW("model", MAYBE, OTHER_BITS, model, 0, 0),
     ROW("weights", WORDS, OTHER_BITS, weights, 0, 0),
     ROW("freeze", TEXT, OTHER_BITS, freeze, 0, 0),
+    ROW_ZERO("unfreeze", INTEGER, OTHER_BITS, unfreeze, 0, 1e6, "from the first step on"),
+    ROW_ZERO("unfreeze-layers", INTEGER, OTHER_BITS, unfreeze_layers, 0, 100000, "all at once"),
+    ROW("layer-decay", NUMBER, OTHER_BITS, layer_decay, 0.01, 1),
     ROW("features", TEXT, OTHER_BITS, features, 0, 0),
     ROW("fit", WORDS, OTHER_BITS, fit, 0, 0),
     ROW("resample", WORDS, OTHER_BITS, resample, 0, 0),
@@ -88,6 +91,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .fraction = 1.0,
         .views = -1,
         .freeze = "auto",
+        .layer_decay = 1.0,
         .features = "f32",
         .loss = "softmax",
         .class_weights = "none",
@@ -169,7 +173,7 @@ static const struct {
     const char *option, *words[4];
 } choices[] = {
     {"features", {"f32", "f16", "none"}},    {"loss", {"softmax", "binary"}},
-    {"class-weights", {"none", "balanced"}}, {"bn", {"shard", "batch"}},
+    {"class-weights", {"none", "balanced"}}, {"bn", {"shard", "batch", "frozen"}},
     {"monitor", {"accuracy", "loss"}},
 };
 

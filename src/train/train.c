@@ -102,12 +102,8 @@ static bool is_done(const struct tdmi_session *session, int epochs)
 {
     const struct tdm_train_options *options = &session->options;
     return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
-<<<<<<< HEAD
-           (options->patience > 0 && session->first_trained == session->last_border &&
-            session->progress.epochs_since_best >= options->patience);
-=======
-           tdmi_stopping_is_due(options, &session->progress);
->>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
+           (session->first_trained == session->last_border &&
+            tdmi_stopping_is_due(options, &session->progress));
 }
 
 /* ---- an epoch --------------------------------------------------------------------------- */
@@ -328,7 +324,6 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     return TDM_WRAP(err, status, "recording the result");
 }
 
-<<<<<<< HEAD
 /* A rate that never comes is told; an option that says so was refused already, but steps are
  * counted in epochs only when the pictures are. */
 static void tell_warmup(struct tdmi_session *session)
@@ -348,7 +343,9 @@ static tdm_status thaw(struct tdmi_session *session, tdm_error *err)
     const tdm_status status = tdmi_session_thaw(session, err);
     if (status == TDM_E_STOPPED)
         TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, NULL), err, "stopping on request");
-=======
+    return status;
+}
+
 /* What is to be known when training is over. */
 static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
                             tdm_error *err)
@@ -359,7 +356,6 @@ static tdm_status look_back(struct tdmi_session *session, struct tdm_train_resul
     const tdm_status status = tdmi_session_test(session, result, err);
     if (status == TDM_E_STOPPED)
         TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
->>>>>>> 77d261f (train: it stops by itself, says what the last epochs changed, and keeps a third part for the end)
     return status;
 }
 
