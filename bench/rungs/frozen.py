@@ -20,7 +20,7 @@ FAST = ["--tuned", "--nhwc"]
 def frozen(work, which, peers, split=None):
     base = {**base_options(work, which), **(split or {})}
     ours = {**base, "optimizer": "nadam:epsilon=1e-7", "schedule": "constant", "warmup": 0, "lr": 0.001,
-            "epochs": EPOCHS}
+            "epochs": EPOCHS, "patience": 0}
     folder = work.told(f"{which}-frozen", {**base, "features": "none"}, EPOCHS)
     words = ["--epochs", EPOCHS, "--lr", 0.001]
     is_once = SETS[which].get("rows", False)

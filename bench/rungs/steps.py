@@ -21,7 +21,7 @@ SETS = {
     "cifar": {"source": "datasets/cifar10-parquet", "title": "CIFAR-10 as Parquet, 96 px", "size": 96, "rows": True},
 }
 STEPS = [
-    ("0 a tenth, 60 epochs", 0.09, {"batch": 2, "lr": 0.001, "epochs": 60}),
+    ("0 a tenth, 60 epochs", 0.09, {"batch": 2, "lr": 0.001, "epochs": 60, "patience": 0}),
     ("1 stop early", 0.09, {"batch": 2, "lr": 0.001, "epochs": 60, "patience": PATIENCE}),
     ("2 batch 16, dropout", 0.09, {"batch": 16, "lr": 0.004, "dropout": 0.5, "epochs": 60, "patience": PATIENCE}),
     ("3 all, one core", 0.9, {"batch": 16, "lr": 0.004, "dropout": 0.5, "epochs": 60, "patience": PATIENCE,

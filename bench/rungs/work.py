@@ -93,7 +93,7 @@ class Work:
         own = self.folder / "cold"
         if home is None:
             shutil.rmtree(own, ignore_errors=True)
-        command = [self.tandem, "train", *words_of({"threads": self.threads, "patience": 0, **options, "run": str(run)}), "--json",
+        command = [self.tandem, "train", *words_of({"threads": self.threads, **options, "run": str(run)}), "--json",
                    "--quiet"]
         text, seconds, processor = self.run(command, {"TANDEM_HOME": str(home or own)})
         result = json.loads(text)
