@@ -97,13 +97,19 @@ static bool reached_inside_epoch(const struct tdmi_session *session)
            (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
 }
 
+/* Not before the last layer that is to learn does. */
+static bool is_out_of_patience(const struct tdmi_session *session)
+{
+    return session->first_trained == session->last_border &&
+           tdmi_stopping_is_due(&session->options, &session->progress);
+}
+
 /* When so many epochs are complete. */
 static bool is_done(const struct tdmi_session *session, int epochs)
 {
     const struct tdm_train_options *options = &session->options;
     return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
-           (session->first_trained == session->last_border &&
-            tdmi_stopping_is_due(options, &session->progress));
+           is_out_of_patience(session);
 }
 
 /* ---- an epoch --------------------------------------------------------------------------- */
@@ -275,7 +281,7 @@ static const char *ended_by(const struct tdmi_session *session)
         return "epochs";
     if (options->steps > 0 && progress->step >= options->steps)
         return "steps";
-    return tdmi_stopping_is_due(options, progress) ? "patience" : "minutes";
+    return is_out_of_patience(session) ? "patience" : "minutes";
 }
 
 static void fill_result(const struct tdmi_session *session, struct tdm_train_result *result)
