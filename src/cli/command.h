@@ -67,7 +67,7 @@ struct tdmi_command {
 
 enum {
     TDMI_VALUES_BYTES = 1024, /* room for any command's struct */
-    TDMI_OPTIONS_MAX = 56     /* rows of any option table */
+    TDMI_OPTIONS_MAX = 96     /* rows of any option table */
 };
 
 extern const struct tdmi_option tdmi_global_options[];

@@ -158,6 +158,24 @@ static tdm_status read_short_option(struct tdmi_settings *settings, struct curso
     return set(settings, option, TDMI_FROM_COMMAND_LINE, where, value, err);
 }
 
+/* The table has a setting for each of its rows. */
+static tdm_status check_room(const struct tdmi_command *command, tdm_error *err)
+{
+    int n = 0;
+    while (command->options && command->options[n].name)
+        n++;
+    return n <= TDMI_OPTIONS_MAX
+               ? TDM_OK
+               : TDM_FAIL(err, TDM_E_BUG, "%s has %d options and there is room for %d",
+                          command->name, n, TDMI_OPTIONS_MAX);
+}
+
+static tdm_status find_command(struct tdmi_settings *settings, const char *name, tdm_error *err)
+{
+    const tdm_status status = tdmi_command_find(name, &settings->command, err);
+    return status == TDM_OK ? check_room(settings->command, err) : status;
+}
+
 tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc, char **argv,
                                         tdm_error *err)
 {
@@ -170,7 +188,7 @@ tdm_status tdmi_settings_read_arguments(struct tdmi_settings *settings, int argc
         if (are_options_over || typed[0] != '-' || typed[1] == '\0') {
             cursor.at++;
             if (!settings->command)
-                status = tdmi_command_find(typed, &settings->command, err);
+                status = find_command(settings, typed, err);
             else
                 argv[settings->n_arguments++] = typed;
         } else if (strcmp(typed, "--") == 0) {

@@ -277,7 +277,10 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
     loader->slots = tdmi_alloc((size_t)loader->n_slots, sizeof *loader->slots);
     loader->skips = tdmi_alloc(TDMI_KEPT_SKIPS, sizeof *loader->skips);
     loader->is_skipped = tdmi_alloc((size_t)loader->n_samples / 8 + 1, 1);
+    if (o->contents != NULL)
+        loader->way.is_read = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
     bool is_complete = loader->workers != NULL && loader->slots != NULL && loader->skips != NULL &&
+                       (o->contents == NULL || loader->way.is_read != NULL) &&
                        loader->is_skipped != NULL && loader->way.value_bytes <= SIZE_MAX / batch;
     for (int i = 0; i < loader->n_slots && is_complete; i++) {
         struct tdmi_slot *slot = &loader->slots[i];
@@ -424,6 +427,7 @@ void tdmi_loader_close(tdmi_loader *loader)
     tdmi_free(loader->workers);
     tdmi_free(loader->skips);
     tdmi_free(loader->is_skipped);
+    tdmi_free(loader->way.is_read);
     if (loader->has_ready)
         pthread_cond_destroy(&loader->ready);
     if (loader->has_work)

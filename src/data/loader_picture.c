@@ -155,20 +155,31 @@ static void count(struct tdmi_picture_scratch *scratch, int stage, size_t bytes,
     *since = now;
 }
 
+/* Has the item been read before: for its content, or, where its source knew that beforehand, by
+ * this loader? */
+static bool was_read(const struct tdmi_picture_way *way, int64_t index)
+{
+    if (way->contents == NULL || way->contents[index] == 0)
+        return false;
+    return tdmi_source_hash(way->source, index) == 0 ||
+           (atomic_load(&way->is_read[index / 8]) >> (index % 8) & 1) != 0;
+}
+
 /* Of an item that was read before: it is gone. Others are as they are. */
 static tdm_status judge_reading(const struct tdmi_picture_way *way,
                                 struct tdmi_picture_scratch *scratch, int64_t index,
                                 tdm_status status, tdm_error *err)
 {
-    const bool is_known = way->contents != NULL && way->contents[index] != 0;
-    scratch->is_changed = is_known && status == TDM_E_INPUT;
+    scratch->is_changed = status == TDM_E_INPUT && was_read(way, index);
+    if (status == TDM_OK && way->contents != NULL)
+        atomic_fetch_or(&way->is_read[index / 8], (uint8_t)(1 << index % 8));
     return TDM_WRAP(err, status, "%s",
                     scratch->is_changed ? "it could be read before, and cannot any more"
                                         : "cannot read it");
 }
 
-/* Does it still hold what it held? A source that knows hashes has those of the pictures that its
- * own were made of. */
+/* Does it still hold what it held? What a source knows are hashes of the pictures that its own were
+ * made of. */
 static tdm_status check_content(const struct tdmi_picture_way *way,
                                 struct tdmi_picture_scratch *scratch, int64_t index, tdm_error *err)
 {

@@ -34,6 +34,8 @@ struct tdmi_picture_way {
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
     const uint64_t *contents; /* of every item, as it was before; NULL: not known */
+    /* The loader's, where contents are given: a bit per item of the source that it has read. */
+    _Atomic uint8_t *is_read;
     /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
      * that one. 0: no limit. */
     int64_t scratch_limit, large_limit;

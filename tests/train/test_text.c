@@ -117,7 +117,7 @@ static void what_is_wrong_is_answered_in_sentences(void **state)
         {"{\"source\": \"x\", \"run\": []}", "option \"run\" is an array; a string", TDM_E_USAGE},
         {"{\"source\": \"x\", \"resume\": \"yes\"}", "option \"resume\" is a string; true, false",
          TDM_E_USAGE},
-        {"{\"source\": \"x\", \"bn\": \"all\"}", "shard or batch is accepted", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"bn\": \"all\"}", "shard, batch or frozen is accepted", TDM_E_USAGE},
         {"{\"source\": \"x\", \"model\": \"vgg\"}", "there is none of that name", TDM_E_USAGE},
         {"{\"epochs\": 3}", "no source of pictures was named", TDM_E_USAGE},
         {"{\"source\": \"/dev/null/x\"}", "/dev/null/x", TDM_E_INPUT},
