@@ -140,6 +140,14 @@ static void (*const changes[TDMI_AUGMENTS])(struct tdmi_canvas *canvas, const do
     [TDMI_AUGMENT_JITTER] = jitter, [TDMI_AUGMENT_CUTOUT] = cutout,
 };
 
+bool tdmi_augment_changes(const struct tdmi_augment *augment)
+{
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+        if (augment->is_on[kind])
+            return true;
+    return false;
+}
+
 bool tdmi_augment_has_pixels(const struct tdmi_augment *augment)
 {
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++)

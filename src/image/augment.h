@@ -78,6 +78,8 @@ bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_ke
 
 /* ---- one picture ----------------------------------------------------------------------------- */
 
+/* Is anything done at all? */
+bool tdmi_augment_changes(const struct tdmi_augment *augment);
 /* Is there anything between box and mix? */
 bool tdmi_augment_has_pixels(const struct tdmi_augment *augment);
 /* Changes (height, width, channels) bytes in place; spare is as large and its content is lost.

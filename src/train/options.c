@@ -37,10 +37,7 @@ static tdm_status check_row(const struct tdmi_row *row, const struct tdm_train_o
 static tdm_status check_views(const struct tdm_train_options *options,
                               const struct tdmi_augment *augment, tdm_error *err)
 {
-    bool is_changed = false;
-    for (int i = 0; i < TDMI_AUGMENTS; i++)
-        is_changed = is_changed || augment->is_on[i];
-    if (options->views > 0 && !is_changed)
+    if (options->views > 0 && !tdmi_augment_changes(augment))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: --views %d wants pictures that are changed, and --augment does "
                         "not change them; --augment, or no --views, is accepted",

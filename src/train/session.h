@@ -172,6 +172,17 @@ tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *e
 tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_features(struct tdmi_session *session);
 
+/* Limits: session_limits.c
+ * Is one reached inside an epoch? */
+bool tdmi_session_is_cut(const struct tdmi_session *session);
+/* Any of them, when so many epochs are complete? */
+bool tdmi_session_is_done(const struct tdmi_session *session, int epochs);
+/* Is nothing left to train or to validate? Who goes on with such a run needs neither features nor
+ * pictures that train. */
+bool tdmi_session_is_over(const struct tdmi_session *session);
+/* Which limit ended it; the first that did, where several were reached at once. */
+const char *tdmi_session_ended_by(const struct tdmi_session *session);
+
 /* Averages of the weights, if asked for, once the rest is there: session_average.c */
 tdm_status tdmi_session_open_average(struct tdmi_session *session,
                                      const struct tdmi_model_file *stored,

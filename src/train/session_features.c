@@ -15,20 +15,12 @@ enum { most_values = 1 << 18, usual_views = 8 };
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-static bool changes_pictures(const struct tdmi_augment *augment)
-{
-    for (int i = 0; i < TDMI_AUGMENTS; i++)
-        if (augment->is_on[i])
-            return true;
-    return false;
-}
-
 /* A run goes on with the views that it was begun with, which are none where it is older than they.
  * can_be_kept: would rows of them be? */
 static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
     const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
-    const bool is_wanted = can_be_kept && changes_pictures(&session->augment);
+    const bool is_wanted = can_be_kept && tdmi_augment_changes(&session->augment);
     if (data)
         session->views = (int)tdm_json_as_integer(tdm_json_member(data, "views"), 0);
     else if (session->options.views >= 0)
@@ -194,8 +186,9 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
     struct tdmi_features *features = &session->features;
     tdm_error why = {0};
     const char *reason = NULL;
-    /* It has thawed since: what it makes of a picture is another thing from phase to phase. */
-    if (session->first_trained != session->first_border) {
+    /* Nothing is left to train; or it has thawed since: what it makes of a picture is another thing
+     * from phase to phase. */
+    if (tdmi_session_is_over(session) || session->first_trained != session->first_border) {
         choose_views(session, false);
         return TDM_OK;
     }
@@ -211,7 +204,7 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
     choose_views(session, session->first_trained > 0 && !reason);
     if (session->first_trained == 0)
         return do_without(session, "because nothing is frozen", err);
-    if (!reason && session->views == 0 && changes_pictures(&session->augment))
+    if (!reason && session->views == 0 && tdmi_augment_changes(&session->augment))
         reason = "because pictures are changed anew in each (--augment, --views 0)";
     if (reason)
         return do_without(session, reason, err);

@@ -192,5 +192,5 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
     }
     TDM_TRY(tdmi_feed_open_pictures(loader, &session->val_feed, err), err,
             "feeding the validation");
-    return feed_pictures(session, err);
+    return tdmi_session_is_over(session) ? TDM_OK : feed_pictures(session, err);
 }

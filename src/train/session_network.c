@@ -300,15 +300,28 @@ static tdm_status fill(struct tdmi_session *session, const struct tdmi_model_fil
     return upload(session, err);
 }
 
+/* Between two epochs the next one's, which a run that is over does not come to. */
+static int border_now(struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    const int before = progress->epoch > 0 ? progress->epoch - 1 : 0;
+    if (progress->position > 0)
+        return tdmi_session_border_at(session, progress->epoch);
+    session->first_trained = tdmi_session_border_at(session, before);
+    return tdmi_session_is_over(session) ? session->first_trained
+                                         : tdmi_session_border_at(session, progress->epoch);
+}
+
 tdm_status tdmi_session_open_values(struct tdmi_session *session,
                                     const struct tdmi_model_file *stored, tdm_error *err)
 {
     TDM_TRY(build(session, err), err, "preparing the model");
     TDM_TRY(tdmi_session_find_border(session, err), err, "preparing the model");
-    session->first_trained = tdmi_session_border_at(session, stored ? stored->progress.epoch : 0);
     tell_random_base(session);
     TDM_TRY(name_classes(session, err), err, "preparing the model");
     TDM_TRY(open_values(session, err), err, "preparing the model");
     describe(session);
-    return fill(session, stored, err);
+    const tdm_status status = fill(session, stored, err);
+    session->first_trained = border_now(session);
+    return status;
 }

@@ -86,32 +86,6 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
     return TDM_OK;
 }
 
-/* ---- limits ----------------------------------------------------------------------------- */
-
-static bool reached_inside_epoch(const struct tdmi_session *session)
-{
-    const struct tdm_train_options *options = &session->options;
-    if (session->progress.step == 0) /* at least one step is taken */
-        return false;
-    return (options->steps > 0 && session->progress.step >= options->steps) ||
-           (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
-}
-
-/* Not before the last layer that is to learn does. */
-static bool is_out_of_patience(const struct tdmi_session *session)
-{
-    return session->first_trained == session->last_border &&
-           tdmi_stopping_is_due(&session->options, &session->progress);
-}
-
-/* When so many epochs are complete. */
-static bool is_done(const struct tdmi_session *session, int epochs)
-{
-    const struct tdm_train_options *options = &session->options;
-    return reached_inside_epoch(session) || (options->epochs > 0 && epochs >= options->epochs) ||
-           is_out_of_patience(session);
-}
-
 /* ---- an epoch --------------------------------------------------------------------------- */
 
 static void tell_progress(struct tdmi_session *session)
@@ -168,7 +142,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     double before = session->training_seconds;
     TDM_TRY(tdmi_feed_seek(session->train_feed, (uint32_t)progress->epoch, progress->position, err),
             err, "reading training pictures");
-    while (progress->position < session->split.n_train && !reached_inside_epoch(session)) {
+    while (progress->position < session->split.n_train && !tdmi_session_is_cut(session)) {
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_feed_next(session->train_feed, &batch, err);
         if (status == TDM_E_STOPPED)
@@ -242,7 +216,7 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
         .learning_rate = rate_at(session, progress->step - 1),
     };
-    bool is_judged = is_done(session, progress->epoch + is_whole) ||
+    bool is_judged = tdmi_session_is_done(session, progress->epoch + is_whole) ||
                      event.epoch % session->options.eval_every == 0;
     int64_t skipped = 0;
     if (is_judged)
@@ -272,25 +246,13 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
-/* Which limit ended it; the first that did, where several were reached at once. */
-static const char *ended_by(const struct tdmi_session *session)
-{
-    const struct tdm_train_options *options = &session->options;
-    const struct tdmi_progress *progress = &session->progress;
-    if (options->epochs > 0 && progress->epoch >= options->epochs)
-        return "epochs";
-    if (options->steps > 0 && progress->step >= options->steps)
-        return "steps";
-    return is_out_of_patience(session) ? "patience" : "minutes";
-}
-
 static void fill_result(const struct tdmi_session *session, struct tdm_train_result *result)
 {
     const struct tdmi_progress *progress = &session->progress;
     *result = (struct tdm_train_result){
         .epochs = progress->epoch,
         .best_epoch = progress->best_epoch,
-        .ended_by = ended_by(session),
+        .ended_by = tdmi_session_ended_by(session),
         .patience = tdmi_stopping_patience(&session->options),
         .steps = progress->step,
         .seconds = tdmi_session_seconds(session),
@@ -381,10 +343,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     } else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
-    /* Who was interrupted between the last step and its validation still owes that one. */
-    const struct tdmi_progress *progress = &session->progress;
-    while (!is_done(session, progress->epoch) || progress->best_epoch == 0 ||
-           progress->judged_step != progress->step) {
+    while (!tdmi_session_is_over(session)) {
         tdm_status status = thaw(session, err);
         if (status == TDM_OK)
             status = train_epoch(session, err);
@@ -393,7 +352,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         if (status != TDM_OK)
             return status;
     }
-    name_skips(session, session->train_feed);
+    if (session->train_feed)
+        name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);
     fill_result(session, result);
     tdmi_session_keep_samples(session);

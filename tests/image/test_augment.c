@@ -474,6 +474,9 @@ static void stages_know_whether_they_have_work(void **state)
     (void)state;
     const struct tdmi_augment none = {0}, part = read_spec("resized-crop"),
                               pixels = read_spec("cutout"), pairs = read_spec("cutmix");
+    assert_false(tdmi_augment_changes(&none));
+    assert_true(tdmi_augment_changes(&part) && tdmi_augment_changes(&pixels) &&
+                tdmi_augment_changes(&pairs));
     assert_false(tdmi_augment_has_pixels(&none) || tdmi_augment_has_mix(&none));
     assert_false(tdmi_augment_has_pixels(&part) || tdmi_augment_has_mix(&part));
     assert_true(tdmi_augment_has_pixels(&pixels) && !tdmi_augment_has_mix(&pixels));

@@ -215,6 +215,29 @@ static void what_becomes_of_batch_norms_is_told(void **state)
     assert_heard(&heard, "frozen, which keep statistics, scale and shift\n", true);
 }
 
+/* The next layer would thaw in an epoch that never comes. */
+static void a_run_that_is_over_thaws_and_measures_nothing_more(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard begun = {""}, resumed = {""}, longer = {""};
+    struct tdm_train_options options = with_folded(tree);
+    options.unfreeze = options.unfreeze_layers = 1;
+    options.epochs = 2;
+    must_train(&options, (tdm_sink){&begun, hear}, &result);
+    assert_heard(&begun, "had been folded", true);
+    options.resume = true;
+    must_train(&options, (tdm_sink){&resumed, hear}, &result);
+    assert_heard(&resumed, "had been folded", false);
+    options.epochs = 3;
+    must_train(&options, (tdm_sink){&longer, hear}, &result);
+    assert_heard(&longer, "had been folded", true);
+    options.run = below(tree, "whole");
+    options.resume = false;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "whole");
+}
+
 int main(void)
 {
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -225,6 +248,7 @@ int main(void)
         IN_TREE(there_are_no_statistics_to_keep_from_scratch),
         IN_TREE(what_becomes_of_batch_norms_is_told),
         IN_TREE(a_frozen_base_is_used_as_it_is),
+        IN_TREE(a_run_that_is_over_thaws_and_measures_nothing_more),
     };
 #undef IN_TREE
     return cmocka_run_group_tests(tests, NULL, NULL);

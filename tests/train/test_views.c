@@ -152,6 +152,61 @@ static void a_run_stopped_while_a_view_is_made_is_gone_on_with(void **state)
     same_runs(tree, "whole", "cut");
 }
 
+/* A run folder as a kill leaves it that comes after the last checkpoint: the record knows no end.
+ */
+static void forget_the_end(const struct tree *tree, const char *run)
+{
+    char name[60];
+    void *bytes;
+    size_t n;
+    snprintf(name, sizeof name, "%s/run.json", run);
+    assert_int_equal(tdmi_file_read(below(tree, name), 1 << 20, &bytes, &n, NULL), TDM_OK);
+    char *text = tdmi_alloc(n + 1, 1);
+    assert_non_null(text);
+    memcpy(text, bytes, n);
+    char *status = strstr(text, "\"status\": \"finished\"");
+    char *result = strstr(text, "\"result\": {");
+    assert_non_null(status);
+    assert_non_null(result);
+    memcpy(status, "\"status\": \"running\" ", strlen("\"status\": \"finished\""));
+    memcpy(result, "\"forgot\"", strlen("\"result\""));
+    tree_file(tree, name, text, n);
+    tdmi_free(text);
+    tdmi_free(bytes);
+}
+
+/* Fewer epochs than views: the next one's view was never promised room. */
+static void a_run_that_is_over_is_gone_on_with_without_features(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result whole, again;
+    struct tdm_train_options options = with_views(tree, "run", -1);
+    struct heard heard = {""};
+    options.epochs = 2;
+    options.train_fraction = 0.6;
+    options.val_fraction = 0.2;
+    options.test_fraction = 0.2;
+    must_train(&options, (tdm_sink){0}, &whole);
+    assert_true(whole.test.n > 0);
+    options.resume = true;
+    for (int has_end = 1; has_end >= 0; has_end--) {
+        if (!has_end) {
+            forget_the_end(tree, "run");
+            setenv("TANDEM_HOME", "/dev/null/nowhere", 1);
+        }
+        must_train(&options, (tdm_sink){&heard, hear}, &again);
+        assert_int_equal(again.steps, whole.steps);
+        assert_int_equal(again.views, 8);
+        assert_int_equal(again.test.correct, whole.test.correct);
+        assert_true(again.test.loss == whole.test.loss);
+        assert_heard(&heard, "features", false);
+    }
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    options.epochs = 3; /* and it goes on from there */
+    must_train(&options, (tdm_sink){0}, &again);
+    assert_int_equal(again.epochs, 3);
+}
+
 /* ---- what is made ---------------------------------------------------------------------------- */
 
 static void a_view_is_made_by_the_epoch_that_first_takes_it(void **state)
@@ -279,6 +334,7 @@ int main(void)
         WITH_TREE(balanced_classes_go_through_their_views),
         WITH_TREE(an_interrupted_run_on_views_ends_with_the_same_bits),
         WITH_TREE(a_run_stopped_while_a_view_is_made_is_gone_on_with),
+        WITH_TREE(a_run_that_is_over_is_gone_on_with_without_features),
         WITH_TREE(a_view_is_made_by_the_epoch_that_first_takes_it),
         WITH_TREE(rows_of_views_are_found_in_a_renamed_and_grown_folder),
         WITH_TREE(a_picture_that_cannot_be_decoded_is_told_once),
