@@ -123,20 +123,30 @@ static tdm_status put_arrays(const struct tdmi_session *session, const char *fol
                              uint32_t epochs, tdm_error *err)
 {
     const tdmi_split *split = &session->split;
-    FILE *labels = make(folder, "labels.i32", err), *contents = make(folder, "contents.u64", err);
-    FILE *order = make(folder, "order.i64", err);
-    if (!labels || !contents || !order)
-        return TDM_E_SYSTEM;
-    put_facts(session, split->train, split->n_train, labels, contents);
-    put_facts(session, split->val, split->n_val, labels, contents);
-    for (uint32_t epoch = 0; epoch < epochs; epoch++)
+    enum { LABELS, CONTENTS, ORDER, N_FILES };
+    static const char *const names[N_FILES] = {"labels.i32", "contents.u64", "order.i64"};
+    FILE *files[N_FILES] = {NULL};
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < N_FILES && status == TDM_OK; i++) {
+        files[i] = make(folder, names[i], err);
+        status = files[i] ? TDM_OK : TDM_E_SYSTEM;
+    }
+    if (status == TDM_OK) {
+        put_facts(session, split->train, split->n_train, files[LABELS], files[CONTENTS]);
+        put_facts(session, split->val, split->n_val, files[LABELS], files[CONTENTS]);
+    }
+    for (uint32_t epoch = 0; epoch < epochs && status == TDM_OK; epoch++)
         for (int64_t i = 0; i < split->n_train; i++) {
             const int64_t place = tdmi_order_at(&session->order, epoch, i);
-            fwrite(&place, sizeof place, 1, order);
+            fwrite(&place, sizeof place, 1, files[ORDER]);
         }
-    TDM_TRY(end(labels, "labels.i32", err), err, "telling pictures");
-    TDM_TRY(end(contents, "contents.u64", err), err, "telling pictures");
-    return end(order, "order.i64", err);
+    /* All are closed; the first failure is the one to report. */
+    for (int i = 0; i < N_FILES; i++) {
+        const tdm_status ended =
+            files[i] ? end(files[i], names[i], status == TDM_OK ? err : NULL) : TDM_OK;
+        status = status == TDM_OK ? ended : status;
+    }
+    return status;
 }
 
 static tdm_status put_head(const struct tdmi_session *session, const char *folder, uint32_t epochs,

@@ -97,8 +97,9 @@ typedef struct tdm_prediction_sink {
     tdm_status (*prediction)(void *self, const struct tdm_prediction *prediction, tdm_error *err);
 } tdm_prediction_sink;
 
-/* paths are files or folders (searched for pictures, any depth). A path that is missing is
- * answered in its turn with the problem, and TDM_E_INPUT when all others are answered. */
+/* paths are files or folders (searched for pictures, any depth). A path that is missing, or
+ * a folder without pictures, is answered in its turn with the problem, and TDM_E_INPUT is returned
+ * when all are answered. */
 TDM_API tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths,
                                      int top, tdm_prediction_sink sink,
                                      tdm_error *err) TDM_MUST_USE;

@@ -87,7 +87,7 @@ static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
 
 struct answering {
     struct tdmi_call *call;
-    int64_t n_answered;
+    int64_t n_answered, n_told; /* told: why not, too */
 };
 
 static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
@@ -96,6 +96,7 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
     struct tdmi_call *call = answering->call;
     const struct values *values = call->values;
     answering->n_answered += !prediction->problem;
+    answering->n_told++;
     if (call->json) {
         tdm_prediction_to_json(prediction, values->logits, call->json);
         return TDM_OK;
@@ -116,6 +117,11 @@ static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_pr
     tdm_status status = TDM_OK;
     if (values->files_from) {
         status = tdm_input_open(values->files_from, &input, err);
+        if (status == TDM_E_INPUT)
+            return TDM_WRAP(err, status,
+                            "--files-from wants a list of paths, one a line: a file, or - for "
+                            "standard input (pictures and folders themselves are given without "
+                            "it)");
         if (status == TDM_OK)
             status = tdm_input_paths(input, &paths, &n_paths, err);
         if (status == TDM_OK)
@@ -157,7 +163,7 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
     if (values->logits && !call->json)
         return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
     if (values->csv && call->json)
-        return TDM_FAIL(err, TDM_E_USAGE, "--csv and --json exclude each other");
+        return TDM_FAIL(err, TDM_E_USAGE, "found both --csv and --json; one of them is accepted");
     if (values->files_from && n > 1)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "pictures come from the list of --files-from or from the command line, "
@@ -198,7 +204,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (call->json)
         tdm_json_array_end(call->json);
     tdm_model_close(model);
-    if (status == TDM_E_INPUT && answering.n_answered > 0) { /* some path is missing */
+    if (status == TDM_E_INPUT && answering.n_told > 0) { /* some path is missing */
         tdm_log(TDM_LOG_ERROR, "%s", err->frames[0].text);
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;

@@ -143,7 +143,8 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     if (status == TDM_OK && settings->command)
         status = tdmi_settings_check_arguments(settings, err);
     if (status == TDM_OK && globals->quiet && globals->verbose)
-        status = TDM_FAIL(err, TDM_E_USAGE, "--quiet and --verbose exclude each other");
+        status =
+            TDM_FAIL(err, TDM_E_USAGE, "found both --quiet and --verbose; one of them is accepted");
     return status;
 }
 

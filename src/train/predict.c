@@ -179,6 +179,19 @@ static tdm_status begin(struct prediction *it, tdm_model *model, int top, tdm_er
     return TDM_OK;
 }
 
+/* At the end, when the others are answered. */
+static tdm_status refuse_missing(const struct tdmi_pictures *pictures, size_t n_paths,
+                                 tdm_error *err)
+{
+    if (n_paths == 1)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s", pictures->first_missing);
+    if (pictures->n_missing == n_paths)
+        return TDM_FAIL(err, TDM_E_INPUT, "none of the %zu paths given can be predicted; %s",
+                        n_paths, pictures->first_missing);
+    return TDM_FAIL(err, TDM_E_INPUT, "%zu of the %zu paths given cannot be predicted; %s",
+                    pictures->n_missing, n_paths, pictures->first_missing);
+}
+
 tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths, int top,
                              tdm_prediction_sink sink, tdm_error *err)
 {
@@ -191,8 +204,7 @@ tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t 
     if (status == TDM_OK)
         status = predict(&it, sink, err);
     if (status == TDM_OK && it.pictures.n_missing > 0)
-        status = TDM_FAIL(err, TDM_E_INPUT, "%zu of the %zu paths given cannot be predicted; %s",
-                          it.pictures.n_missing, n_paths, it.pictures.first_missing);
+        status = refuse_missing(&it.pictures, n_paths, err);
     release(&it);
     return TDM_WRAP(err, status, "predicting");
 }

@@ -45,6 +45,8 @@ static tdm_status add_folder(struct tdmi_pictures *it, const char *folder, bool 
     tdm_status status = tdmi_tree_walk(&tree, err);
     if (status == TDM_OK)
         status = tdmi_tree_pictures(&tree, &listing, err);
+    if (status == TDM_OK && listing.n_items == 0)
+        status = TDM_FAIL(err, TDM_E_INPUT, "no pictures were found in %s", folder);
     for (int64_t i = 0; i < listing.n_items && status == TDM_OK; i++) {
         const char *below = tdmi_arena_copy(&it->arena, listing.items[i].path);
         const char *path = below ? tdmi_path_join(&it->arena, folder, below) : NULL;
@@ -90,7 +92,7 @@ static tdm_status add_missing(struct tdmi_pictures *it, const char *path, const 
     return TDM_OK;
 }
 
-/* What is missing does not keep the others from being predicted. */
+/* What is missing, or a folder without pictures, does not keep the others from being predicted. */
 tdm_status tdmi_pictures_list(struct tdmi_pictures *it, const char *const *paths, size_t n_paths,
                               tdm_error *err)
 {
@@ -108,11 +110,7 @@ tdm_status tdmi_pictures_list(struct tdmi_pictures *it, const char *const *paths
             return status;
         }
     }
-    if (it->n_missing > 0 && it->n_missing == it->n)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s", it->first_missing);
-    if (it->n == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "no pictures were found in %s", n_paths ? paths[0] : "");
-    return TDM_OK;
+    return it->n > 0 ? TDM_OK : TDM_FAIL(err, TDM_E_INPUT, "no path of a picture was given");
 }
 
 tdm_status tdmi_pictures_add_bytes(struct tdmi_pictures *it, const struct tdm_picture *picture,

@@ -254,8 +254,10 @@ static tdm_status make_rows(struct maker *it, tdmi_loader *loader, const struct 
         if (!batch)
             return commit(it, err);
         TDM_TRY(tdmi_judge_batch(it->judge, batch, NULL, it->rows, NULL, err), err,
-                "computing features");
-        TDM_TRY(keep_batch(it, entries, batch, err), err, "computing features");
+                "running the frozen part");
+        status = keep_batch(it, entries, batch, err);
+        if (status != TDM_OK)
+            return status;
         tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
                                                       .done = it->n_made + it->n_checked,
                                                       .total = it->n_entries,

@@ -153,28 +153,29 @@ static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, 
     return status;
 }
 
-void tdmi_session_keep_samples(struct tdmi_session *session)
+/* What goes wrong is told, after words that say what is not there then. */
+static void try_to(struct tdmi_session *session,
+                   tdm_status (*make)(struct tdmi_session *session, tdmi_arena *scratch,
+                                      tdm_error *err),
+                   const char *what_is_missing)
 {
     tdm_error why = {0};
     char text[TDM_ERROR_TEXT_BYTES];
     tdmi_arena scratch;
     tdmi_arena_init(&scratch, 0);
-    if (keep(session, &scratch, &why) != TDM_OK) {
+    if (make(session, &scratch, &why) != TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
-        tdmi_session_note(session, "no sample pictures are kept for the report: %s", text);
+        tdmi_session_note(session, "%s: %s", what_is_missing, text);
     }
     tdmi_arena_release(&scratch);
 }
 
+void tdmi_session_keep_samples(struct tdmi_session *session)
+{
+    try_to(session, keep, "no sample pictures are kept for the report");
+}
+
 void tdmi_session_report(struct tdmi_session *session)
 {
-    tdm_error why = {0};
-    char text[TDM_ERROR_TEXT_BYTES];
-    tdmi_arena scratch;
-    tdmi_arena_init(&scratch, 0);
-    if (write_page(session, &scratch, &why) != TDM_OK) {
-        tdm_error_line(&why, text, sizeof text);
-        tdmi_session_note(session, "the run has no report: %s", text);
-    }
-    tdmi_arena_release(&scratch);
+    try_to(session, write_page, "the run has no report");
 }

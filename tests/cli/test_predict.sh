@@ -61,6 +61,10 @@ expect_exit 3 "$TANDEM" predict run --files-from list.txt
 expect_stdout_matches "skipped: .*no such file or folder: 'nowhere.ppm'"
 expect_exit 3 "$TANDEM" predict run --files-from nowhere.txt
 expect_stderr_matches 'reading nowhere.txt: No such file'
+expect_stderr_matches '--files-from wants a list of paths'
+expect_exit 3 "$TANDEM" predict run --files-from pictures
+expect_stderr_matches 'reading pictures: Is a directory'
+expect_stderr_matches '--files-from wants a list of paths'
 expect_exit 3 "$TANDEM" predict run --files-from -
 expect_stderr_matches 'there is no path in standard input; one a line is wanted'
 expect_exit 2 "$TANDEM" predict run "$picture" --files-from list.txt
@@ -104,8 +108,28 @@ END
 expect_same 'path,rank,label,probability,index,problem' "$(head -n 1 answers.csv)" "the first line names the columns"
 expect_true "lines end as this system's do" sh -c '! grep -q "$(printf "\r")" answers.csv'
 expect_exit 2 "$TANDEM" predict run "$picture" --csv --json
-expect_stderr_matches '--csv and --json exclude each other'
+expect_stderr_matches 'found both --csv and --json; one of them is accepted'
 expect_exit 2 "$TANDEM" predict run "$picture" --csv --logits
 expect_exit 3 "$TANDEM" predict run odd/none.ppm --csv
 expect_stdout_matches '^odd/none.ppm,,,,,'
+
+# ---- what is not there -------------------------------------------------------------------------
+expect_exit 3 "$TANDEM" predict run gone.ppm nowhere --csv
+expect_same 3 "$(wc -l <"$out")" "when all paths are missing each has its row"
+expect_stdout_matches "^gone.ppm,,,,,.*no such file or folder: 'gone.ppm'"
+expect_stdout_matches '^nowhere,,,,,'
+expect_stderr_matches 'none of the 2 paths given can be predicted'
+expect_exit 3 "$TANDEM" predict run gone.ppm nowhere --json
+expect_true "and its answer in JSON" python3 - "$out" <<'END'
+import json, sys
+answers = json.load(open(sys.argv[1]))["predictions"]
+assert [a["path"] for a in answers] == ["gone.ppm", "nowhere"] and all("problem" in a for a in answers), answers
+END
+mkdir -p empty/below
+expect_exit 3 "$TANDEM" predict run empty "$picture" --csv --top 1
+expect_stdout_matches '^empty,,,,,no pictures were found in empty'
+expect_stdout_matches "^$picture,1,"
+expect_stderr_matches '1 of the 2 paths given cannot be predicted; no pictures were found in empty'
+expect_exit 3 "$TANDEM" predict run empty
+expect_stderr_matches 'no pictures were found in empty'
 finish

@@ -332,7 +332,8 @@ expect_true "no run folder is left of it" test ! -e runs/x/best.safetensors
 expect_exit 3 "$TANDEM" evaluate missing pictures
 expect_exit 3 "$TANDEM" evaluate runs/b missing
 expect_exit 3 "$TANDEM" predict runs/b missing.ppm
-expect_stdout_is ''
+expect_stdout_matches 'skipped: .*no such file or folder: .missing.ppm'
+expect_stderr_matches "no such file or folder: 'missing.ppm'"
 expect_exit 3 "$TANDEM" predict runs/b missing.ppm pictures/left/1.ppm missing-too.ppm
 expect_stdout_matches '^pictures/left/1.ppm$'
 expect_stdout_matches 'skipped: .*no such file or folder: .missing.ppm'

@@ -383,8 +383,11 @@ static void predictions_that_make_no_sense_are_refused(void **state)
     assert_int_equal(tdm_model_predict(model, missing, 2, 1, sink, &err), TDM_E_INPUT);
     assert_int_equal(answers.n, 2); /* what is there is answered all the same */
     assert_int_equal(answers.n_problems, 1);
-    answers.n = 0;
+    answers.n = answers.n_problems = 0;
     assert_int_equal(tdm_model_predict(model, bare, 1, 1, sink, &err), TDM_E_INPUT);
+    assert_int_equal(answers.n, 1); /* with the problem, when it stands alone, too */
+    assert_int_equal(answers.n_problems, 1);
+    answers.n = 0;
     assert_int_equal(tdm_model_predict(model, all, 0, 1, sink, &err), TDM_E_INPUT);
     assert_int_equal(tdm_model_predict(model, all, 1, 0, sink, &err), TDM_E_USAGE);
     assert_int_equal(tdm_model_predict(model, all, 1, 1001, sink, &err), TDM_E_USAGE);
