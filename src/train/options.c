@@ -64,6 +64,11 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: nothing ends it; one of --epochs, --steps and --minutes must be "
                         "above 0");
+    if (options->min_delta > 1.0 && strcmp(options->monitor, "accuracy") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --min-delta is %g, and with --monitor accuracy it is a "
+                        "part of all that judge; 0 to 1 is accepted (0.01: one of 100)",
+                        options->min_delta);
     struct tdmi_augment augment;
     enum tdmi_cache_kind cache;
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,

@@ -136,7 +136,11 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
             tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
         session->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);
     }
-    return tdmi_track_new(session->run, sink, &session->track, err);
+    TDM_TRY(tdmi_track_new(session->run, sink, &session->track, err), err, "opening the run %s",
+            path);
+    if (options->resume && tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_note(session, "--resume: there is no run in %s yet, and one is begun", path);
+    return TDM_OK;
 }
 
 /* ---- data ------------------------------------------------------------------------------- */
@@ -306,17 +310,37 @@ tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
     return TDM_WRAP(err, status, "recording the run's %s", section);
 }
 
-tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
+static tdm_status record_options(struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->options, writer, NULL);
-    TDM_TRY(tdmi_session_set(session, "options", writer, err), err, "beginning the record");
+    return tdmi_session_set(session, "options", writer, err);
+}
+
+tdm_status tdmi_session_begin_record(struct tdmi_session *session, tdm_error *err)
+{
+    TDM_TRY(record_options(session, err), err, "beginning the record");
+    return TDM_WRAP(err, tdmi_run_save(session->run, TDMI_RUN_RUNNING, err),
+                    "beginning the record");
+}
+
+void tdmi_session_end_record(struct tdmi_session *session, tdm_status status)
+{
+    /* The first failure is the one to report. */
+    const tdm_status ignored = tdmi_run_save(
+        session->run, status == TDM_E_STOPPED ? TDMI_RUN_STOPPED : TDMI_RUN_FAILED, NULL);
+    (void)ignored;
+}
+
+tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
+{
+    TDM_TRY(record_options(session, err), err, "beginning the record");
 
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
     char device[100];
     session->backend->device.describe(session->device, device, sizeof device);
-    writer = tdm_json_writer_new(0);
+    tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "cpu", cpu.model);
     tdm_json_string(writer, "isa", cpu.isa);

@@ -238,6 +238,11 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
                                         struct tdmi_model_file *stored,
                                         tdm_error *err) TDM_MUST_USE;
 
+/* Ahead of what may take long before a step: who is stopped or killed meanwhile goes on with the
+ * options that were asked for. Saved; the rest is not known yet, and what is recorded stays. */
+tdm_status tdmi_session_begin_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* When that did not succeed. */
+void tdmi_session_end_record(struct tdmi_session *session, tdm_status status);
 /* What the run is begun with, for its record; not saved yet. */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* A section of the run's record, from a writer that is freed. */

@@ -170,10 +170,8 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "computing features");
     tdm_status status = tdmi_session_make_features(session, err);
-    if (status != TDM_OK) { /* the first failure is the one to report */
-        tdm_status ignored = tdmi_run_save(
-            session->run, status == TDM_E_STOPPED ? TDMI_RUN_STOPPED : TDMI_RUN_FAILED, NULL);
-        (void)ignored;
+    if (status != TDM_OK) {
+        tdmi_session_end_record(session, status);
         return TDM_WRAP(err, status, "computing features");
     }
     TDM_TRY(tdmi_feed_open_rows(&rows, &session->train_feed, err), err, "feeding the training");

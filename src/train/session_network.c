@@ -2,6 +2,7 @@
  * The network of a training: its graph, plans and memory, and what its values begin with.
  */
 #include "train/session.h"
+#include "nn/norms.h"
 #include "train/freeze.h"
 
 #include <string.h>
@@ -123,11 +124,31 @@ static void take_recorded_border(struct tdmi_session *session)
     session->head = head > 0 && head < n ? (int)head : tdmi_freeze_head(session->graph);
 }
 
+/* Options about layers that are trained before the head, where there is none. */
+static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->options;
+    const int n_norms = tdmi_norms_count(session->graph, 0);
+    if (strcmp(options->bn, "frozen") == 0 &&
+        tdmi_norms_count(session->graph, session->last_border) == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn frozen is about batch norms that are trained, and of the %d "
+                        "of %s none is (--freeze %s); leave it out, or freeze less",
+                        n_norms, session->network.name, options->freeze);
+    if (options->layer_decay < 1.0 && session->last_border >= session->head)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --layer-decay is %g, but no layer before the head is trained "
+                        "(--freeze %s); leave it out, or freeze less",
+                        options->layer_decay, options->freeze);
+    return TDM_OK;
+}
+
 tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
 {
     const char *word = session->options.freeze;
     const bool thaws = session->options.unfreeze > 0;
-    if (session->run && tdmi_run_found(session->run) != TDMI_RUN_NONE) {
+    /* Who was stopped early recorded no more than its options: they say it again. */
+    if (session->run && tdmi_run_recorded(session->run, "data")) {
         take_recorded_border(session);
         session->first_trained = session->first_border;
         return TDM_OK;
@@ -143,7 +164,7 @@ tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
                         session->options.freeze);
-    return TDM_OK;
+    return check_idle(session, err);
 }
 
 static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)

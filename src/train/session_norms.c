@@ -141,9 +141,10 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
 }
 
 /* The pictures of a batch that could be read. */
-static void gather(struct measuring *it, const struct tdmi_batch *batch)
+static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
 {
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
+    TDM_TRY(tdmi_session_refuse(it->session, batch, err), err, "reading pictures");
     it->n = 0;
     for (int p = 0; p < batch->n; p++)
         if (batch->labels[p] >= 0)
@@ -152,12 +153,15 @@ static void gather(struct measuring *it, const struct tdmi_batch *batch)
         memcpy(it->kept + (size_t)i * bytes, it->pixels[i], bytes);
         it->n_kept = i + 1;
     }
+    return TDM_OK;
 }
 
 static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *batch,
                                 tdm_error *err)
 {
-    gather(it, batch);
+    const tdm_status status = gather(it, batch, err);
+    if (status != TDM_OK)
+        return status;
     const int shards = n_shards(it, it->n);
     if (shards == 0)
         return TDM_OK;
@@ -170,6 +174,20 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
     return TDM_OK;
 }
 
+/* Where a training stands is known to its session: norms are measured when it begins, and again
+ * where something thaws. */
+static tdm_status stop(const struct measuring *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    char where[40] = "its first step";
+    if (session->progress.step > 0)
+        snprintf(where, sizeof where, "epoch %d", session->progress.epoch + 1);
+    return TDM_FAIL(err, TDM_E_STOPPED,
+                    "training was stopped on request before %s, while batch norms were measured; "
+                    "--resume measures them again and goes on in %s",
+                    where, tdmi_run_path(session->run));
+}
+
 static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
@@ -178,9 +196,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
         const struct tdmi_batch *batch;
         tdm_status status = tdmi_loader_next(loader, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
-            return TDM_FAIL(err, TDM_E_STOPPED,
-                            "training was stopped on request before its first step, while batch "
-                            "norms were measured");
+            return stop(it, err);
         TDM_TRY(status, err, "reading pictures");
         if (!batch)
             break;
@@ -199,6 +215,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
 static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
+    char skipped[TDMI_PROBLEM_BYTES];
     tdmi_loader *loader;
     const struct tdmi_loader_options options = {
         .source = session->source,
@@ -218,6 +235,8 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
                                                   .text = "measuring batch norms"});
     const tdm_status status = measure_all(it, loader, err);
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
+        tdmi_session_note(session, "batch norms are measured without a picture: %s", skipped);
     tdmi_loader_close(loader);
     return status;
 }
@@ -373,8 +392,12 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
                         "the convolutions, and the backend %s cannot measure their statistics "
                         "yet; --freeze base uses them as they are",
                         session->weights, n_norms, session->backend->name);
+    TDM_TRY(tdmi_session_begin_record(session, err), err,
+            "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
     release(&it);
+    if (status != TDM_OK)
+        tdmi_session_end_record(session, status);
     return TDM_WRAP(err, status, "giving batch norms their statistics back");
 }
 

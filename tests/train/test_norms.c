@@ -5,6 +5,7 @@
 #include "train/pictures.h"
 #include "train/hearing.h"
 #include "nn/weights/safetensors.h"
+#include "tandem/stop.h"
 #include "track/run.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+    tdm_stop_clear();
     tree_free(*state);
     free(*state);
     return 0;
@@ -120,6 +122,119 @@ static void a_run_with_measured_norms_is_gone_on_with_to_the_same_bits(void **st
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "cut");
+}
+
+/* Stops at the n-th time that norms are measured. */
+struct stopper {
+    int left;
+};
+
+static void stop_while_measuring(void *self, const tdm_event *event)
+{
+    struct stopper *it = self;
+    if (event->kind == TDM_EVENT_PHASE_BEGIN && strcmp(event->text, "measuring batch norms") == 0 &&
+        --it->left == 0)
+        tdm_stop_request();
+}
+
+static void stops_while_measuring(const struct tdm_train_options *options, int nth,
+                                  const char *words)
+{
+    struct stopper stopper = {.left = nth};
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    char text[3000];
+    const tdm_status status =
+        tdm_train(options, (tdm_sink){&stopper, stop_while_measuring}, &result, &err);
+    tdm_stop_clear();
+    tdm_error_format(&err, text, sizeof text);
+    if (status != TDM_E_STOPPED || !strstr(text, words))
+        fail_msg("status %d; '%s' is wanted in: %s", (int)status, words, text);
+}
+
+static void a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    options.epochs = 2;
+    options.freeze = "2"; /* found again, though it is not recorded yet */
+    options.augment = "flip";
+    options.optimizer = "adam";
+    options.learning_rate = 0.001;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.run = below(tree, "cut");
+    options.resume = true;
+    stops_while_measuring(&options, 1, "before its first step, while batch norms were measured");
+    options.optimizer = "nadam";
+    fails_with(&options, TDM_E_USAGE, "but the run was begun with 'adam'");
+    options.optimizer = "adam";
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "there is no run in", false);
+    same_runs(tree, "next", "cut");
+    heard.text[0] = '\0';
+    options.run = below(tree, "none");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "--resume: there is no run in", true);
+    assert_heard(&heard, "/none yet, and one is begun", true);
+    same_runs(tree, "next", "none");
+}
+
+/* Norms that thaw are measured where they do: there is a checkpoint by then. */
+static void a_stop_in_the_middle_says_where(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_folded(tree);
+    options.epochs = 3;
+    options.unfreeze = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.run = below(tree, "cut");
+    options.resume = true;
+    stops_while_measuring(&options, 1, "before epoch 2, while batch norms were measured");
+    stops_while_measuring(&options, 1, "before epoch 2, while batch norms were measured");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "cut");
+}
+
+static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_folded(tree);
+    for (int i = 0; i < 6; i++) {
+        char name[40], text[40];
+        snprintf(name, sizeof name, "pictures/a/broken%d.ppm", i);
+        snprintf(text, sizeof text, "P6 9 9 255 no. %d ends here", i);
+        tree_text(tree, name, text);
+    }
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "batch norms are measured without a picture: ", true);
+    options.strict = true;
+    options.run = below(tree, "strict");
+    fails_with(&options, TDM_E_INPUT, "giving batch norms their statistics back");
+    options.resume = true;
+    fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
+}
+
+static void what_would_do_nothing_is_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = with_folded(tree);
+    options.freeze = "base";
+    options.bn = "frozen";
+    fails_with(&options, TDM_E_USAGE, "none is (--freeze base); leave it out, or freeze less");
+    options.bn = "shard";
+    options.layer_decay = 0.1;
+    fails_with(&options, TDM_E_USAGE, "--layer-decay is 0.1, but no layer before the head");
+    options.layer_decay = 1.0;
+    options.min_delta = 5.0;
+    fails_with(&options, TDM_E_USAGE, "--min-delta is 5, and with --monitor accuracy");
+    options.monitor = "loss"; /* which may well be larger */
+    struct tdm_train_result result;
+    must_train(&options, (tdm_sink){0}, &result);
 }
 
 /* The head is all that is trained: nothing that needs statistics. */
@@ -249,6 +364,10 @@ int main(void)
         IN_TREE(what_becomes_of_batch_norms_is_told),
         IN_TREE(a_frozen_base_is_used_as_it_is),
         IN_TREE(a_run_that_is_over_thaws_and_measures_nothing_more),
+        IN_TREE(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for),
+        IN_TREE(a_stop_in_the_middle_says_where),
+        IN_TREE(a_picture_that_cannot_be_measured_is_told_or_refused),
+        IN_TREE(what_would_do_nothing_is_refused),
     };
 #undef IN_TREE
     return cmocka_run_group_tests(tests, NULL, NULL);
