@@ -1,17 +1,21 @@
 #!/bin/bash
 # tests/long/train-kill.sh [KILLS]: train, killed at random moments and gone on with, ends with the
-# files of a training that was left alone, byte for byte. Four kinds: two networks from scratch, and
-# a head on a frozen base whose features are computed on the way, kept as f32 and as f16. Then the
-# same with SIGINT, SIGTERM and SIGHUP, and with a newest checkpoint that is damaged.
+# files of a training that was left alone, byte for byte. Seven kinds: two networks from scratch; a
+# head on a frozen base whose features are computed on the way, kept as f32, as f16, and of changed
+# views with a third part of the split; layers that thaw; and batch norms that were folded. Then the
+# same where training was over, with SIGINT, SIGTERM and SIGHUP, and with a newest checkpoint that is
+# damaged.
 #
 # Every kill hits a process that lives: what is counted is that it died of it. Where it was hit is
 # told by its own progress on a terminal (script makes one) and by the files that it left half
-# written. TANDEM says which program (default: build/tandem), SEED repeats a row of moments. 100
-# kills take about ten minutes on two cores. Exit code 77 without script of util-linux.
+# written. TANDEM says which program (default: build/tandem), KINDS some of the kinds, SEED repeats a
+# row of moments. 100 kills take about ten minutes on two cores. Exit code 77 without script of
+# util-linux.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tandem=${TANDEM:-$root/build/tandem}
 kills=${1:-100}
+kinds=${KINDS:-convnet7 resnet20 frozen frozen-f16 views thaw folded}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -35,6 +39,24 @@ give_up() { # sentence; what the last process said
 "$tandem" synth pictures --classes 4 --per-class 90 --size 64 --quiet >/dev/null || exit 1
 "$tandem" synth other --classes 3 --per-class 160 --size 96 --seed 9 --quiet >/dev/null || exit 1
 "$tandem" train pictures -o base --model mobilenetv2-0.5 --size 96 --epochs 1 --quiet >/dev/null || exit 1
+"$tandem" train other -o small --model mobilenetv2-0.1 --size 48 --epochs 1 --quiet >/dev/null || exit 1
+
+# As if its batch norms stood in the convolutions; what is changed has another checksum, so none.
+python3 - small/best.safetensors folded.safetensors <<'END' || exit 1
+import json, struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+n = 8 + struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:n])
+for name, tensor in header.items():
+    if name.endswith((".running_mean", ".running_var")):
+        first, end = tensor["data_offsets"]
+        value = struct.pack("<f", 0.0 if name.endswith("mean") else 1.0)
+        data[n + first:n + end] = value * ((end - first) // 4)
+del header["__metadata__"]["tandem.checksum"]
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + data[n:])
+END
 
 train() { # kind run options…
     case $1 in
@@ -45,10 +67,17 @@ train() { # kind run options…
         --epochs 12 --checkpoint-every 4 ;;
     frozen-f16) set -- "$@" other --weights base --freeze base --features f16 --loss binary \
         --epochs 12 --checkpoint-every 4 ;;
+    views) set -- "$@" other --weights base --freeze base --augment flip,crop:8 --split 0.4,0.3,0.3 \
+        --epochs 4 --checkpoint-every 4 ;;
+    thaw) set -- "$@" pictures --weights small --unfreeze 1 --unfreeze-layers 3 --layer-decay 0.8 \
+        --optimizer nadam --augment flip --epochs 4 --checkpoint-every 4 ;;
+    folded) set -- "$@" pictures --weights folded.safetensors --freeze none --ema 0.9 \
+        --split 0.4,0.3,0.3 --epochs 3 --checkpoint-every 4 ;;
     esac
-    local run=$2
+    local run=$2 split="--split 0.5,0.5"
     shift 2
-    exec "$tandem" train -o "$run" --batch 16 --split 0.5,0.5 --resume "$@"
+    [[ " $* " == *" --split "* ]] && split=
+    exec "$tandem" train -o "$run" --batch 16 $split --resume "$@"
 }
 
 # A terminal for it; its number is in pid.txt. The answer is its exit code.
@@ -71,12 +100,18 @@ lines() { # run: of its epochs, without the clock
     grep '"event":"epoch"' "$1/metrics.jsonl" | sed 's/"seconds":[^,}]*//'
 }
 
+end() { # run: that it is finished, and what the third part said
+    grep -E '"status": ' "$1/run.json"
+    sed -n '/^ *"test": {/,/}/p' "$1/run.json"
+}
+
 same() { # kind run
     local file
     for file in best last outcomes; do
         cmp "whole-$1/$file.safetensors" "$2/$file.safetensors" || give_up "$2 has another $file"
     done
     cmp <(lines "whole-$1") <(lines "$2") || give_up "$2 has other lines"
+    cmp <(end "whole-$1") <(end "$2") || give_up "$2 has another end"
     [ -z "$(find "$2" -name '*.tmp')" ] || give_up "$2 has half a file in it"
 }
 
@@ -87,18 +122,21 @@ declare -A hits=()
 where() { # run: in words
     local half
     half=$(find "$1" "$TANDEM_HOME" -name '*.tmp' 2>/dev/null | head -n 1)
+    [ -e "$1/samples.safetensors" ] && { echo "ending, after the last checkpoint"; return; }
     case ${half##*/} in
     .next*) echo "writing a checkpoint"; return ;;
     .best* | .outcomes*) echo "writing the best model"; return ;;
     .run.json*) echo "writing the record"; return ;;
     esac
     local title
-    title=$(tr '\r' '\n' <screen.txt | grep -aoE '^(training epoch|validating|computing features|reading every)|^[0-9]+ epochs?,|^.\[K' |
+    title=$(tr '\r' '\n' <screen.txt | grep -aoE '^(training epoch|validating|testing|computing features|measuring batch|reading every)|^[0-9]+ epochs?,|^.\[K' |
         tail -n 1)
     case $title in
     train*) echo "training" ;;
     valid*) echo "validating" ;;
+    test*) echo "judging the third part" ;;
     comp*) echo "computing features" ;;
+    meas*) echo "measuring batch norms" ;;
     read*) echo "reading the pictures" ;;
     *epoch*) echo "ending" ;;
     *) [ -e "$1/run.json" ] && echo "between two phases" || echo "starting" ;;
@@ -126,7 +164,6 @@ go_on() { # kind run
     same "$1" "$2"
 }
 
-kinds="convnet7 resnet20 frozen frozen-f16"
 began=$SECONDS
 for kind in $kinds; do
     whole $kind
@@ -158,6 +195,32 @@ echo "ok - $n_kills kills of $n_runs trainings, the same bytes after each ($((SE
 for place in "${!hits[@]}"; do
     echo "#   ${hits[$place]} $place"
 done
+
+# ---- kill -9 when training is over ------------------------------------------------------------
+
+# Samples are the first that is written after the last checkpoint. Their stores are gone, too.
+n_late=0
+for kind in $kinds; do
+    run=over-$kind
+    for ((try = 0; try < 20; try++)); do
+        rm -rf "$run" pid.txt
+        fresh_home
+        on_terminal $kind $run &
+        terminal=$!
+        until [ -e $run/samples.safetensors ] || ! kill -0 $terminal 2>/dev/null; do :; done
+        kill -KILL "$(cat pid.txt)" 2>/dev/null
+        status=0
+        wait $terminal || status=$?
+        [ $status = 137 ] && break
+    done
+    [ $status = 137 ] || continue
+    fresh_home
+    go_on $kind $run
+    go_on $kind $run # and once more, now that its record says that it is finished
+    n_late=$((n_late + 1))
+done
+[ $n_late -gt 0 ] || give_up "no training was hit between its last checkpoint and its end"
+echo "ok - $n_late kills after the last checkpoint, ended by the next sitting"
 
 # ---- signals that ask -------------------------------------------------------------------------
 
