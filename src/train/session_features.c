@@ -117,6 +117,11 @@ static tdm_status do_without_a_place(struct tdmi_session *session, const tdm_err
 
 /* ---- the stores ------------------------------------------------------------------------------ */
 
+tdmi_store *tdmi_features_store(const struct tdmi_session *session, bool is_val)
+{
+    return is_val ? session->features.val : session->features.train;
+}
+
 int64_t tdmi_features_found_train(const struct tdmi_session *session)
 {
     const tdmi_split *split = &session->split;

@@ -1,6 +1,7 @@
 /*
  * What the files about rows of a frozen base share: which store they are in, and where there.
- * session_features.c decides, features_key.c says what a row depends on, session_rows.c makes them.
+ * session_features.c decides, features_key.c says what a row depends on, session_wanted.c which
+ * are to be made, session_rows.c makes them.
  */
 #ifndef TANDEM_TRAIN_SESSION_FEATURES_H
 #define TANDEM_TRAIN_SESSION_FEATURES_H
@@ -23,5 +24,32 @@ uint32_t tdmi_features_views(const struct tdmi_session *session);
 /* Of the pictures that train, and of those that judge: rows that can be found. */
 int64_t tdmi_features_found_train(const struct tdmi_session *session);
 int64_t tdmi_features_found_val(const struct tdmi_session *session);
+
+/* ---- what is to be made ---------------------------------------------------------------------- */
+
+/* A row that is to be made, or made again. */
+struct tdmi_wanted_row {
+    int64_t item;
+    uint32_t view;
+    bool is_val, is_found;
+};
+
+struct tdmi_wanted { /* start with the session alone */
+    struct tdmi_session *session;
+    struct tdmi_wanted_row *entries;
+    int64_t n, capacity;
+};
+
+/* Adds what is missing of the rows that judge; and of those that the epoch that is begun wants. */
+tdm_status tdmi_wanted_val(struct tdmi_wanted *it, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_wanted_epoch(struct tdmi_wanted *it, tdm_error *err) TDM_MUST_USE;
+/* Adds a few of those that are there, which are made again, and counts them in the session. */
+tdm_status tdmi_wanted_checks(struct tdmi_wanted *it, tdm_error *err) TDM_MUST_USE;
+/* As they are best read, each once: pictures as they are, then those that are changed. */
+void tdmi_wanted_arrange(struct tdmi_wanted *it);
+void tdmi_wanted_release(struct tdmi_wanted *it);
+
+/* The store that rows of pictures that judge are in, or of those that train. */
+tdmi_store *tdmi_features_store(const struct tdmi_session *session, bool is_val);
 
 #endif
