@@ -257,7 +257,7 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
 
 static bool same_hashes(const uint64_t *a, int64_t n_a, const uint64_t *b, int64_t n_b)
 {
-    return n_a == n_b && memcmp(a, b, sizeof *a * (size_t)n_a) == 0;
+    return n_a == n_b && (n_a == 0 || memcmp(a, b, sizeof *a * (size_t)n_a) == 0);
 }
 
 static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_file *stored,
