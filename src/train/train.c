@@ -385,6 +385,12 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
         tdm_status ignored = tdmi_run_save(session.run, TDMI_RUN_FAILED, NULL);
         (void)ignored;
     }
+    if (status == TDM_E_SYSTEM && tdmi_run_check(session.run, NULL) != TDM_OK) {
+        /* Whatever could not be written: that is why. */
+        if (err)
+            *err = (tdm_error){0};
+        status = tdmi_run_check(session.run, err);
+    }
     if (can_go_on(&session, status))
         status = TDM_WRAP(err, status,
                           "training on %s ended early; %s keeps its newest checkpoint, and "
