@@ -24,7 +24,10 @@ struct tdm_run {
     int best_epoch;
     int64_t steps;
     double seconds;
-    tdm_score train, val, test;        /* of the best epoch; n is 0 while there is none */
+    tdm_score train, val, test; /* of the best epoch; n is 0 while there is none */
+    int tests_before;           /* so often was the test judged before, for other epochs */
+    /* The step that was advised at the end, and its figures. */
+    const char *next_step, *next_evidence;
     const struct tdm_metrics *metrics; /* all of val; NULL: not asked for, or not kept */
 };
 

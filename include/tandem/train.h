@@ -55,7 +55,7 @@ struct tdm_train_options {
     int eval_every;            /* validate every so many epochs (and at the end) */
     double train_fraction;     /* of the split: 0.9 */
     double val_fraction;       /* 0.1 */
-    /* Kept apart, and judged once, at the end, by the best weights; all three sum to at most 1. A
+    /* Kept apart, and judged at the end, by the best weights; all three sum to at most 1. A
      * test that the source gives is taken instead. 0: none is judged. */
     double test_fraction;
     double fraction;     /* use this part of the pictures of every class; 1: all */
@@ -115,6 +115,19 @@ struct tdm_after_best {
     double p; /* McNemar's exact test of the two */
 };
 
+/* The one step that helps most by what the run measured. */
+struct tdm_next {
+    const char *step;   /* a word of docs/train.md, such as "cache"; "none". Static storage */
+    char evidence[400]; /* the figures, and an option or a command */
+};
+
+/* A test that was judged before, when another epoch was the best. */
+struct tdm_test_before {
+    int epoch;
+    tdm_score score;
+};
+enum { TDM_TESTS_BEFORE = 8 };
+
 struct tdm_train_result {
     char run[1024];
     int epochs, best_epoch;
@@ -125,13 +138,18 @@ struct tdm_train_result {
     double seconds, images_per_second; /* of training, all sittings */
     tdm_score
         train; /* of the best epoch, counted while training: each image once, before its update */
-    tdm_score val;                /* of the best epoch's weights */
-    tdm_score test;               /* likewise; n is 0 where no test was asked for */
+    tdm_score val;  /* of the best epoch's weights */
+    tdm_score test; /* likewise; n is 0 where no test was asked for */
+    /* What the test said of earlier best epochs, of a run that went on after it: it was judged so
+     * many times before. The first are kept. */
+    int n_tests_before;
+    struct tdm_test_before tests_before[TDM_TESTS_BEFORE];
     int64_t skipped;              /* pictures that could not be read, named in the run record */
     bool cached;                  /* features of a frozen base were reused */
     struct tdm_features features; /* all 0 where none are kept */
     int views;                    /* of each picture; 0: it is changed anew in every epoch */
     int world;                    /* ranks */
+    struct tdm_next next;
 };
 
 TDM_API struct tdm_train_options tdm_train_options_default(void);

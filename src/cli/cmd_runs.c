@@ -29,6 +29,18 @@ static void write_score(tdm_json_writer *json, const tdm_score *score, const cha
         tdm_json_null(json, key);
 }
 
+static void write_next(tdm_json_writer *json, const struct tdm_run *run)
+{
+    if (!*run->next_step) {
+        tdm_json_null(json, "next");
+        return;
+    }
+    tdm_json_object_begin(json, "next");
+    tdm_json_string(json, "step", run->next_step);
+    tdm_json_string(json, "evidence", run->next_evidence);
+    tdm_json_object_end(json);
+}
+
 static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_whole)
 {
     tdm_json_object_begin(json, NULL);
@@ -44,6 +56,8 @@ static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_
     write_score(json, &run->train, "train");
     write_score(json, &run->val, "val");
     write_score(json, &run->test, "test");
+    tdm_json_integer(json, "tests_before", run->tests_before);
+    write_next(json, run);
     if (is_whole && run->metrics) {
         tdm_json_object_begin(json, "validation");
         tdm_metrics_to_json(run->metrics, json);
@@ -139,6 +153,13 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
         tdmi_print(out, "  validation  %s\n", tdmi_format_score(&run->val, text, sizeof text));
     if (run->test.n > 0)
         tdmi_print(out, "  test        %s\n", tdmi_format_score(&run->test, text, sizeof text));
+    if (run->tests_before > 0)
+        tdmi_print(out, "              judged %d times\n", run->tests_before + 1);
+    if (*run->next_step) {
+        tdmi_print(out, "  next        %s; ", run->next_step);
+        tdmi_print_name(out, run->next_evidence, 0);
+        tdmi_print(out, "\n");
+    }
     if (!run->metrics)
         return;
     tdmi_print(out, "\n");

@@ -77,7 +77,12 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
     if (result->test.n > 0)
         tdmi_print(out, "  test        %s\n", tdmi_format_score(&result->test, text, sizeof text));
-    else
+    if (result->n_tests_before > 0)
+        tdmi_print(out,
+                   "              judged %d times, since the run went on: whoever takes the best "
+                   "of these numbers has chosen by them\n",
+                   result->n_tests_before + 1);
+    if (result->test.n == 0)
         tdmi_print(out, "              it chose the epoch, so it is a little better than on new "
                         "pictures; --split 0.8,0.1,0.1 keeps a test apart\n");
     if (result->features.rows > 0)
@@ -89,9 +94,10 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
     tdmi_print(out, "  run         %s\n", result->run);
+    tdmi_print(out, "next: %s; %s\n", result->next.step, result->next.evidence);
     if (!call->globals->quiet)
         tdmi_print(out,
-                   "next: tandem evaluate %s %s --part val   (class by class)\n"
+                   "then: tandem evaluate %s %s --part val   (class by class)\n"
                    "      tandem predict %s PICTURE…\n",
                    result->run, call->arguments[0], result->run);
 }
@@ -316,7 +322,7 @@ static const struct tdmi_option options[] = {
     TDMI_ROWS_SOURCE(train.how),
     TDMI_ROW_SPLIT(offsetof(struct values, split), "Pictures",
                    "to train and to validate on; what both leave is not used, or, as a third part, "
-                   "kept to be judged once, at the end"),
+                   "kept to be judged at the end"),
     {.name = "fraction",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(fraction),

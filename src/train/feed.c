@@ -114,6 +114,14 @@ tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_
     return feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
 }
 
+struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed)
+{
+    struct tdmi_loader_rates rates = {0};
+    if (feed->loader)
+        tdmi_loader_rates(feed->loader, &rates);
+    return (struct tdmi_feed_clock){rates.seconds, rates.consumer_waits};
+}
+
 bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes)
 {
     return feed->loader && tdmi_loader_skip_at(feed->loader, index, text, text_bytes);

@@ -37,6 +37,11 @@ tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position,
                           tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch,
                           tdm_error *err) TDM_MUST_USE;
+/* Seconds inside epochs, and those of them that the caller waited; of rows both 0. */
+struct tdmi_feed_clock {
+    double seconds, waits;
+};
+struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed);
 /* false past the end, and of rows always. */
 bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes);
 

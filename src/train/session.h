@@ -25,6 +25,7 @@
 /* What is known of the rows that a frozen base makes of pictures. session_features.c */
 struct tdmi_features {
     bool is_used;
+    bool has_no_place; /* they would be, had the disk let them */
     tdmi_graph *base;
     tdmi_store *train, *val; /* may be one */
     bool *is_broken;         /* by item of the source: no row can be made of it */
@@ -101,6 +102,7 @@ struct tdmi_session {
     struct tdmi_progress progress;
     double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
     double best_seconds;                     /* when the best epoch was judged */
+    double fed_seconds, waited_seconds;      /* pictures were fed; and waited for: this sitting */
     int64_t started_ns;
     bool is_fallen_back; /* the newest checkpoint could not be used, and is still there */
     int64_t saved_ns;    /* when the newest checkpoint was written; or training began */
@@ -210,7 +212,7 @@ tdm_status tdmi_session_judge(struct tdmi_session *session, tdmi_feed *feed, int
                               const char *what, tdmi_outcomes *outcomes, int64_t *skipped,
                               tdm_error *err) TDM_MUST_USE;
 /* The part that neither trained nor chose, with the best weights, which are in place afterwards: at
- * the end, once. What was recorded of the same weights is not counted again. session_test.c */
+ * the end. What was recorded of the same weights is not counted again. session_test.c */
 tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
                              tdm_error *err) TDM_MUST_USE;
 /* Feeds that part. session_input.c */
@@ -220,6 +222,12 @@ tdm_status tdmi_session_open_test(struct tdmi_session *session, tdmi_feed **feed
 /* What a run that had ended before, and in which nothing was done now, answered then; else false.
  * session_account.c */
 bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *result);
+/* What the test said before, as the run recorded it. */
+void tdmi_session_recall_tests(const struct tdmi_session *session, struct tdm_train_result *result);
+/* What to do next, by what the result and the session's clocks say: session_advice.c */
+void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result);
+/* Before a training feed is closed: how long it was waited for. */
+void tdmi_session_clock_feed(struct tdmi_session *session);
 /* What the epochs after the best one cost and changed. */
 tdm_status tdmi_session_account(struct tdmi_session *session, struct tdm_train_result *result,
                                 tdm_error *err) TDM_MUST_USE;

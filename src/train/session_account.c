@@ -4,8 +4,11 @@
  */
 #include "base/file.h"
 #include "tandem/stats.h"
+#include "train/advice.h"
 #include "train/review/review.h"
 #include "train/session.h"
+
+#include <stdio.h>
 
 /* The best epoch's outcomes are on disk, the last epoch's at hand: the same pictures in the same
  * order, unless some could be read only once. */
@@ -80,6 +83,28 @@ static int64_t whole(const tdm_json_value *object, const char *key)
     return tdm_json_as_integer(tdm_json_member(object, key), 0);
 }
 
+void tdmi_session_recall_tests(const struct tdmi_session *session, struct tdm_train_result *result)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(session->run, "result");
+    const tdm_json_value *before = tdm_json_member(recorded, "tests_before");
+    const size_t n = tdm_json_count(before);
+    result->n_tests_before = 0;
+    for (size_t i = 0; i < n && i < TDM_TESTS_BEFORE; i++) {
+        const tdm_json_value *test = tdm_json_at(before, i);
+        result->tests_before[result->n_tests_before++] =
+            (struct tdm_test_before){(int)whole(test, "epoch"), tdmi_review_score(test)};
+    }
+}
+
+/* A record of an older version has none: it is found now, from what is left. */
+static void recall_next(const tdm_json_value *recorded, struct tdm_next *next)
+{
+    const tdm_json_value *told = tdm_json_member(recorded, "next");
+    next->step = tdmi_advice_step(tdm_json_as_string(tdm_json_member(told, "step"), ""));
+    snprintf(next->evidence, sizeof next->evidence, "%s",
+             tdm_json_as_string(tdm_json_member(told, "evidence"), ""));
+}
+
 bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *result)
 {
     const tdm_json_value *recorded = tdmi_run_recorded(session->run, "result");
@@ -105,5 +130,7 @@ bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *
         .only_last = whole(after, "only_last"),
         .p = tdm_json_as_number(tdm_json_member(after, "p"), 1.0),
     };
+    tdmi_session_recall_tests(session, result);
+    recall_next(recorded, &result->next);
     return true;
 }

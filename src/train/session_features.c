@@ -104,6 +104,7 @@ static tdm_status do_without_a_place(struct tdmi_session *session, const tdm_err
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error_line(why, text, sizeof text);
     tdmi_session_close_features(session);
+    session->features.has_no_place = true;
     if (strcmp(session->options.features, "f16") == 0)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "features cannot be kept as --features f16 wants (%s); another "

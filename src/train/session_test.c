@@ -1,6 +1,7 @@
 /*
- * The third part: pictures that neither trained nor chose an epoch. They are judged once, when
- * training is over, by the weights that are kept.
+ * The third part: pictures that neither trained nor chose an epoch. They are judged when training
+ * is over, by the weights that are kept. A run that goes on afterwards judges them again, and keeps
+ * what they said before.
  */
 #include "base/file.h"
 #include "tandem/stop.h"
@@ -65,6 +66,20 @@ static tdm_status judge(struct tdmi_session *session, tdmi_feed *feed, tdmi_outc
     return TDM_OK;
 }
 
+/* Whoever sees two numbers may take the better one, so both stay to be seen. */
+static void keep_before(struct tdmi_session *session, tdm_score before, int best_before,
+                        struct tdm_train_result *result)
+{
+    tdmi_session_note(session,
+                      "the test was judged before, after epoch %d, and now other weights are "
+                      "the best: choosing between the two numbers makes the better one "
+                      "optimistic, so the result keeps both",
+                      best_before);
+    if (result->n_tests_before < TDM_TESTS_BEFORE)
+        result->tests_before[result->n_tests_before++] =
+            (struct tdm_test_before){best_before, before};
+}
+
 tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
                              tdm_error *err)
 {
@@ -73,16 +88,13 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
     const int best_before = (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0);
     tdmi_outcomes outcomes = {0};
     tdmi_feed *feed = NULL;
+    tdmi_session_recall_tests(session, result);
     if (before.n > 0 && best_before == result->best_epoch) {
         result->test = before;
         return TDM_OK;
     }
     if (before.n > 0)
-        tdmi_session_note(session,
-                          "the test was judged before, after epoch %d, and now other weights are "
-                          "the best: choosing between the two numbers makes the better one "
-                          "optimistic",
-                          best_before);
+        keep_before(session, before, best_before, result);
     tdmi_feed_close(session->train_feed); /* its memory is free for the test's */
     session->train_feed = NULL;
     tdm_status status =

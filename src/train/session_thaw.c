@@ -66,6 +66,7 @@ tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err
 /* Everything that was made for the border that was. */
 static void close_what_depends(struct tdmi_session *session)
 {
+    tdmi_session_clock_feed(session);
     tdmi_feed_close(session->val_feed);
     tdmi_feed_close(session->train_feed);
     tdmi_session_close_features(session);

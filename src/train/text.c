@@ -40,6 +40,18 @@ static void write_after_best(const struct tdm_after_best *after, tdm_json_writer
     tdm_json_object_end(writer);
 }
 
+static void write_tests_before(const struct tdm_train_result *result, tdm_json_writer *writer)
+{
+    tdm_json_array_begin(writer, "tests_before");
+    for (int i = 0; i < result->n_tests_before && i < TDM_TESTS_BEFORE; i++) {
+        tdm_json_object_begin(writer, NULL);
+        tdm_json_integer(writer, "epoch", result->tests_before[i].epoch);
+        tdm_score_members_to_json(&result->tests_before[i].score, writer);
+        tdm_json_object_end(writer);
+    }
+    tdm_json_array_end(writer);
+}
+
 void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)
 {
     tdm_json_integer(writer, "epochs", result->epochs);
@@ -56,11 +68,16 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
         tdm_score_to_json(&result->test, writer, "test");
     else
         tdm_json_null(writer, "test");
+    write_tests_before(result, writer);
     tdm_json_integer(writer, "skipped", result->skipped);
     tdm_json_bool(writer, "cached", result->cached);
     write_features(&result->features, writer, "features");
     tdm_json_integer(writer, "views", result->views);
     tdm_json_integer(writer, "world", result->world);
+    tdm_json_object_begin(writer, "next");
+    tdm_json_string(writer, "step", result->next.step);
+    tdm_json_string(writer, "evidence", result->next.evidence);
+    tdm_json_object_end(writer);
 }
 
 void tdm_train_result_to_json(const struct tdm_train_result *result, tdm_json_writer *writer)

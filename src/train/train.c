@@ -355,10 +355,13 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     if (session->train_feed)
         name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);
+    tdmi_session_clock_feed(session);
     fill_result(session, result);
     tdmi_session_keep_samples(session);
     if (!tdmi_session_recall(session, result))
         TDM_TRY(look_back(session, result, err), err, "after the training");
+    if (!result->next.step)
+        tdmi_session_advise(session, result);
     TDM_TRY(record_result(session, result, err), err, "ending");
     tdmi_session_report(session);
     return TDM_OK;

@@ -159,6 +159,9 @@ cp -r pictures broken
 head -c 200 pictures/left/3.ppm >broken/left/3.ppm
 expect_exit 0 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/skips --json
 expect_same 1 "$(json_value skipped)" "a broken picture is skipped and counted"
+expect_same fix-data "$(json_value next.step)" "one of 48 is more than two of a hundred"
+expect_same 'of 48 pictures 1 could not be used and 0 stand under more than one class, 2.1 % together; tandem audit names them' \
+    "$(json_value next.evidence)" "with the figures"
 expect_stderr_matches 'skipped: .*left/3\.ppm'
 expect_exit 3 "$TANDEM" train broken --model lenet5 --epochs 2 --split 0.7,0.3 -o runs/strict --strict
 expect_stderr_matches 'strict.*left/3\.ppm'
@@ -197,8 +200,10 @@ expect_stderr_matches '^14 pictures of 2 classes train, 14 judge$'
 set -- pictures --model lenet5 --epochs 4 --batch 8
 expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25,0.25 -o runs/tested --json
 expect_json run epochs best_epoch steps seconds images_per_second train val test cached world \
-    ended_by patience after_best
+    ended_by patience after_best tests_before next
 expect_same 12 "$(json_value test.n)" "a quarter is kept"
+expect_same data "$(json_value next.step)" "twelve pictures judge too little"
+evidence=$(json_value next.evidence)
 expect_stderr_matches '^24 pictures of 2 classes train, 12 judge, 12 test$'
 tested=$(json_value test.correct)
 loss=$(json_value test.loss)
@@ -212,9 +217,25 @@ expect_exit 0 "$TANDEM" runs show runs/tested --json
 expect_same "$loss" "$(json_value runs.0.test.loss)" "the run keeps the number"
 expect_exit 0 "$TANDEM" train pictures -o runs/tested --resume
 expect_stdout_matches '^  test +[0-9.]+ % right .* of 12$'
+expect_stdout_matches '^next: data; 12 pictures judge, so the [0-9.]+ % that are right mean [0-9.]+ to [0-9.]+ %'
+expect_true "a finished run says again what it said" grep -qF "next: data; $evidence" "$out"
+expect_true "and the page says it" grep -qF "next: <b>data</b>; $evidence" runs/tested/report.html
 expect_exit 2 "$TANDEM" train pictures -o runs/tested --resume --split 0.5,0.25
 expect_stderr_matches 'option --split-test is none, but the run was begun with 0.25; leave it out'
+expect_exit 0 "$TANDEM" train pictures --model lenet5 --batch 8 --lr 0.003 --epochs 1 --split 0.5,0.25,0.25 -o runs/twice-tested --json
+loss=$(json_value test.loss)
+expect_same 0 "$(json_value tests_before | tr -d -c '{' | wc -c)" "the test was not judged before"
+expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --epochs 20
+expect_stdout_matches '^ +judged 2 times, since the run went on'
+expect_stderr_matches 'the test was judged before, after epoch 1, .* so the result keeps both$'
+expect_exit 0 "$TANDEM" train pictures -o runs/twice-tested --resume --json
+expect_same "$loss" "$(json_value tests_before.0.loss)" "what it said before is kept"
+expect_exit 0 "$TANDEM" runs show runs/twice-tested
+expect_stdout_matches '^ +judged 2 times$'
+expect_stdout_matches '^  next +[a-z-]+; '
+expect_true "and the page says how often" grep -q '2 times, so it may be chosen by' runs/twice-tested/report.html
 expect_exit 0 "$TANDEM" report runs/tested
+expect_true "once is said, too" grep -q '<td>test judged</td><td>once</td>' runs/tested/report.html
 expect_true "the page has it" grep -q 'test right (95 %)' runs/tested/report.html
 expect_exit 0 "$TANDEM" train "$@" --split 0.5,0.25 -o runs/untested
 expect_stdout_matches 'it chose the epoch, so it is a little better than on new pictures'

@@ -1,6 +1,6 @@
 /*
  * When a training ends, which weights it gives back, and what is told of the epochs after them; and
- * the part that is judged once, when all that is over.
+ * the part that is judged when all that is over.
  */
 #include "train/stopping.h"
 #include "tandem/model.h"
@@ -206,6 +206,8 @@ static void a_finished_run_answers_what_it_answered(void **state)
     assert_memory_equal(&first.test, &again.test, sizeof first.test);
     assert_true(first.seconds >= again.seconds && first.seconds <= again.seconds);
     assert_string_equal(first.ended_by, again.ended_by);
+    assert_string_equal(first.next.step, again.next.step);
+    assert_string_equal(first.next.evidence, again.next.evidence);
     options.epochs = 60; /* a longer plan is more patient: it goes on */
     must_train(&options, nobody, &again);
     assert_int_equal(again.epochs, 16);
@@ -293,6 +295,30 @@ static void a_stop_inside_the_test_is_made_good_by_the_next_sitting(void **state
     assert_int_equal(stopper.n_seen, 2); /* it is not judged a second time */
 }
 
+static void what_a_test_said_before_stays_beside_what_it_says_now(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = with_test(tree, "run");
+    struct tdm_train_result first, second, again;
+    options.learning_rate = 0.02;
+    options.epochs = 1;
+    must_train(&options, nobody, &first);
+    assert_int_equal(first.n_tests_before, 0);
+    options.resume = true;
+    options.epochs = 30;
+    must_train(&options, nobody, &second);
+    assert_true(second.best_epoch > 1);
+    assert_int_equal(second.n_tests_before, 1);
+    assert_int_equal(second.tests_before[0].epoch, 1);
+    assert_int_equal(second.tests_before[0].score.correct, first.test.correct);
+    assert_true(fabs(second.tests_before[0].score.loss - first.test.loss) < 1e-12);
+    assert_true(second.test.loss < first.test.loss);
+    must_train(&options, nobody, &again); /* nothing is judged, and nothing forgotten */
+    assert_int_equal(again.n_tests_before, 1);
+    assert_int_equal(again.tests_before[0].score.correct, first.test.correct);
+    assert_memory_equal(&second.test, &again.test, sizeof again.test);
+}
+
 static void features_of_the_test_are_kept_too(void **state)
 {
     const struct tree *tree = *state;
@@ -337,6 +363,7 @@ int main(void)
         CASE(a_finished_run_answers_what_it_answered),
         CASE(a_test_is_judged_by_the_best_weights_and_found_again),
         CASE(a_stop_inside_the_test_is_made_good_by_the_next_sitting),
+        CASE(what_a_test_said_before_stays_beside_what_it_says_now),
         CASE(features_of_the_test_are_kept_too),
         CASE(a_test_without_pictures_is_refused),
 #undef CASE

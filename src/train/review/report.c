@@ -119,6 +119,16 @@ static void put_test(tdmi_text *out, const struct tdm_run *run)
     put_share(out, run->test.correct, run->test.n);
 }
 
+static void put_times_tested(tdmi_text *out, const struct tdm_run *run)
+{
+    if (run->test.n == 0)
+        tdmi_text_printf(out, "<td>–</td>");
+    else if (run->tests_before == 0)
+        tdmi_text_printf(out, "<td>once</td>");
+    else
+        tdmi_text_printf(out, "<td>%d times, so it may be chosen by</td>", run->tests_before + 1);
+}
+
 /* A column a run, so that more of them can be told side by side. */
 static void put_summary(tdmi_text *out, const tdm_runs *runs)
 {
@@ -133,6 +143,7 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"validation right (95 %)", put_right},
         {"pictures right", put_pictures},
         {"test right (95 %)", put_test},
+        {"test judged", put_times_tested},
         {"among the five likeliest (95 %)", put_top5},
         {"balanced accuracy (95 %)", put_balanced},
         {"calibration error", put_calibration},
@@ -151,7 +162,8 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
     tdmi_text_printf(out, "</tr></table></div>\n<p class=\"soft\">Intervals of counts are "
                           "Wilson's. The validation chose the best epoch, so its accuracy is a "
                           "little better than on new pictures; a test (--split 0.8,0.1,0.1) is "
-                          "judged once, when everything is chosen.</p>\n");
+                          "judged when everything is chosen, and again by a run that goes on and "
+                          "finds a better epoch.</p>\n");
 }
 
 static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
@@ -346,6 +358,17 @@ static void put_section(tdmi_text *out, const tdm_json_value *section, const cha
     tdmi_text_printf(out, "</table></details>\n");
 }
 
+static void put_next(tdmi_text *out, const struct tdm_run *told)
+{
+    if (!*told->next_step)
+        return;
+    tdmi_text_printf(out, "<p>next: <b>");
+    tdmi_html_text(out, told->next_step);
+    tdmi_text_printf(out, "</b>; ");
+    tdmi_html_text(out, told->next_evidence);
+    tdmi_text_printf(out, "</p>\n");
+}
+
 static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm_error *err)
 {
     const tdm_json_value *root = tdm_json_root(run->record);
@@ -359,6 +382,7 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
     tdmi_text_printf(out, "; begun ");
     tdmi_html_text(out, *told->started ? told->started : "some time");
     tdmi_text_printf(out, ", %s.</p>\n", told->state);
+    put_next(out, told);
     put_section(out, tdm_json_member(root, "data"), "pictures and network", false);
     put_section(out, tdm_json_member(root, "options"), "options", true);
     put_section(out, tdm_json_member(root, "machine"), "machine", false);

@@ -54,6 +54,7 @@ static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
         told->network = text_of(tdm_json_member(root, "options"), "model");
     told->source = text_of(data, "source");
     told->started = text_of(root, "started");
+    told->next_step = told->next_evidence = "";
     told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(best, "epoch"), 0);
     told->val = tdmi_review_score(best);
     told->seconds =
@@ -67,6 +68,9 @@ static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
     told->train = tdmi_review_score(tdm_json_member(result, "train"));
     told->val = tdmi_review_score(tdm_json_member(result, "val"));
     told->test = tdmi_review_score(tdm_json_member(result, "test"));
+    told->tests_before = (int)tdm_json_count(tdm_json_member(result, "tests_before"));
+    told->next_step = text_of(tdm_json_member(result, "next"), "step");
+    told->next_evidence = text_of(tdm_json_member(result, "next"), "evidence");
     return TDM_OK;
 }
 

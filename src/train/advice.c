@@ -1,0 +1,301 @@
+/*
+ * Rules, each with a condition, a sentence and what is at stake: a part of the pictures that are
+ * wrong, or of the time that could have been saved. The largest part wins, among equals the first
+ * rule; but pictures that are no good come before all, because every other figure rests on them.
+ */
+#include "train/advice.h"
+#include "tandem/stats.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Parts of the pictures or of the time. An interval of more than WIDE on either side says little; a
+ * network that is right more often than WELL on both sides lacks no features; fewer pictures than
+ * FEW are few to learn a base from. */
+#define BAD_PART 0.02
+#define WAITED_PART 0.2
+#define AFTER_PART 0.5
+#define WIDE 0.05
+#define WELL 0.95
+#define WRONG_PART 0.02
+#define LEAST_SECONDS 10.0 /* that a faster run must save to be worth a word */
+enum { FEW = 20000, USUAL_PATIENCE = 10, USUAL_VIEWS = 8 };
+
+struct proposal {
+    double at_stake; /* 0: the rule does not apply */
+    struct tdm_next next;
+};
+
+typedef struct proposal rule(const struct tdmi_advice_facts *facts);
+
+static const char *const steps[] = {
+    "fix-data", "transfer", "cache",   "device",   "precision", "stop",     "batch", "rate",
+    "stream",   "data",     "devices", "machines", "augment",   "unfreeze", "base",  "none",
+};
+
+const char *tdmi_advice_step(const char *name)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (strcmp(name, steps[i]) == 0)
+            return steps[i];
+    return NULL;
+}
+
+static struct proposal propose(double at_stake, const char *step, const char *format, ...)
+    TDM_PRINTF(3, 4);
+static struct proposal propose(double at_stake, const char *step, const char *format, ...)
+{
+    struct proposal proposal = {at_stake, {.step = step}};
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(proposal.next.evidence, sizeof proposal.next.evidence, format, arguments);
+    va_end(arguments);
+    return proposal;
+}
+
+static const struct proposal nothing;
+
+static double percent(double part)
+{
+    return 100.0 * part;
+}
+
+static double half_width(const tdm_score *score)
+{
+    return (score->high - score->low) / 2.0;
+}
+
+/* More often right on what it was trained on, by more than chance. */
+static bool knows_by_heart(const struct tdmi_advice_facts *facts)
+{
+    return facts->train.n > 0 && facts->val.n > 0 && facts->train.low > facts->val.high;
+}
+
+static bool is_wrong_enough(const struct tdmi_advice_facts *facts)
+{
+    return facts->val.n > 0 && 1.0 - facts->val.accuracy > WRONG_PART;
+}
+
+/* Worth its seconds? */
+static double part_of_time(const struct tdmi_advice_facts *facts, double saved)
+{
+    return saved >= LEAST_SECONDS && facts->seconds > 0.0 ? fmin(saved / facts->seconds, 1.0) : 0.0;
+}
+
+/* ---- rules ------------------------------------------------------------------------------- */
+
+static struct proposal bad_pictures(const struct tdmi_advice_facts *facts)
+{
+    const int64_t bad = facts->n_unusable + facts->n_torn;
+    if (facts->n_pictures <= 0 || (double)bad <= BAD_PART * (double)facts->n_pictures)
+        return nothing;
+    return propose(INFINITY, "fix-data",
+                   "of %lld pictures %lld could not be used and %lld stand under more than one "
+                   "class, %.1f %% together; tandem audit names them",
+                   (long long)facts->n_pictures, (long long)facts->n_unusable,
+                   (long long)facts->n_torn, percent((double)bad / (double)facts->n_pictures));
+}
+
+static struct proposal no_weights(const struct tdmi_advice_facts *facts)
+{
+    const double wrong = 1.0 - facts->val.accuracy;
+    if (!facts->is_scratch || !is_wrong_enough(facts) || facts->n_train > FEW)
+        return nothing;
+    if (facts->at_hand)
+        return propose(wrong, "transfer",
+                       "%s learnt from scratch what %lld pictures show, and %lld of the %lld that "
+                       "judge are wrong (%.1f %%); --weights %s, which is at hand, begins with "
+                       "features of many more",
+                       facts->network, (long long)facts->n_train,
+                       (long long)(facts->val.n - facts->val.correct), (long long)facts->val.n,
+                       percent(wrong), facts->at_hand);
+    if (!facts->is_by_default || !facts->to_fetch)
+        return nothing;
+    return propose(wrong, "transfer",
+                   "%s learnt from scratch what %lld pictures show, and %lld of the %lld that "
+                   "judge are wrong (%.1f %%); after tandem weights fetch %s the same command "
+                   "begins with features of many more",
+                   facts->network, (long long)facts->n_train,
+                   (long long)(facts->val.n - facts->val.correct), (long long)facts->val.n,
+                   percent(wrong), facts->to_fetch);
+}
+
+static struct proposal base_again_and_again(const struct tdmi_advice_facts *facts)
+{
+    static const char *const ways[] = {
+        [TDMI_BASE_IS_UNWANTED] = "--features f32 in place of none",
+        [TDMI_BASE_HAS_NO_PLACE] = "TANDEM_HOME on a disk with room, or --features f16,",
+        [TDMI_BASE_SEES_CHANGES] = "--views 8 in place of 0",
+    };
+    const int computed = facts->base == TDMI_BASE_SEES_CHANGES ? USUAL_VIEWS : 1;
+    if (facts->base == TDMI_BASE_IS_KEPT || !facts->is_head_alone || facts->epochs <= computed)
+        return nothing;
+    const double an_epoch = facts->training_seconds / facts->epochs;
+    return propose(part_of_time(facts, an_epoch * (facts->epochs - computed)), "cache",
+                   "the frozen base was computed in each of %d epochs, %.1f s of training an "
+                   "epoch; %s computes it %s and keeps it",
+                   facts->epochs, an_epoch, ways[facts->base], computed == 1 ? "once" : "8 times");
+}
+
+static struct proposal waits_for_pictures(const struct tdmi_advice_facts *facts)
+{
+    if (facts->is_prepared || facts->waited_seconds <= WAITED_PART * facts->fed_seconds)
+        return nothing;
+    return propose(part_of_time(facts, facts->waited_seconds), "stream",
+                   "training waited %.1f of %.1f s (%.0f %%) for pictures to be read and decoded; "
+                   "tandem prepare makes them small once, as a table to train on",
+                   facts->waited_seconds, facts->fed_seconds,
+                   percent(facts->waited_seconds / facts->fed_seconds));
+}
+
+/* Which limit, doubled. */
+static void name_more(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
+{
+    if (strcmp(facts->ended_by, "epochs") == 0)
+        snprintf(text, text_bytes, "--epochs %d", 2 * facts->epochs);
+    else if (strcmp(facts->ended_by, "steps") == 0)
+        snprintf(text, text_bytes, "--steps %lld", 2 * (long long)facts->steps);
+    else
+        snprintf(text, text_bytes, "--minutes %g", 2.0 * facts->minutes);
+}
+
+static struct proposal still_rises(const struct tdmi_advice_facts *facts)
+{
+    char more[60];
+    const double rise = facts->val.accuracy - facts->before_rise.accuracy;
+    if (strcmp(facts->ended_by, "patience") == 0 || facts->after_best.epochs > 0 ||
+        facts->rise_epochs == 0 || rise <= half_width(&facts->val))
+        return nothing;
+    name_more(facts, more, sizeof more);
+    return propose(rise, "stop",
+                   "epoch %d was the last and the best, and within %d epoch%s validation rose from "
+                   "%.1f to %.1f %%, more than the %.1f points that chance explains; %s --resume "
+                   "goes on",
+                   facts->best_epoch, facts->rise_epochs, facts->rise_epochs == 1 ? "" : "s",
+                   percent(facts->before_rise.accuracy), percent(facts->val.accuracy),
+                   percent(half_width(&facts->val)), more);
+}
+
+static struct proposal goes_on_too_long(const struct tdmi_advice_facts *facts)
+{
+    const struct tdm_after_best *after = &facts->after_best;
+    const int borne = USUAL_PATIENCE * (facts->eval_every > 0 ? facts->eval_every : 1);
+    if ((facts->patience > 0 && facts->patience <= USUAL_PATIENCE) || after->epochs <= borne ||
+        after->seconds <= AFTER_PART * facts->seconds)
+        return nothing;
+    const double saved = after->seconds * (after->epochs - borne) / after->epochs;
+    return propose(part_of_time(facts, saved), "stop",
+                   "the %d epochs after epoch %d, the best, took %.1f of %.1f s and left "
+                   "validation %.1f %% right at its best; --patience %d ends about %.1f s earlier",
+                   after->epochs, facts->best_epoch, after->seconds, facts->seconds,
+                   percent(facts->val.accuracy), USUAL_PATIENCE, saved);
+}
+
+static struct proposal knows_too_few(const struct tdmi_advice_facts *facts)
+{
+    const double gap = facts->train.accuracy - facts->val.accuracy;
+    if (!knows_by_heart(facts) || !is_wrong_enough(facts))
+        return nothing;
+    if (!facts->is_cut && !facts->is_changed && facts->crop_pixels > 0)
+        return propose(gap, "augment",
+                       "up to %.1f %% right on the %lld pictures that train and %.1f %% (%.1f to "
+                       "%.1f) on those that judge: much is learnt by heart; --augment flip,crop:%d "
+                       "changes pictures (without flip where left and right matter)",
+                       percent(facts->train.accuracy), (long long)facts->train.n,
+                       percent(facts->val.accuracy), percent(facts->val.low),
+                       percent(facts->val.high), facts->crop_pixels);
+    return propose(gap, "data",
+                   "up to %.1f %% right on the %lld pictures that train and %.1f %% (%.1f to %.1f) "
+                   "on those that judge: %s",
+                   percent(facts->train.accuracy), (long long)facts->train.n,
+                   percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
+                   facts->is_cut ? "more are there that --fraction or --per-class leaves out"
+                                 : "more pictures in the same folder are wanted, and tandem train "
+                                   "again");
+}
+
+static struct proposal base_knows_too_little(const struct tdmi_advice_facts *facts)
+{
+    if (!facts->is_head_alone || facts->train.n == 0 || facts->val.n == 0 ||
+        knows_by_heart(facts) || facts->train.high >= WELL || facts->val.high >= WELL)
+        return nothing;
+    return propose(
+        1.0 - facts->train.high, "unfreeze",
+        "with the base frozen no more than %.1f %% (%.1f to %.1f) of the pictures that "
+        "train are right, and %.1f %% of those that judge; --unfreeze 5 --bn frozen trains "
+        "the base too, after 5 epochs of the head",
+        percent(facts->train.accuracy), percent(facts->train.low), percent(facts->train.high),
+        percent(facts->val.accuracy));
+}
+
+/* So many tenths of all judge: enough for an interval that says something? */
+static double half_width_with(const struct tdmi_advice_facts *facts, double fraction)
+{
+    const double n = floor(fraction * (double)(facts->n_train + facts->n_val));
+    const tdm_interval interval = tdm_wilson((int64_t)(n * facts->val.accuracy), (int64_t)n);
+    return (interval.high - interval.low) / 2.0;
+}
+
+static struct proposal too_few_judge(const struct tdmi_advice_facts *facts)
+{
+    const double wide = half_width(&facts->val), test = facts->test_fraction;
+    char split[60] = "";
+    if (facts->val.n == 0 || wide <= WIDE)
+        return nothing;
+    for (int tenths = 2; tenths <= 3 && !*split && !facts->is_split_given; tenths++) {
+        const double part = tenths / 10.0;
+        if ((tenths < 3 && half_width_with(facts, part) > WIDE) ||
+            half_width_with(facts, part) > 0.8 * wide)
+            continue;
+        if (test > 0.0)
+            snprintf(split, sizeof split, "--split %g,%g,%g", 1.0 - part - test, part, test);
+        else
+            snprintf(split, sizeof split, "--split %g,%g", 1.0 - part, part);
+        return propose(
+            wide, "data",
+            "%lld pictures judge, so the %.1f %% that are right mean %.1f to %.1f %%; in "
+            "a new run %s narrows that to about \xc2\xb1%.1f points",
+            (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
+            percent(facts->val.high), split, percent(half_width_with(facts, part)));
+    }
+    return propose(wide, "data",
+                   "%lld pictures judge, so the %.1f %% that are right mean %.1f to %.1f %%, and "
+                   "differences below %.1f points cannot be seen; more pictures in %s are wanted, "
+                   "and tandem train again",
+                   (long long)facts->val.n, percent(facts->val.accuracy), percent(facts->val.low),
+                   percent(facts->val.high), percent(wide),
+                   facts->is_split_given ? "the source's validation" : "the same folder");
+}
+
+/* ---- the choice -------------------------------------------------------------------------- */
+
+static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
+{
+    return propose(0.0, "none",
+                   "%.1f %% (%.1f to %.1f) of %lld pictures that judge are right and up to "
+                   "%.1f %% of those that train; of %lld pictures %lld are no good, and training "
+                   "waited %.0f "
+                   "%% of its time: nothing measured here asks for a change",
+                   percent(facts->val.accuracy), percent(facts->val.low), percent(facts->val.high),
+                   (long long)facts->val.n, percent(facts->train.accuracy),
+                   (long long)facts->n_pictures, (long long)(facts->n_unusable + facts->n_torn),
+                   facts->fed_seconds > 0.0 ? percent(facts->waited_seconds / facts->fed_seconds)
+                                            : 0.0)
+        .next;
+}
+
+struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
+{
+    static rule *const rules[] = {bad_pictures,          no_weights,    base_again_and_again,
+                                  waits_for_pictures,    still_rises,   goes_on_too_long,
+                                  base_knows_too_little, knows_too_few, too_few_judge};
+    struct proposal best = nothing;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct proposal proposal = rules[i](facts);
+        if (proposal.at_stake > best.at_stake)
+            best = proposal;
+    }
+    return best.at_stake > 0.0 ? best.next : no_step(facts);
+}
