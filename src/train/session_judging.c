@@ -110,6 +110,7 @@ static tdm_status record(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch, tdm_error *err)
 {
     tdmi_arena scratch;
+    TDM_TRY(tdmi_run_check(session->run, err), err, "keeping outcomes");
     tdmi_arena_init(&scratch, 4096);
     session->outcomes.epoch = epoch;
     session->outcomes.step = session->progress.step;

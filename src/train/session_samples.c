@@ -134,6 +134,8 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
     tdmi_arena_init(&samples.arena, 0);
     tdm_status status = gather(session, &outcomes, &samples, err);
     if (status == TDM_OK)
+        status = tdmi_run_check(session->run, err);
+    if (status == TDM_OK)
         status = tdmi_samples_save(&samples, path, err);
     tdmi_samples_release(&samples);
     tdmi_outcomes_release(&outcomes);

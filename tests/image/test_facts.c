@@ -82,7 +82,7 @@ static void every_file_says_what_pillow_finds(void **state)
         n++;
     }
     assert_int_equal(n_wrong, 0);
-    assert_in_range(n, 100, 1000);
+    assert_in_range(n, getenv("TANDEM_TEST_DATA") ? 250 : 99, 1000);
     tdmi_free(table.bytes);
 }
 
