@@ -462,10 +462,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     return status;
 }
 
-void tdmi_session_release(struct tdmi_session *session)
+void tdmi_session_close_border(struct tdmi_session *session)
 {
-    const struct tdmi_backend *backend = session->backend;
-    tdmi_session_close_judging(session);
     tdmi_feed_close(session->val_feed);
     tdmi_feed_close(session->train_feed);
     tdmi_session_close_features(session);
@@ -475,6 +473,18 @@ void tdmi_session_release(struct tdmi_session *session)
     tdmi_step_close(session->step);
     tdmi_plan_free(session->judge_plan);
     tdmi_plan_free(session->train_plan);
+    session->val_feed = session->train_feed = NULL;
+    session->update = NULL;
+    session->judge = NULL;
+    session->step = NULL;
+    session->judge_plan = session->train_plan = NULL;
+}
+
+void tdmi_session_release(struct tdmi_session *session)
+{
+    const struct tdmi_backend *backend = session->backend;
+    tdmi_session_close_judging(session);
+    tdmi_session_close_border(session);
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
         if (session->slots[i])
             backend->memory.free(session->device, session->slots[i]);

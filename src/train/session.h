@@ -113,6 +113,8 @@ struct tdmi_session {
 tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink sink,
                              struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_release(struct tdmi_session *session);
+/* Of it, everything that was made for where the border between frozen and trained lies. */
+void tdmi_session_close_border(struct tdmi_session *session);
 
 double tdmi_session_seconds(const struct tdmi_session *session);
 /* What judges and is kept: averages where there are any. */

@@ -63,26 +63,6 @@ tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err
     return TDM_OK;
 }
 
-/* Everything that was made for the border that was. */
-static void close_what_depends(struct tdmi_session *session)
-{
-    tdmi_session_clock_feed(session);
-    tdmi_feed_close(session->val_feed);
-    tdmi_feed_close(session->train_feed);
-    tdmi_session_close_features(session);
-    tdmi_order_release(&session->order);
-    tdmi_update_close(session->update);
-    tdmi_judge_close(session->judge);
-    tdmi_step_close(session->step);
-    tdmi_plan_free(session->judge_plan);
-    tdmi_plan_free(session->train_plan);
-    session->val_feed = session->train_feed = NULL;
-    session->update = NULL;
-    session->judge = NULL;
-    session->step = NULL;
-    session->judge_plan = session->train_plan = NULL;
-}
-
 static tdm_status open_anew(struct tdmi_session *session, tdm_error *err)
 {
     tdm_status status = tdmi_session_begin_optimizer(session, err);
@@ -103,7 +83,8 @@ tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err)
     if (border == session->first_trained || session->progress.position > 0)
         return TDM_OK;
     const struct tdmi_features count = {.count = session->features.count};
-    close_what_depends(session);
+    tdmi_session_clock_feed(session);
+    tdmi_session_close_border(session);
     session->features.count = count.count;
     session->first_trained = border;
     TDM_TRY(open_anew(session, err), err, "thawing before epoch %d", session->progress.epoch + 1);
