@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/tree.h"
+#include "tandem/stop.h"
 #include "tandem/train.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { PICTURE_SIDE = 9, PICTURE_BYTES = 11 + PICTURE_SIDE * PICTURE_SIDE * 3 };
@@ -132,6 +134,40 @@ static inline void same_runs(const struct tree *tree, const char *a, const char 
         snprintf(right, sizeof right, "%s/%s", b, files[i]);
         same_files(below(tree, left), below(tree, right));
     }
+}
+
+/* ---- what a test stands on ---------------------------------------------------------------- */
+
+/* A folder with so many classes of so many pictures, which holds the home of features, too. */
+static inline struct tree *begin_with_classes(void **state, int classes, int per_class)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    paint_classes(tree, classes, per_class);
+    *state = tree;
+    return tree;
+}
+
+/* The same, and in "base" a model of another three classes. */
+static inline void begin_with_base(void **state, int classes, int per_class)
+{
+    struct tdm_train_result result;
+    struct tree *tree = begin_with_classes(state, 3, 6);
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "base");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(rename(below(tree, "pictures"), below(tree, "others")), 0);
+    paint_classes(tree, classes, per_class);
+}
+
+static inline int end_with_tree(void **state)
+{
+    tdm_stop_clear();
+    tree_free(*state);
+    free(*state);
+    return 0;
 }
 
 #endif

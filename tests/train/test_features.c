@@ -15,28 +15,9 @@
 
 enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, width = 84 };
 
-/* Four classes, and in "base" a model of another three. */
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    struct tdm_train_result result;
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    paint_classes(tree, 3, 6);
-    struct tdm_train_options options = small_training(tree);
-    options.run = below(tree, "base");
-    must_train(&options, (tdm_sink){0}, &result);
-    assert_int_equal(rename(below(tree, "pictures"), below(tree, "others")), 0);
-    paint_classes(tree, n_classes, per_class);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
+    begin_with_base(state, n_classes, per_class);
     return 0;
 }
 
@@ -373,7 +354,7 @@ static void so_many_layers_can_be_frozen(void **state)
     fails_with(&options, TDM_E_USAGE, "auto, base, none or a number of layers is accepted");
 }
 
-#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
 
 int main(void)
 {

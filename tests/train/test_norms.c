@@ -12,20 +12,7 @@
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 20);
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tdm_stop_clear();
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -355,7 +342,7 @@ static void a_run_that_is_over_thaws_and_measures_nothing_more(void **state)
 
 int main(void)
 {
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
     const struct CMUnitTest tests[] = {
         IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
         IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),

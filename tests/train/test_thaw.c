@@ -13,20 +13,7 @@
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 20);
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tdm_stop_clear();
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -214,7 +201,7 @@ static void what_cannot_thaw_is_refused(void **state)
 
 int main(void)
 {
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_border_moves_towards_the_input),
         IN_TREE(layers_thaw_from_the_head_down),
