@@ -87,7 +87,8 @@ struct tdm_prediction { /* lives for the call */
     int n_guesses;
     const float *logits; /* one a class: what the network computes before probabilities are made */
     int n_logits;
-    const char *problem; /* NULL, or why there is no answer; then there are no numbers */
+    const char *problem;       /* NULL, or why there is no answer; then there are no numbers */
+    tdm_status problem_status; /* TDM_OK, or the kind of the problem */
 };
 
 /* Called once a picture, in order. A return other than TDM_OK ends the prediction with that
@@ -99,7 +100,7 @@ typedef struct tdm_prediction_sink {
 
 /* paths are files or folders (searched for pictures, any depth). A path that is missing, or
  * a folder without pictures, is answered in its turn with the problem, and TDM_E_INPUT is returned
- * when all are answered. */
+ * when all are answered; so is a picture that there is no memory to decode, with TDM_E_MEMORY. */
 TDM_API tdm_status tdm_model_predict(tdm_model *model, const char *const *paths, size_t n_paths,
                                      int top, tdm_prediction_sink sink,
                                      tdm_error *err) TDM_MUST_USE;

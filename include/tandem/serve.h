@@ -21,10 +21,11 @@ struct tdm_serve_options {  /* strings are lent for the call */
     const char *token_file; /* its first line; at most one of the two */
     int top;                /* guesses of a picture, where a request does not say it */
     int64_t body_bytes;     /* the most of one request */
-    int64_t pixels;         /* the most of one picture */
-    double seconds;         /* for a request to arrive, for a picture to be decoded */
-    int connections;        /* open at a time; further ones wait */
-    int requests;           /* with pictures at a time; further ones are told to come again */
+    int64_t pixels;         /* the most of one picture, … */
+    int64_t request_pixels; /* … and of all pictures of a request; 0: four times as many */
+    double seconds;  /* from a request's first line to its answer; and for that to be taken */
+    int connections; /* open at a time; further ones wait */
+    int requests;    /* with pictures at a time; further ones are told to come again */
 };
 
 TDM_API struct tdm_serve_options tdm_serve_options_default(void);
@@ -50,8 +51,9 @@ struct tdm_serve_counts {
 };
 TDM_API struct tdm_serve_counts tdm_server_counts(const tdm_server *server);
 
-/* Takes nothing new, finishes what is there, for at most `seconds`, and closes; what was answered
- * until then. Accepts NULL. */
+/* Takes nothing new, finishes what is there, for at most `seconds` and as long as the pictures take
+ * that are in the network just then (eight for each thread), and closes; what was answered until
+ * then. Accepts NULL. */
 TDM_API struct tdm_serve_counts tdm_server_stop(tdm_server *server);
 
 #ifdef __cplusplus

@@ -204,7 +204,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     if (call->json)
         tdm_json_array_end(call->json);
     tdm_model_close(model);
-    if (status == TDM_E_INPUT && answering.n_told > 0) { /* some path is missing */
+    /* Some path is missing, or some picture lacks memory. */
+    if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_told > 0) {
         tdm_log(TDM_LOG_ERROR, "%s", err->frames[0].text);
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;
@@ -275,13 +276,22 @@ static const struct tdmi_option options[] = {
      .unit = "pixels",
      .group = "Serve",
      .help = "of one picture"},
+    {.name = "request-pixel-limit",
+     .type = TDMI_OPTION_LONG,
+     .offset = offsetof(struct values, serve.request_pixels),
+     .low = 1,
+     .high = 1e12,
+     .unit = "pixels",
+     .default_words = "4 times --pixel-limit",
+     .group = "Serve",
+     .help = "of all pictures of one request"},
     {.name = "time-limit",
      .type = TDMI_OPTION_DURATION,
      .offset = offsetof(struct values, serve.seconds),
      .low = 0.1,
      .high = 3600,
      .group = "Serve",
-     .help = "for a request to arrive, and for a picture to be decoded"},
+     .help = "from the first line of a request to its answer, and for that to be taken"},
     {.name = "connections",
      .type = TDMI_OPTION_INTEGER,
      .offset = offsetof(struct values, serve.connections),

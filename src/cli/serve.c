@@ -20,6 +20,7 @@ tdm_status tdmi_serve_refuse(const struct tdm_serve_options *options, tdm_error 
     const char *name = options->token_file                         ? "token-file"
                        : options->body_bytes != usual.body_bytes   ? "body-limit"
                        : options->pixels != usual.pixels           ? "pixel-limit"
+                       : options->request_pixels != 0              ? "request-pixel-limit"
                        : options->seconds > usual.seconds          ? "time-limit"
                        : options->seconds < usual.seconds          ? "time-limit"
                        : options->connections != usual.connections ? "connections"
@@ -62,9 +63,13 @@ tdm_status tdmi_serve(struct tdmi_call *call, const struct tdm_model_options *mo
     struct tdm_serve_options own = *options;
     tdm_model *opened = NULL;
     const char *token = getenv("TANDEM_TOKEN"); /* never an option: others see those of a process */
-    if (!own.token_file && token && *token)
+    if (!own.token_file && token)
         own.token = token;
-    tdm_status status = tdm_serve_check(&own, err);
+    tdm_status status =
+        own.token && !*token
+            ? TDM_FAIL(err, TDM_E_USAGE,
+                       "TANDEM_TOKEN is empty, which is no token; unset it to serve without one")
+            : tdm_serve_check(&own, err);
     if (status == TDM_OK)
         status = tdm_model_open(call->arguments[0], model, &opened, err);
     if (status == TDM_OK)

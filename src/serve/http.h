@@ -6,8 +6,9 @@
  *
  *     begin ─► take … take ─► finish ─► (suspend … resume ─► finish) ─► answer sent ─► end
  *
- * and end comes for every begin, also when the client has gone away. The layer keeps the limits
- * that a handler never sees: connections, the time a head and a body may take, idle connections.
+ * and end comes for every begin, also when the client has gone away. Time is the layer's: it ends
+ * connections whose head, or whose reading of an answer, takes too long, and says by late and hurry
+ * when a request is not answered at its deadline, and when nobody waits for its answer any more.
  */
 #ifndef TANDEM_SERVE_HTTP_H
 #define TANDEM_SERVE_HTTP_H
@@ -25,6 +26,17 @@ struct tdmi_http_head {        /* strings are lent for the call; NULL: not there
     const char *host, *origin, *authorization, *content_type;
     int64_t length_bytes;  /* of the body; 0: none, -1: not said */
     bool wants_permission; /* the client sends its body only when it may: Expect: 100-continue */
+    int64_t deadline_ns;   /* of tdmi_clock_ns(): when the answer is to be there */
+    /* 0 and NULL, or the status and the sentence to refuse the request with, unread: other programs
+     * on the way may see another one in the same bytes. */
+    int problem_status;
+    const char *problem;
+};
+
+enum tdmi_http_body {
+    TDMI_HTTP_TAKE,
+    TDMI_HTTP_DISCARD, /* the request is answered already: its body is read for a short time only */
+    TDMI_HTTP_REFUSE,  /* it is answered (finish) without reading a body, and closed */
 };
 
 enum { TDMI_HTTP_HEADERS = 8 };
@@ -40,22 +52,27 @@ struct tdmi_http_answer {
 
 struct tdmi_http_handler { /* called by one thread */
     void *self;
-    /* NULL: out of memory, the connection is closed. *is_refused: answered (finish) without reading
-     * the body, and closed. */
+    /* NULL: out of memory, the connection is closed. */
     void *(*begin)(void *self, tdmi_http_connection *connection, const struct tdmi_http_head *head,
-                   bool *is_refused);
+                   enum tdmi_http_body *body);
     /* The next bytes of the body; false closes the connection. */
     bool (*take)(void *request, const void *bytes, size_t length_bytes);
     /* The whole request is there. NULL: it was suspended, and is asked again when resumed. */
     const struct tdmi_http_answer *(*finish)(void *request);
+    /* The deadline has passed and the body is not there: what is said before the connection is
+     * closed. */
+    const struct tdmi_http_answer *(*late)(void *request);
+    /* Of one that is suspended: the client has gone, or the deadline has passed. At most once for
+     * each of both; it is to be resumed soon, and may be on its way already. */
+    void (*hurry)(void *request, bool is_gone);
     void (*end)(void *request);
 };
 
 struct tdmi_http_options {
     int listener; /* a socket that listens; stays the caller's */
     int most_connections;
-    double request_seconds; /* for a body to arrive, and for an answer to be taken */
-    double idle_seconds;    /* between two requests of a connection; a head has both times */
+    double request_seconds; /* from a request's first line to its answer; for that to be taken */
+    double idle_seconds;    /* between two requests of a connection, and for a head to arrive */
     struct tdmi_http_handler handler;
 };
 

@@ -3,31 +3,48 @@
  * callbacks, and the sweep that closes connections which take too long, are in one thread and need
  * no lock. The loop sleeps on libmicrohttpd's descriptor and on one of its own, the bell, which
  * rings when a connection is resumed: libmicrohttpd itself would notice with the next packet only.
- * Its own timeout starts anew with every byte: it ends idle connections, and the sweep those that
- * drip.
+ * Its own timeout starts anew with every byte and knows no answer, so it is off: each connection
+ * has a deadline that no byte moves, which the sweep looks at.
  */
 #include "serve/http.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "serve/headers.h"
 
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { sweep_ms = 200, connection_memory_bytes = 64 << 10 };
+static const int64_t crowded_ns = 1000000000; /* for a head, where every place is taken */
+
+enum phase {
+    FREE,
+    HEAD,    /* nothing, or a part of a head, is there */
+    BODY,    /* a request has begun and is not there as a whole */
+    DISCARD, /* the same, of one that is refused: only because the client would not see it else */
+    WORK,    /* it is suspended */
+    HURRIED, /* and the handler knows that its time is over */
+    ANSWER,  /* to be taken by the client */
+};
 
 struct place { /* of an open connection */
+    enum phase phase;
     int descriptor;
-    int64_t deadline_ns; /* 0: none, its request is being worked on */
-    bool is_taken;
+    int64_t since_ns, deadline_ns;
+    int64_t line_ns; /* when the request's first line was there; 0: it is not */
+    bool is_told;    /* the handler knows that the client has gone */
+    void *request;   /* the handler's; NULL: none has begun */
 };
 
 struct tdmi_http {
@@ -35,7 +52,10 @@ struct tdmi_http {
     struct tdmi_http_handler handler;
     int64_t request_ns, idle_ns;
     struct place *places;
-    int n_places;
+    struct pollfd *polled; /* room for as many */
+    struct place **suspended;
+    int n_places, n_taken;
+    int64_t swept_ns;
     pthread_t thread;
     int bell;
     atomic_bool is_quiet, is_over;
@@ -56,11 +76,13 @@ static struct place *place_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-static void allow(struct MHD_Connection *connection, int64_t ns)
+static void enter(struct place *place, enum phase phase, int64_t deadline_ns)
 {
-    struct place *place = place_of(connection);
-    if (place)
-        place->deadline_ns = ns > 0 ? tdmi_clock_ns() + ns : 0;
+    if (!place)
+        return;
+    place->phase = phase;
+    place->deadline_ns = deadline_ns;
+    place->since_ns = tdmi_clock_ns();
 }
 
 static void on_connection(void *self, struct MHD_Connection *connection, void **context,
@@ -69,51 +91,125 @@ static void on_connection(void *self, struct MHD_Connection *connection, void **
     struct tdmi_http *http = self;
     struct place *place = *context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (place)
+        if (place) {
             *place = (struct place){0};
+            http->n_taken--;
+        }
         return;
     }
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     for (int i = 0; i < http->n_places && info; i++) {
-        if (http->places[i].is_taken)
+        if (http->places[i].phase != FREE)
             continue;
-        http->places[i] =
-            (struct place){.descriptor = info->connect_fd,
-                           .deadline_ns = tdmi_clock_ns() + http->request_ns + http->idle_ns,
-                           .is_taken = true};
+        http->places[i].descriptor = info->connect_fd;
+        enter(&http->places[i], HEAD, tdmi_clock_ns() + http->idle_ns);
         *context = &http->places[i];
+        http->n_taken++;
         return;
     }
 }
 
-/* The loop then finds the connection at its end and closes it. */
+/* A request's time begins with its first line. What is returned would be its handler's object. */
+static void *on_line(void *self, const char *line, struct MHD_Connection *connection)
+{
+    struct tdmi_http *http = self;
+    struct place *place = place_of(connection);
+    (void)line;
+    if (place) {
+        place->line_ns = tdmi_clock_ns();
+        enter(place, HEAD, place->line_ns + http->idle_ns);
+    }
+    return NULL;
+}
+
+/* Nothing of an answer was sent yet: libmicrohttpd, which takes none before it has the whole
+ * request, does not notice. The loop then finds the connection at its end and closes it. */
+static void say_last(const struct place *place, const struct tdmi_http_answer *answer)
+{
+    char head[512];
+    int length =
+        snprintf(head, sizeof head, "HTTP/1.1 %d %s\r\nContent-Length: %zu\r\n", answer->status,
+                 MHD_get_reason_phrase_for((unsigned)answer->status), answer->length_bytes);
+    for (int i = 0; i < TDMI_HTTP_HEADERS && answer->headers[i].name; i++) {
+        if (length < (int)sizeof head)
+            length += snprintf(head + length, sizeof head - (size_t)length, "%s: %s\r\n",
+                               answer->headers[i].name, answer->headers[i].value);
+    }
+    if (length + 2 >= (int)sizeof head)
+        return;
+    memcpy(head + length, "\r\n", 2);
+    struct iovec pieces[] = {{head, (size_t)length + 2},
+                             {(void *)(uintptr_t)answer->body, answer->length_bytes}};
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = 2};
+    /* A client that does not read gets no last words. */
+    if (sendmsg(place->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return;
+}
+
+static void end_place(struct tdmi_http *http, struct place *place)
+{
+    if (place->phase == WORK) {
+        place->phase = HURRIED;
+        http->handler.hurry(place->request, false);
+        return;
+    }
+    if (place->phase == BODY || place->phase == DISCARD)
+        say_last(place, http->handler.late(place->request));
+    shutdown(place->descriptor, SHUT_RDWR);
+    enter(place, ANSWER, INT64_MAX); /* nothing more is to be done with it */
+}
+
+/* Who waits for an answer says nothing, so the one thing that can be seen is that he went. */
+static void find_gone(struct tdmi_http *http)
+{
+    nfds_t n = 0;
+    for (int i = 0; i < http->n_places; i++) {
+        struct place *place = &http->places[i];
+        if ((place->phase != WORK && place->phase != HURRIED) || place->is_told)
+            continue;
+        http->polled[n] = (struct pollfd){.fd = place->descriptor, .events = POLLRDHUP};
+        http->suspended[n++] = place;
+    }
+    if (n == 0 || poll(http->polled, n, 0) <= 0)
+        return;
+    for (nfds_t i = 0; i < n; i++) {
+        if (http->polled[i].revents == 0)
+            continue;
+        http->suspended[i]->is_told = true;
+        http->handler.hurry(http->suspended[i]->request, true);
+    }
+}
+
+/* Where every place is taken, those of which nothing is wanted yet, or any more, give way to those
+ * who wait outside. */
 static void sweep(struct tdmi_http *http)
 {
     const int64_t now_ns = tdmi_clock_ns();
+    const bool is_crowded = http->n_taken == http->n_places;
+    if (now_ns - http->swept_ns < sweep_ms * INT64_C(1000000))
+        return;
+    http->swept_ns = now_ns;
     for (int i = 0; i < http->n_places; i++) {
         struct place *place = &http->places[i];
-        if (place->is_taken && place->deadline_ns != 0 && place->deadline_ns < now_ns) {
-            shutdown(place->descriptor, SHUT_RDWR);
-            place->deadline_ns = 0;
-        }
+        if (place->phase == FREE || place->phase == HURRIED)
+            continue;
+        const bool can_go = place->phase == HEAD || place->phase == DISCARD;
+        if (place->deadline_ns < now_ns ||
+            (is_crowded && can_go && place->since_ns + crowded_ns < now_ns))
+            end_place(http, place);
     }
+    find_gone(http);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
+static enum MHD_Result on_header(void *self, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
 {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
-/* libmicrohttpd has refused lengths that are no numbers. */
-static int64_t length_of(struct MHD_Connection *connection)
-{
-    const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (header(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-        return -1;
-    return length ? strtoll(length, NULL, 10) : 0;
+    (void)kind;
+    tdmi_headers_add(self, name, value ? value : "");
+    return MHD_YES;
 }
 
 static enum MHD_Result send_answer(struct tdmi_http *http, struct MHD_Connection *connection,
@@ -134,56 +230,68 @@ static enum MHD_Result send_answer(struct tdmi_http *http, struct MHD_Connection
     if (is_fine == MHD_YES)
         is_fine = MHD_queue_response(connection, (unsigned)answer->status, response);
     MHD_destroy_response(response);
-    allow(connection, http->request_ns);
+    enter(place_of(connection), ANSWER, tdmi_clock_ns() + http->request_ns);
     return is_fine;
 }
 
 static enum MHD_Result begin(struct tdmi_http *http, struct MHD_Connection *connection,
-                             const char *path, const char *method, void **request)
+                             const char *path, const char *method, const char *version,
+                             void **request)
 {
-    const char *expect = header(connection, MHD_HTTP_HEADER_EXPECT);
-    const struct tdmi_http_head head = {
-        .method = method,
-        .path = path,
-        .host = header(connection, MHD_HTTP_HEADER_HOST),
-        .origin = header(connection, "Origin"),
-        .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
-        .content_type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE),
-        .length_bytes = length_of(connection),
-        .wants_permission = expect && strcasecmp(expect, "100-continue") == 0,
-    };
-    bool is_refused = false;
-    allow(connection, http->request_ns);
-    *request = http->handler.begin(http->handler.self, connection, &head, &is_refused);
+    struct tdmi_headers headers = {0};
+    struct place *place = place_of(connection);
+    if (!place || place->line_ns == 0) /* without a deadline nothing is begun */
+        return MHD_NO;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &headers);
+    struct tdmi_http_head head = {
+        .method = method, .path = path, .deadline_ns = place->line_ns + http->request_ns};
+    tdmi_headers_judge(&headers, strcmp(version, MHD_HTTP_VERSION_1_0) == 0, &head);
+    enum tdmi_http_body body = TDMI_HTTP_TAKE;
+    *request = http->handler.begin(http->handler.self, connection, &head, &body);
     if (!*request)
         return MHD_NO;
-    return is_refused ? send_answer(http, connection, http->handler.finish(*request)) : MHD_YES;
+    if (body == TDMI_HTTP_REFUSE)
+        return send_answer(http, connection, http->handler.finish(*request));
+    if (body == TDMI_HTTP_DISCARD)
+        enter(place, DISCARD, tdmi_clock_ns() + http->idle_ns);
+    else
+        enter(place, BODY, head.deadline_ns);
+    place->request = *request;
+    return MHD_YES;
 }
 
 static enum MHD_Result on_request(void *self, struct MHD_Connection *connection, const char *path,
-                                  const char *method, const char *http_version, const char *bytes,
+                                  const char *method, const char *version, const char *bytes,
                                   size_t *length_bytes, void **request)
 {
     struct tdmi_http *http = self;
-    (void)http_version;
     if (!*request)
-        return begin(http, connection, path, method, request);
+        return begin(http, connection, path, method, version, request);
     if (*length_bytes > 0) {
         const bool is_taken = http->handler.take(*request, bytes, *length_bytes);
         *length_bytes = 0;
         return is_taken ? MHD_YES : MHD_NO;
     }
-    allow(connection, 0);
+    struct place *place = place_of(connection);
     const struct tdmi_http_answer *answer = http->handler.finish(*request);
-    return answer ? send_answer(http, connection, answer) : MHD_YES;
+    if (answer)
+        return send_answer(http, connection, answer);
+    enter(place, WORK, place ? place->deadline_ns : 0);
+    return MHD_YES;
 }
 
 static void on_end(void *self, struct MHD_Connection *connection, void **request,
                    enum MHD_RequestTerminationCode code)
 {
     struct tdmi_http *http = self;
+    struct place *place = place_of(connection);
     (void)code;
-    allow(connection, http->request_ns + http->idle_ns);
+    enter(place, HEAD, tdmi_clock_ns() + http->idle_ns);
+    if (place) {
+        place->request = NULL;
+        place->line_ns = 0;
+        place->is_told = false;
+    }
     if (*request)
         http->handler.end(*request);
     *request = NULL;
@@ -281,6 +389,8 @@ static void stop(tdmi_http *http)
     }
     if (http->bell >= 0)
         close(http->bell);
+    tdmi_free(http->suspended);
+    tdmi_free(http->polled);
     tdmi_free(http->places);
     tdmi_free(http);
 }
@@ -288,22 +398,24 @@ static void stop(tdmi_http *http)
 static tdm_status open_daemon(struct tdmi_http *http, const struct tdmi_http_options *options,
                               tdm_error *err)
 {
-    const unsigned idle_s = (unsigned)(options->idle_seconds + 1);
-    http->places = tdmi_alloc((size_t)options->most_connections, sizeof *http->places);
-    if (!http->places)
+    const size_t most = (size_t)options->most_connections;
+    http->places = tdmi_alloc(most, sizeof *http->places);
+    http->polled = tdmi_alloc(most, sizeof *http->polled);
+    http->suspended = tdmi_alloc(most, sizeof *http->suspended);
+    if (!http->places || !http->polled || !http->suspended)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing %d connections: out of memory",
                         options->most_connections);
     http->n_places = options->most_connections;
     http->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (http->bell < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "preparing to answer: %s", strerror(errno));
-    http->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, http,
-                         MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)connection_memory_bytes,
-                         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_end, http,
-                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, http,
+        MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT, 0U,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)connection_memory_bytes,
+        MHD_OPTION_URI_LOG_CALLBACK, on_line, http, MHD_OPTION_NOTIFY_COMPLETED, on_end, http,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
     if (!http->daemon)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "libmicrohttpd %s does not start (%d connections are asked for)",

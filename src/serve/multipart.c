@@ -87,9 +87,8 @@ static char *find_parameter(char *line, const char *name)
     const size_t length = strlen(name);
     for (char *at = line; *at; at++) {
         if (*at == '"') { /* a quoted value: not to be searched */
-            for (at++; *at && *at != '"'; at++)
-                at += *at == '\\' && at[1];
-            if (!*at)
+            at = strchr(at + 1, '"');
+            if (!at)
                 return NULL;
             continue;
         }
@@ -103,6 +102,20 @@ static char *find_parameter(char *line, const char *name)
     return NULL;
 }
 
+/* What browsers write for the three bytes that a quoted name cannot have (HTML, "multipart form
+ * data"); any other % is one, and so is a backslash. */
+static char escaped(const char *at)
+{
+    static const struct {
+        char text[4], byte;
+    } escapes[] = {{"%22", '"'}, {"%0D", '\r'}, {"%0A", '\n'}};
+    for (int i = 0; i < 3; i++) {
+        if (strncmp(at, escapes[i].text, 3) == 0)
+            return escapes[i].byte;
+    }
+    return '\0';
+}
+
 static char *unquote(char *value)
 {
     if (!value)
@@ -113,8 +126,9 @@ static char *unquote(char *value)
     }
     char *from = value + 1, *to = value;
     while (*from && *from != '"') {
-        from += *from == '\\' && from[1];
-        *to++ = *from++;
+        const char byte = escaped(from);
+        *to++ = byte ? byte : *from;
+        from += byte ? 3 : 1;
     }
     *to = '\0';
     return value;

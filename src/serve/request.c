@@ -2,9 +2,10 @@
  * The life of a request: who asks, for what, how long is the body, the answer. All of it runs in
  * the layer's thread; only while a request waits for its pictures does the predictor hold it.
  *
- * A request that is refused for its head alone is answered at once where its body is too long, or
- * where the client waits for permission to send it. Any other body is read and thrown away first:
- * a client that is still sending would not see an answer before its connection breaks.
+ * A request that is refused for its head alone is answered at once where its body is too long,
+ * where nobody can tell how long it is, or where the client waits for permission to send it. Any
+ * other body is read and thrown away first: a client that is still sending would not see an answer
+ * before its connection breaks.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -125,6 +126,8 @@ static void look(struct tdmi_request *request, const struct tdmi_http_head *head
 {
     tdm_server *server = request->server;
     const char *why = tdmi_guard_refuses(&server->guard, head->host, head->origin);
+    if (head->problem)
+        tdmi_request_refuse(request, head->problem_status, "%s", head->problem);
     if (atomic_load(&server->is_draining))
         tdmi_request_refuse(request, 503, "the server is ending");
     if (why)
@@ -149,8 +152,18 @@ static void look(struct tdmi_request *request, const struct tdmi_http_head *head
         request->route->look(request, head);
 }
 
+/* This answer is the connection's last. */
+static void close_behind(struct tdmi_request *request)
+{
+    for (int i = 0; i < TDMI_HTTP_HEADERS && request->answer.headers[i].name; i++) {
+        if (strcmp(request->answer.headers[i].name, "Connection") == 0)
+            return;
+    }
+    tdmi_request_header(request, "Connection", "close");
+}
+
 static void *begin(void *self, tdmi_http_connection *connection, const struct tdmi_http_head *head,
-                   bool *is_refused)
+                   enum tdmi_http_body *body)
 {
     tdm_server *server = self;
     struct tdmi_request *request = tdmi_alloc(1, sizeof *request);
@@ -159,14 +172,17 @@ static void *begin(void *self, tdmi_http_connection *connection, const struct td
     request->server = server;
     request->connection = connection;
     request->begun_ns = tdmi_clock_ns();
+    request->deadline_ns = head->deadline_ns;
     request->top = server->options.top;
     atomic_fetch_add(&server->n_open, 1);
     look(request, head);
-    if (request->is_answered &&
-        (head->wants_permission || head->length_bytes > server->options.body_bytes)) {
-        tdmi_request_header(request, "Connection", "close");
-        *is_refused = true;
-    }
+    *body =
+        !request->is_answered ? TDMI_HTTP_TAKE
+        : head->problem || head->wants_permission || head->length_bytes > server->options.body_bytes
+            ? TDMI_HTTP_REFUSE
+            : TDMI_HTTP_DISCARD;
+    if (*body == TDMI_HTTP_REFUSE)
+        close_behind(request);
     return request;
 }
 
@@ -205,6 +221,24 @@ static const struct tdmi_http_answer *finish(void *self)
     return &request->answer;
 }
 
+/* One that was refused before has its answer at last. */
+static const struct tdmi_http_answer *late(void *self)
+{
+    struct tdmi_request *request = self;
+    tdmi_request_refuse(request, 408,
+                        "%lld bytes of the body arrived in the %g s that a request has",
+                        (long long)request->body_bytes, request->server->options.seconds);
+    close_behind(request);
+    return &request->answer;
+}
+
+static void hurry(void *self, bool is_gone)
+{
+    struct tdmi_request *request = self;
+    tdmi_predictor_hurry(request->server->predictor, request,
+                         is_gone ? TDMI_HURRY_GONE : TDMI_HURRY_LATE);
+}
+
 static void end(void *self)
 {
     struct tdmi_request *request = self;
@@ -227,5 +261,5 @@ static void end(void *self)
 
 struct tdmi_http_handler tdmi_request_handler(tdm_server *server)
 {
-    return (struct tdmi_http_handler){server, begin, take, finish, end};
+    return (struct tdmi_http_handler){server, begin, take, finish, late, hurry, end};
 }

@@ -1,5 +1,6 @@
 /* POST /predict: one picture as the body, or several as a form. Names are labels, never opened. */
 #include "base/memory.h"
+#include "image/facts.h"
 #include "serve/multipart.h"
 #include "serve/server.h"
 
@@ -104,10 +105,39 @@ static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
     return TDM_OK;
 }
 
+/* What the headers say before anything is decoded. A picture above the limit of one, or without a
+ * size, counts as none: the decoder refuses it before it takes time or memory. */
+static bool is_too_large(struct tdmi_request *request)
+{
+    const struct tdm_serve_options *options = &request->server->options;
+    struct tdmi_image_facts facts;
+    int64_t left = options->request_pixels;
+    if (request->n_pictures <= options->request_pixels / options->pixels)
+        return false;
+    for (int i = 0; i < request->n_pictures && left >= 0; i++) {
+        const struct tdm_picture *picture = &request->pictures[i];
+        if (tdmi_image_describe(picture->bytes, picture->length_bytes, "", &facts, NULL) ==
+                TDM_OK &&
+            facts.height > 0 && facts.width <= options->pixels / facts.height)
+            left -= facts.width * facts.height;
+    }
+    if (left < 0)
+        tdmi_request_refuse(request, 413,
+                            "the %d pictures have more than the %lld pixels that are accepted of "
+                            "one request; send fewer at a time",
+                            request->n_pictures, (long long)options->request_pixels);
+    return left < 0;
+}
+
 static void answer(struct tdmi_request *request)
 {
     tdm_error err = {0};
     const tdm_status status = list_pictures(request, &err);
+    if (status == TDM_OK && is_too_large(request)) {
+        tdmi_free(request->pictures);
+        request->pictures = NULL;
+        return;
+    }
     if (status == TDM_OK && tdmi_predictor_push(request->server->predictor, request))
         return;
     tdmi_free(request->pictures);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double idle_seconds = 10;
+static const double idle_seconds = 10, last_words_seconds = 1;
 enum { nap_ms = 20 };
 
 struct tdm_serve_options tdm_serve_options_default(void)
@@ -19,7 +19,7 @@ struct tdm_serve_options tdm_serve_options_default(void)
         .address = "127.0.0.1:8080",
         .top = 5,
         .body_bytes = 32 << 20,
-        .pixels = 100000000,
+        .pixels = 100000000, /* and four times that of a request */
         .seconds = 30,
         .connections = 64,
         .requests = 16,
@@ -42,6 +42,11 @@ static tdm_status check_numbers(const struct tdm_serve_options *o, tdm_error *er
         return TDM_FAIL(err, TDM_E_USAGE,
                         "serving pictures up to %lld pixels; at least 1 is wanted",
                         (long long)o->pixels);
+    if (o->request_pixels < 0 || (o->request_pixels > 0 && o->request_pixels < o->pixels))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "serving requests up to %lld pixels with pictures up to %lld of them; as "
+                        "many at least are wanted for a request",
+                        (long long)o->request_pixels, (long long)o->pixels);
     if (!(o->seconds >= 0.1 && o->seconds <= 3600))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "serving with %g seconds for a request; 0.1 to 3600 is accepted",
@@ -148,6 +153,9 @@ tdm_status tdm_server_start(tdm_model *model, const struct tdm_serve_options *op
     made->model = model;
     made->options = *options;
     made->options.address = made->options.token = made->options.token_file = NULL;
+    if (made->options.request_pixels == 0)
+        made->options.request_pixels =
+            options->pixels > INT64_MAX / 4 ? INT64_MAX : 4 * options->pixels;
     made->listener = -1;
     made->started_ns = tdmi_clock_ns();
     tdm_status status = start(made, options, err);
@@ -164,19 +172,27 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = nap_ms * 1000000L}, NULL);
 }
 
+/* Every request has its end within its time limit, so that is as long as there is something to wait
+ * for; what the predictor refuses then has a moment to be sent. */
+static void wait_for_requests(tdm_server *server, double seconds)
+{
+    const int64_t began_ns = tdmi_clock_ns();
+    while (atomic_load(&server->n_open) > 0 && tdmi_clock_seconds_since(began_ns) < seconds)
+        nap();
+}
+
 struct tdm_serve_counts tdm_server_stop(tdm_server *server)
 {
     if (!server)
         return (struct tdm_serve_counts){0};
-    const int64_t began_ns = tdmi_clock_ns();
     atomic_store(&server->is_draining, true);
     if (server->http) {
         server->layer->quiesce(server->http);
-        while (atomic_load(&server->n_open) > 0 &&
-               tdmi_clock_seconds_since(began_ns) < server->options.seconds)
-            nap();
+        wait_for_requests(server, server->options.seconds);
     }
     tdmi_predictor_stop(server->predictor);
+    if (server->http)
+        wait_for_requests(server, last_words_seconds);
     if (server->layer)
         server->layer->stop(server->http);
     tdmi_predictor_free(server->predictor);

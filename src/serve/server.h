@@ -47,7 +47,7 @@ struct tdmi_request {
     tdm_server *server;
     tdmi_http_connection *connection;
     const struct tdmi_route *route; /* NULL: there is none */
-    int64_t begun_ns;
+    int64_t begun_ns, deadline_ns;
     bool is_answered; /* answer stands; a body that still comes is thrown away */
     bool is_finished;
     bool holds_place; /* of those that may bring pictures at a time */
@@ -63,10 +63,16 @@ struct tdmi_request {
     bool has_logits;
     struct tdm_picture *pictures;
     int n_pictures, n_told, n_seen;
+    int n_turn; /* of its pictures, from n_seen on, are being worked on */
     tdm_json_writer *json;
     char problem[TDM_ERROR_TEXT_BYTES]; /* of the first picture that is none */
-    struct tdmi_request *next;          /* that waits */
+    tdm_status problem_status;
+    bool is_waiting;           /* between two turns, or before the first */
+    atomic_int hurry;          /* why it is to end soon: enum tdmi_hurry */
+    struct tdmi_request *next; /* that waits, or in the same turn */
 };
+
+enum tdmi_hurry { TDMI_HURRY_NOT, TDMI_HURRY_LATE, TDMI_HURRY_GONE };
 
 /* {"error": {"status": 404, "message": "…"}}: one sentence. Only the first answer counts. */
 void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
@@ -103,10 +109,15 @@ struct tdm_server {
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor,
                                 tdm_error *err) TDM_MUST_USE;
-/* Finishes what waits, and takes nothing from then on. Both accept NULL. */
+/* Finishes the turn that is under way, refuses what waits, and takes nothing from then on. Both
+ * accept NULL. */
 void tdmi_predictor_stop(tdmi_predictor *predictor);
 void tdmi_predictor_free(tdmi_predictor *predictor);
 /* Suspends the request's connection until its pictures are answered. False: it is over. */
 bool tdmi_predictor_push(tdmi_predictor *predictor, struct tdmi_request *request);
+/* Refuses the request now where it waits, else when its turn is over; pictures of it that are not
+ * decoded by then are left out. Nothing happens to one that is answered already. */
+void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *request,
+                          enum tdmi_hurry why);
 
 #endif

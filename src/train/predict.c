@@ -20,11 +20,15 @@ struct prediction {
     struct tdmi_predicting how;
     int top;
     uint8_t *pixels;
-    int32_t *labels; /* -1: unreadable */
+    int32_t *labels;      /* -1: unreadable … */
+    tdm_status *statuses; /* … and what kind of problem it is */
     float *probabilities, *logits;
     char (*problems)[TDM_ERROR_TEXT_BYTES]; /* by position */
     struct tdm_guess *guesses;
     size_t first; /* of the batch at hand */
+    size_t n_starved;
+    const char *starved; /* the name of the first */
+    char starved_problem[TDM_ERROR_TEXT_BYTES];
 };
 
 /* ---- a batch ---------------------------------------------------------------------------- */
@@ -48,7 +52,10 @@ static tdm_status read_picture(struct prediction *it, int index, int worker, tdm
         bytes = tdmi_text_string(&file);
         length_bytes = file.length_bytes;
     }
-    scratch->limits = it->how.limits;
+    scratch->limits = (struct tdmi_image_limits){0};
+    if (status == TDM_OK && it->how.allow &&
+        !it->how.allow(it->how.self, it->first + (size_t)index, &scratch->limits))
+        status = TDM_FAIL(err, TDM_E_STOPPED, "it was left out");
     if (status == TDM_OK)
         status =
             tdmi_preprocess_file(tdmi_graph_preprocess(it->model->file.graph), bytes, length_bytes,
@@ -58,23 +65,29 @@ static tdm_status read_picture(struct prediction *it, int index, int worker, tdm
     return status;
 }
 
+/* A picture that lacks memory is one picture's problem: others are smaller. */
 static tdm_status read_task(void *self, int index, int worker, tdm_error *err)
 {
     struct prediction *it = self;
     const char *missing = it->pictures.items[it->first + (size_t)index].missing;
     tdm_error problem = {0};
-    if (missing) {
-        it->labels[index] = -1;
-        snprintf(it->problems[index], sizeof it->problems[index], "%s", missing);
-        return TDM_OK;
-    }
-    tdm_status status = read_picture(it, index, worker, &problem);
+    tdm_status status = missing ? TDM_FAIL(&problem, TDM_E_INPUT, "%s", missing)
+                                : read_picture(it, index, worker, &problem);
     it->labels[index] = status == TDM_OK ? 0 : -1;
-    if (status == TDM_E_MEMORY || status == TDM_E_BUG)
+    it->statuses[index] = status;
+    if (status == TDM_E_BUG)
         return TDM_FAIL(err, status, "%s", problem.frames[0].text);
     if (status != TDM_OK)
         snprintf(it->problems[index], sizeof it->problems[index], "%s", problem.frames[0].text);
     return TDM_OK;
+}
+
+static bool has_picture(const struct prediction *it, int n)
+{
+    int i = 0;
+    while (i < n && it->labels[i] < 0)
+        i++;
+    return i < n;
 }
 
 /* The `top` likeliest, largest first, equals by index: a selection, for top is small. */
@@ -101,6 +114,11 @@ static tdm_status answer(struct prediction *it, int n, tdm_prediction_sink sink,
         struct tdm_prediction prediction = {.path = shown};
         if (it->labels[i] < 0) {
             prediction.problem = it->problems[i];
+            prediction.problem_status = it->statuses[i];
+            if (it->statuses[i] == TDM_E_MEMORY && it->n_starved++ == 0) {
+                it->starved = shown;
+                memcpy(it->starved_problem, it->problems[i], sizeof it->starved_problem);
+            }
         } else {
             const size_t at = (size_t)i * (size_t)it->model->file.n_classes;
             prediction.guesses = it->guesses;
@@ -120,15 +138,19 @@ static tdm_status predict(struct prediction *it, tdm_prediction_sink sink, tdm_e
         size_t rest = it->pictures.n - it->first;
         int n = rest < TDMI_MODEL_BATCH ? (int)rest : TDMI_MODEL_BATCH;
         struct tdmi_batch batch = {.n = n, .pixels = it->pixels, .labels = it->labels};
-        if (tdm_stop_is_requested() && !it->how.is_finished_when_stopped)
+        if (tdm_stop_is_requested() && !it->how.is_finished)
             return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request after %zu of %zu pictures",
                             it->first, it->pictures.n);
         TDM_TRY(tdmi_pool_run(it->model->pool, n, read_task, it, err), err, "reading pictures");
-        TDM_TRY(
-            tdmi_judge_batch(it->model->judge, &batch, NULL, it->probabilities, it->logits, err),
-            err, "predicting");
+        if (has_picture(it, n))
+            TDM_TRY(tdmi_judge_batch(it->model->judge, &batch, NULL, it->probabilities, it->logits,
+                                     err),
+                    err, "predicting");
         TDM_TRY(answer(it, n, sink, err), err, "predicting");
     }
+    if (it->n_starved > 0 && !it->how.is_finished)
+        return TDM_FAIL(err, TDM_E_MEMORY, "%zu of %zu pictures lack memory; the first is %s: %s",
+                        it->n_starved, it->pictures.n, it->starved, it->starved_problem);
     return TDM_OK;
 }
 
@@ -141,6 +163,7 @@ static tdm_status reserve(struct prediction *it, tdm_error *err)
         batch = it->pictures.n;
     it->pixels = tdmi_alloc(batch, picture_bytes(it));
     it->labels = tdmi_alloc(batch, sizeof *it->labels);
+    it->statuses = tdmi_alloc(batch, sizeof *it->statuses);
     it->probabilities = tdmi_alloc(batch * classes, sizeof *it->probabilities);
     it->logits = tdmi_alloc(batch * classes, sizeof *it->logits);
     it->problems = tdmi_alloc(batch, sizeof *it->problems);
@@ -148,8 +171,8 @@ static tdm_status reserve(struct prediction *it, tdm_error *err)
     if (!it->model->scratches)
         it->model->scratches =
             tdmi_alloc((size_t)tdmi_pool_threads(it->model->pool), sizeof *it->model->scratches);
-    if (!it->pixels || !it->labels || !it->probabilities || !it->logits || !it->problems ||
-        !it->guesses || !it->model->scratches)
+    if (!it->pixels || !it->labels || !it->statuses || !it->probabilities || !it->logits ||
+        !it->problems || !it->guesses || !it->model->scratches)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to predict: out of memory");
     return TDM_OK;
 }
@@ -161,6 +184,7 @@ static void release(struct prediction *it)
     tdmi_free(it->problems);
     tdmi_free(it->logits);
     tdmi_free(it->probabilities);
+    tdmi_free(it->statuses);
     tdmi_free(it->labels);
     tdmi_free(it->pixels);
     tdmi_pictures_release(&it->pictures);

@@ -36,12 +36,16 @@ tdm_status tdmi_pictures_list(struct tdmi_pictures *pictures, const char *const 
 tdm_status tdmi_pictures_add_bytes(struct tdmi_pictures *pictures,
                                    const struct tdm_picture *picture, tdm_error *err) TDM_MUST_USE;
 
+/* What a server wants beside tdm_model_predict_pictures; start from a zeroed object. */
 struct tdmi_predicting {
-    struct tdmi_image_limits limits; /* of what is decoded; zeros: the decoder's own */
-    bool is_finished_when_stopped;   /* a request to stop does not end it */
+    void *self;
+    /* Asked right before the picture of that position is decoded, by any thread: under which limits
+     * (zeros, as they come: the decoder's own)? False leaves it out. */
+    bool (*allow)(void *self, size_t index, struct tdmi_image_limits *limits);
+    bool is_finished; /* whatever comes: a request to stop, a picture without memory */
 };
 
-/* tdm_model_predict_pictures as a server wants it. */
+/* A picture that was left out, or for which there was no memory, is answered with that problem. */
 tdm_status tdmi_model_predict_pictures(tdm_model *model, const struct tdm_picture *pictures,
                                        size_t n_pictures, int top,
                                        const struct tdmi_predicting *how, tdm_prediction_sink sink,

@@ -2,82 +2,9 @@
 
     serve_client.py TANDEM MODEL PICTURES     starts servers of its own, says ok / not ok
 """
-import http.client, json, os, random, signal, socket, subprocess, sys, threading, time
+import http.client, json, os, random, signal, socket, threading, time
 
-tandem, model, folder = sys.argv[1:4]
-names = sorted(os.listdir(folder))
-pictures = {name: open(os.path.join(folder, name), "rb").read() for name in names}
-first = pictures[names[0]]
-failed = 0
-
-
-def check(is_right, sentence, found=""):
-    global failed
-    failed += not is_right
-    print(f"{'ok' if is_right else 'not ok'} - {sentence}{'' if is_right else f' ({found})'}", flush=True)
-
-
-class Server:
-    def __init__(self, *options, environment={}):
-        self.process = subprocess.Popen([tandem, "predict", model, "--serve", "0", "--threads", "2", *options],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **environment})
-        self.url = self.process.stdout.readline().strip()
-        assert self.url.startswith("http://127.0.0.1:"), (self.url, self.process.stderr.read())
-        self.port = int(self.url.rstrip("/").rsplit(":", 1)[1])
-
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-
-    def ask(self, method, path, body=None, headers={}):
-        """status, bytes, headers of one request on a connection of its own."""
-        connection = self.connect()
-        connection.request(method, path, body, {"Content-Type": "image/x-portable-pixmap", **headers} if body is not None else headers)
-        answer = connection.getresponse()
-        said = answer.status, answer.read(), dict(answer.getheaders())
-        connection.close()
-        return said
-
-    def socket(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
-
-    def is_alive(self):
-        return self.process.poll() is None and self.ask("GET", "/healthz")[0] == 200
-
-    def memory(self):
-        text = open(f"/proc/{self.process.pid}/status").read()
-        return int(text.split("VmRSS:")[1].split()[0])
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return code
-
-
-def form(parts, boundary="x-boundary"):
-    body = b"".join(f'--{boundary}\r\nContent-Disposition: form-data; name="picture"; filename="{name}"\r\n'
-                    f"Content-Type: application/octet-stream\r\n\r\n".encode() + content + b"\r\n"
-                    for name, content in parts)
-    return body + f"--{boundary}--\r\n".encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-
-
-def told(*arguments, **how):
-    return subprocess.run([tandem, "predict", model, *arguments], capture_output=True, **how)
-
-
-def sentence_of(body):
-    value = json.loads(body)
-    return value["error"]["message"] if list(value) == ["error"] else None
-
-
-def refused(server, status, sentence, method, path, body=None, headers={}, says=""):
-    got, said, more = server.ask(method, path, body, headers)
-    text = sentence_of(said)
-    check(got == status and text and says in text and json.loads(said)["error"]["status"] == status, sentence, (got, said))
-    return more
-
+from serve_ask import *
 
 # ---- the same answers ------------------------------------------------------------------------------
 server = Server("--top", "3")
@@ -295,4 +222,4 @@ for server in Server("--token-file", "token.txt"), Server(environment={"TANDEM_T
     check(server.ask("GET", "/")[0] == 200 and server.is_alive(), "page and health want none")
     check(server.end() == 0, "it ends")
 
-sys.exit(failed > 0)
+finish()

@@ -5,16 +5,7 @@ command -v python3 >/dev/null || {
     finish
 }
 
-python3 - <<'END'
-import os
-os.makedirs("shown")
-for c, colour in enumerate(["red", "green", "blue"]):
-    os.makedirs(f"pictures/{colour}")
-    for n in range(8):
-        pixels = bytes(200 - 9 * n + 3 * i % 7 if i % 3 == c else 20 + i % 11 for i in range(3 * 64))
-        for path in f"pictures/{colour}/{n}.ppm", f"shown/{colour}{n}.ppm":
-            open(path, "wb").write(b"P6 8 8 255\n" + pixels)
-END
+python3 "$SOURCE/tests/cli/serve_pictures.py"
 expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 1 --batch 4 --split 0.7,0.3 -o run --quiet
 
 # ---- what the command line says --------------------------------------------------------------
@@ -33,6 +24,12 @@ echo short >token.txt
 expect_exit 2 "$TANDEM" predict run --serve 0 --token-file token.txt
 expect_stderr_matches 'has 5 characters; 16 to 256 are accepted'
 expect_exit 3 "$TANDEM" predict run --serve 0 --token-file nowhere.txt
+TANDEM_TOKEN='' expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0
+expect_stderr_matches 'TANDEM_TOKEN is empty, which is no token; unset it'
+expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0 --request-pixel-limit 1000
+expect_stderr_matches 'requests up to 1000 pixels with pictures up to 100000000'
+expect_exit 2 "$TANDEM" predict run shown/red1.ppm --request-pixel-limit 1000
+expect_stderr_matches '--request-pixel-limit is for a server: it wants --serve'
 
 if ! "$TANDEM" doctor --no-measure | grep -q '^  http *on'; then
     expect_exit 4 "$TANDEM" predict run --serve 0
@@ -65,5 +62,5 @@ cp served.json "$out"
 expect_json url requests pictures
 
 # ---- what clients see ---------------------------------------------------------------------------
-python3 "$SOURCE/tests/cli/serve_client.py" "$TANDEM" run shown || n_failed=$((n_failed + 1))
+python3 -B "$SOURCE/tests/cli/serve_client.py" "$TANDEM" run shown || n_failed=$((n_failed + 1))
 finish

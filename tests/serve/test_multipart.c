@@ -70,11 +70,35 @@ static void the_name_is_the_file_s_and_else_the_field_s(void **state)
     (void)state;
     READS(TYPE,
           "--XX\r\nContent-Type: image/png\r\nContent-Disposition: form-data; name=\"f\"; "
-          "filename=\"a \\\"b\\\"; name=c.png\"\r\n\r\nx\r\n--XX\r\n"
+          "filename=\"a %22b%22; name=c.png\"\r\n\r\nx\r\n--XX\r\n"
           "Content-Disposition: form-data; filename=plain.jpg; name=f\r\n\r\ny\r\n--XX\r\n"
           "Content-Disposition: form-data; name=\"f\"; filename=\"\"\r\n\r\nz\r\n--XX\r\n"
           "Content-Disposition: form-data\r\n\r\n\r\n--XX--",
           {"a \"b\"; name=c.png", "x"}, {"plain.jpg", "y"}, {"f", "z"}, {"", ""});
+}
+
+/* As HTML says, and as browsers, curl and Python do: three bytes are written as %22, %0D and %0A,
+ * and everything else stands for itself. */
+static void names_are_read_as_browsers_write_them(void **state)
+{
+    (void)state;
+#define FILE_NAMED(name) "--XX\r\nContent-Disposition: form-data; filename=\"" name "\"\r\n\r\n\r\n"
+    READS(TYPE,
+          FILE_NAMED("C:\\new\\a.png") FILE_NAMED("%22%0D%0A%22") FILE_NAMED("100%25%2%0d%")
+              FILE_NAMED("a\\") "--XX--",
+          {"C:\\new\\a.png", ""}, {"\"\r\n\"", ""}, {"100%25%2%0d%", ""}, {"a\\", ""});
+    READS(TYPE,
+          "--XX\r\nContent-Disposition: form-data; name=\"a\\\"; filename=\"b\"\r\n\r\n\r\n--XX--",
+          {"b", ""});
+}
+
+static void a_form_in_a_form_is_bytes(void **state)
+{
+    (void)state;
+    READS(
+        TYPE,
+        "--XX\r\n" HEAD("a") "--YY\r\n" HEAD("b") "x\r\n--YY--\r\n--XX\r\n" HEAD("c") "\r\n--XX--",
+        {"a", "--YY\r\n" HEAD("b") "x\r\n--YY--"}, {"c", ""});
 }
 
 static void refuses(const char *type, const char *body, const char *says)
@@ -123,7 +147,7 @@ static void a_form_cut_anywhere_does_no_harm(void **state)
     (void)state;
     static const char whole[] =
         "--XX\r\n" HEAD("a") "first\r\n--XX\r\n"
-                             "Content-Disposition: form-data; name=\"b\"; filename=\"\\\"c\"\r\n"
+                             "Content-Disposition: form-data; name=\"b\"; filename=\"%22c\"\r\n"
                              "Content-Transfer-Encoding: binary\r\n\r\nsecond\r\n--XX--";
     for (size_t length = 0; length < sizeof whole; length++) {
         struct tdmi_part parts[MOST];
@@ -140,6 +164,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_come_out_in_order_with_their_names),
         cmocka_unit_test(the_name_is_the_file_s_and_else_the_field_s),
+        cmocka_unit_test(names_are_read_as_browsers_write_them),
+        cmocka_unit_test(a_form_in_a_form_is_bytes),
         cmocka_unit_test(what_is_no_form_is_refused_in_a_sentence),
         cmocka_unit_test(a_form_cut_anywhere_does_no_harm),
     };

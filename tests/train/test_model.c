@@ -1,8 +1,10 @@
 /* A trained model asked about pictures: opening, evaluating, predicting. */
 #include "tandem/log.h"
 #include "tandem/model.h"
+#include "tandem/stop.h"
 #include "train/model_file.h"
 #include "train/pictures.h"
+#include "train/predict.h"
 
 #include <math.h>
 
@@ -370,6 +372,56 @@ static void pictures_in_memory_get_the_bits_that_their_files_get(void **state)
     tdm_model_close(model);
 }
 
+struct allowing {
+    struct answers answers;
+    tdm_status statuses[4];
+};
+
+static bool allow_all_but_the_second(void *self, size_t index, struct tdmi_image_limits *limits)
+{
+    (void)self;
+    limits->max_pixels = index == 2 ? 1 : 1000000;
+    return index != 1;
+}
+
+static tdm_status take_status(void *self, const struct tdm_prediction *prediction, tdm_error *err)
+{
+    struct allowing *it = self;
+    (void)err;
+    assert_true((prediction->problem == NULL) == (prediction->problem_status == TDM_OK));
+    it->statuses[it->answers.n++] = prediction->problem_status;
+    return TDM_OK;
+}
+
+/* Each picture has limits of its own, and one that nobody wants any more is left out. */
+static void a_server_says_of_each_picture_what_it_may_take(void **state)
+{
+    struct tree *tree = *state;
+    tdm_model *model = opened(below(tree, "run"), 2);
+    struct allowing allowing = {0};
+    const struct tdmi_predicting how = {.allow = allow_all_but_the_second, .is_finished = true};
+    struct tdm_picture pictures[4];
+    void *bytes = NULL;
+    size_t length = 0;
+    assert_int_equal(
+        tdmi_file_read(below(tree, "pictures/a/001.ppm"), 1 << 20, &bytes, &length, NULL), TDM_OK);
+    for (int i = 0; i < 4; i++)
+        pictures[i] = (struct tdm_picture){"p", bytes, length};
+    tdm_stop_request(); /* which a server's pictures do not see */
+    assert_int_equal(tdmi_model_predict_pictures(model, pictures, 4, 1, &how,
+                                                 (tdm_prediction_sink){&allowing, take_status},
+                                                 NULL),
+                     TDM_OK);
+    tdm_stop_clear();
+    assert_int_equal(allowing.answers.n, 4);
+    assert_int_equal(allowing.statuses[0], TDM_OK);
+    assert_int_equal(allowing.statuses[1], TDM_E_STOPPED);
+    assert_int_equal(allowing.statuses[2], TDM_E_INPUT);
+    assert_int_equal(allowing.statuses[3], TDM_OK);
+    tdmi_free(bytes);
+    tdm_model_close(model);
+}
+
 static void predictions_that_make_no_sense_are_refused(void **state)
 {
     struct tree *tree = *state;
@@ -411,6 +463,7 @@ int main(void)
         cmocka_unit_test(every_picture_is_answered_in_the_order_asked),
         cmocka_unit_test(folders_are_searched_as_a_source_searches_them),
         cmocka_unit_test(pictures_in_memory_get_the_bits_that_their_files_get),
+        cmocka_unit_test(a_server_says_of_each_picture_what_it_may_take),
         cmocka_unit_test(predictions_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

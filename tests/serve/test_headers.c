@@ -1,0 +1,90 @@
+/* Headers that decide, and those that two programs would read in two ways. */
+#include "serve/headers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct line {
+    const char *name, *value;
+};
+
+static struct tdmi_http_head judged(const struct line *lines, bool is_old)
+{
+    static struct tdmi_headers headers; /* what is judged lends its problem */
+    struct tdmi_http_head head = {0};
+    headers = (struct tdmi_headers){0};
+    for (int i = 0; lines[i].name; i++)
+        tdmi_headers_add(&headers, lines[i].name, lines[i].value);
+    tdmi_headers_judge(&headers, is_old, &head);
+    return head;
+}
+
+#define JUDGED(is_old, ...) judged((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
+
+static void headers_are_found_by_name_in_any_case(void **state)
+{
+    (void)state;
+    struct tdmi_http_head head =
+        JUDGED(false, {"host", "h"}, {"ORIGIN", "o"}, {"Authorization", "a"}, {"X-Any", ""},
+               {"content-type", "t"}, {"Content-Length", "17"}, {"expect", "100-Continue"});
+    assert_null(head.problem);
+    assert_int_equal(head.problem_status, 0);
+    assert_string_equal(head.host, "h");
+    assert_string_equal(head.origin, "o");
+    assert_string_equal(head.authorization, "a");
+    assert_string_equal(head.content_type, "t");
+    assert_int_equal(head.length_bytes, 17);
+    assert_true(head.wants_permission);
+    head = JUDGED(false, {"Host", "h"});
+    assert_null(head.problem);
+    assert_int_equal(head.length_bytes, 0);
+    assert_false(head.wants_permission);
+    head = JUDGED(false, {"Host", "h"}, {"Transfer-Encoding", "Chunked"});
+    assert_null(head.problem);
+    assert_int_equal(head.length_bytes, -1);
+    assert_null(JUDGED(true, {"X", "y"}, {"X", "y"}).problem); /* HTTP/1.0 has no Host */
+}
+
+#define REFUSED(status, is_old, ...)                               \
+    do {                                                           \
+        struct tdmi_http_head found = JUDGED(is_old, __VA_ARGS__); \
+        assert_int_equal(found.problem_status, status);            \
+        assert_non_null(found.problem);                            \
+        assert_true(strlen(found.problem) > 10);                   \
+    } while (0)
+
+static void what_can_be_read_in_two_ways_is_refused(void **state)
+{
+    (void)state;
+#define HOST {"Host", "h"}
+    REFUSED(400, false, HOST, {"Content-Length", "3"}, {"content-length", "5"});
+    REFUSED(400, false, HOST, {"Content-Length", "3"}, {"Content-Length", "3"});
+    REFUSED(400, false, HOST, {"Content-Length", "3"}, {"Transfer-Encoding", "chunked"});
+    REFUSED(400, false, HOST, {"Transfer-Encoding", "chunked"}, {"Transfer-Encoding", "chunked"});
+    REFUSED(400, false, HOST, {"host", "other"});
+    REFUSED(400, false, HOST, {"Authorization", "a"}, {"Authorization", "b"});
+    REFUSED(400, false, HOST, {"Content-Length ", "3"});
+    REFUSED(400, false, HOST, {"Content-Length\t", "3"});
+    REFUSED(400, false, HOST, {"", "3"});
+    REFUSED(400, false, HOST, {"a(b)", "3"});
+    REFUSED(400, false, HOST, {"na\xc3\xafve", "3"});
+    REFUSED(400, false, {"Origin", "o"});
+    REFUSED(400, true, {"Transfer-Encoding", "chunked"});
+    REFUSED(501, false, HOST, {"Transfer-Encoding", "gzip"});
+    REFUSED(501, false, HOST, {"Transfer-Encoding", "gzip, chunked"});
+    REFUSED(501, false, HOST, {"Transfer-Encoding", "chunked "});
+    REFUSED(501, false, HOST, {"Transfer-Encoding", ""});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_are_found_by_name_in_any_case),
+        cmocka_unit_test(what_can_be_read_in_two_ways_is_refused),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}
