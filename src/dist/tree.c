@@ -2,8 +2,9 @@
 #include "dist/tree.h"
 #include "base/multiversion.h"
 
-/* Of each array at a time, so that sums of a level still are in the first cache at the next. */
-enum { block_values = 512 };
+/* block_values: of each array at a time, so that sums that are not kept still are in the first
+ * cache when they are added on. most_levels: more than there are shards for. */
+enum { block_values = 512, most_levels = 32 };
 
 TDMI_MULTIVERSION
 static void add(float *restrict to, const float *restrict from, int64_t n)
@@ -12,17 +13,65 @@ static void add(float *restrict to, const float *restrict from, int64_t n)
         to[i] += from[i];
 }
 
-static void sum_block(float *const *arrays, int n_shards, int64_t first, int64_t n)
+TDMI_MULTIVERSION
+static void add_both(float *restrict to, const float *restrict left, const float *restrict right,
+                     int64_t n)
 {
-    for (int distance = 1; distance < n_shards; distance *= 2)
-        for (int left = 0; left + distance < n_shards; left += 2 * distance)
-            add(arrays[left] + first, arrays[left + distance] + first, n);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = left[i] + right[i];
 }
 
-void tdmi_tree_sum(float *const *arrays, int n_shards, int64_t first, int64_t n)
+bool tdmi_tree_is_subtree(int first, int end, int n_shards)
 {
-    for (int64_t at = 0; at < n; at += block_values)
-        sum_block(arrays, n_shards, first + at, n - at < block_values ? n - at : block_values);
+    int span = 1;
+    while (span < end - first)
+        span *= 2;
+    return first % span == 0 && (first + span == end || end == n_shards);
+}
+
+/* Parts come from the left; the last two are added as soon as they are a subtree together, and then
+ * perhaps again with the one before. Two subtrees side by side that are one together are its two
+ * children: the left one's size is the largest power of two below the whole's. */
+int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_shards,
+                   struct tdmi_tree_addition *additions)
+{
+    struct {
+        int first, at; /* its first shard, and where its sum is */
+    } waiting[most_levels];
+    int n_waiting = 0, n = 0;
+    for (int i = 0; i < n_parts; i++) {
+        const int until = i + 1 < n_parts ? parts[i + 1].first : end;
+        waiting[n_waiting].first = parts[i].first;
+        waiting[n_waiting++].at = i;
+        while (n_waiting > 1 &&
+               tdmi_tree_is_subtree(waiting[n_waiting - 2].first, until, n_shards)) {
+            const int to = n == n_parts - 2 ? 0 : -(n_waiting - 1);
+            n_waiting--;
+            additions[n++] =
+                (struct tdmi_tree_addition){to, waiting[n_waiting - 1].at, waiting[n_waiting].at};
+            waiting[n_waiting - 1].at = to;
+        }
+    }
+    return n;
+}
+
+void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
+                   int n_additions, int64_t first, int64_t n)
+{
+    float sums[most_levels][block_values];
+    for (int64_t at = first; at < first + n; at += block_values) {
+        const int64_t left = first + n - at, n_now = left < block_values ? left : block_values;
+        for (int i = 0; i < n_additions; i++) {
+            const struct tdmi_tree_addition *it = &additions[i];
+            float *to = it->to < 0 ? sums[-it->to] : parts[it->to].values + at;
+            const float *a = it->left < 0 ? sums[-it->left] : parts[it->left].values + at;
+            const float *b = it->right < 0 ? sums[-it->right] : parts[it->right].values + at;
+            if (to == a)
+                add(to, b, n_now);
+            else
+                add_both(to, a, b, n_now);
+        }
+    }
 }
 
 void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n)

@@ -12,12 +12,34 @@
 #ifndef TANDEM_DIST_TREE_H
 #define TANDEM_DIST_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Add arrays[1 … n_shards - 1] into arrays[0], values [first, first + n) of each. Changes the
- * arrays in between too. Ranges that do not overlap may be added by different threads. */
-void tdmi_tree_sum(float *const *arrays, int n_shards, int64_t first, int64_t n);
-/* The same for sums in double: rows of n values, one a shard, into the first. */
+/* The sum of shards [first, where the next part begins): a subtree. */
+struct tdmi_tree_part {
+    int first;
+    float *values;
+};
+
+/* Of parts by number; below 0, of sums that are not kept. */
+struct tdmi_tree_addition {
+    int to, left, right;
+};
+
+/* Of n_shards, are those in [first, end) a subtree? */
+bool tdmi_tree_is_subtree(int first, int end, int n_shards);
+
+/* What is left to add until the first part holds the sum of the subtree that all parts are
+ * together, the last one ending before `end`: their number, n_parts - 1, in the order in which they
+ * are due. */
+int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int n_shards,
+                   struct tdmi_tree_addition *additions);
+/* Values [first, first + n) of each. Only the first part changes. Ranges that do not overlap may be
+ * added by different threads. */
+void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
+                   int n_additions, int64_t first, int64_t n);
+
+/* All of it for sums in double: rows of n values, one a shard, into the first. */
 void tdmi_tree_sum_rows(double *rows, int n_shards, int64_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "dist/tree.h"
 #include "nn/packed.h"
+#include "train/sums.h"
 
 #include <string.h>
 
@@ -31,7 +32,8 @@ struct tdmi_step {
     tdmi_pool *pool;
     int max_shards, n_lanes;
     tdmi_lane **lanes;
-    float **sums; /* one array a shard */
+    tdmi_sums *sums;
+    int *wave; /* shards of the last wave, by lane */
     struct gathered *shards;
     const uint8_t **pixels; /* what shards point into, one entry a position */
     int32_t *labels;
@@ -53,6 +55,40 @@ struct tdmi_step {
     int first_node, last_node; /* … and part of it, where statistics are shared */
     int n_images;              /* that are not left out */
 };
+
+/* ---- reserving ----------------------------------------------------------------------------- */
+
+static int shards_of(const tdmi_plan *plan, const struct tdmi_step_options *options)
+{
+    return (options->max_batch + plan->max_images - 1) / plan->max_images;
+}
+
+/* A shard that shares its statistics keeps its activations until all have passed. */
+static int lanes_of(const tdmi_plan *plan, const struct tdmi_step_options *options, int n_threads)
+{
+    const int shards = shards_of(plan, options);
+    return options->shares_statistics || n_threads > shards ? shards : n_threads;
+}
+
+static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
+                                        const struct tdmi_step_options *options, int n_lanes)
+{
+    return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
+                                      .max_shards = shards_of(plan, options),
+                                      .n_threads = n_lanes,
+                                      .runs_together = options->shares_statistics};
+}
+
+int64_t tdmi_step_bytes(const tdmi_plan *plan, const struct tdmi_step_options *options,
+                        int n_threads)
+{
+    const int lanes = lanes_of(plan, options, n_threads);
+    const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
+    const int64_t image = tdmi_shape_values(plan->graph->nodes[0].out);
+    const int64_t mixer = options->can_mix ? (plan->max_images + 1) * image : 0;
+    return lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes +
+           tdmi_sums_arrays(&sums) * sums.n_values * (int64_t)sizeof(float);
+}
 
 static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
 {
@@ -96,18 +132,18 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
+static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
 {
+    const int max_batch = options->max_batch;
     size_t batch = (size_t)max_batch, shards = (size_t)step->max_shards;
-    size_t sums_bytes = sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph);
     step->lanes = tdmi_alloc((size_t)step->n_lanes, sizeof *step->lanes);
-    step->sums = tdmi_alloc(shards, sizeof *step->sums);
+    step->wave = tdmi_alloc((size_t)step->n_lanes, sizeof *step->wave);
     step->shards = tdmi_alloc(shards, sizeof *step->shards);
     step->pixels = tdmi_alloc(batch, sizeof *step->pixels);
     step->labels = tdmi_alloc(batch, sizeof *step->labels);
     step->items = tdmi_alloc(batch, sizeof *step->items);
     step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
-    if (!step->items || !step->lanes || !step->sums || !step->shards || !step->pixels ||
+    if (!step->items || !step->lanes || !step->wave || !step->shards || !step->pixels ||
         !step->labels || !step->judgements)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
@@ -118,14 +154,9 @@ static tdm_status reserve(tdmi_step *step, int max_batch, tdm_error *err)
                 "preparing thread %d of %d for training", i + 1, step->n_lanes);
         tdmi_lane_use(step->lanes[i], tdmi_packed_memory(step->packed));
     }
-    for (size_t i = 0; i < shards; i++) {
-        step->sums[i] = step->plan->backend->memory.alloc(step->device, sums_bytes);
-        if (!step->sums[i])
-            return TDM_FAIL(err, TDM_E_MEMORY,
-                            "reserving %zu MiB for the gradients of %zu shards: out of memory; a "
-                            "larger --shard or a smaller --batch needs less",
-                            shards * sums_bytes >> 20, shards);
-    }
+    const struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
+    TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,
+            "preparing steps of %d images", max_batch);
     return TDM_OK;
 }
 
@@ -141,11 +172,9 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->device = device;
     made->pool = pool;
     made->class_weights = options->class_weights;
-    made->max_shards = (max_batch + plan->max_images - 1) / plan->max_images;
-    made->n_lanes = tdmi_pool_threads(pool);
-    if (made->n_lanes > made->max_shards || options->shares_statistics)
-        made->n_lanes = made->max_shards;
-    tdm_status status = reserve(made, max_batch, err);
+    made->max_shards = shards_of(plan, options);
+    made->n_lanes = lanes_of(plan, options, tdmi_pool_threads(pool));
+    tdm_status status = reserve(made, options, err);
     if (status == TDM_OK && options->can_mix)
         status = reserve_mixers(made, err);
     if (status == TDM_OK && options->shares_statistics)
@@ -165,9 +194,7 @@ void tdmi_step_close(tdmi_step *step)
     for (int i = 0; step->lanes && i < step->n_lanes; i++)
         tdmi_lane_close(step->lanes[i]);
     tdmi_packed_close(step->packed);
-    for (int i = 0; step->sums && i < step->max_shards; i++)
-        if (step->sums[i])
-            step->plan->backend->memory.free(step->device, step->sums[i]);
+    tdmi_sums_close(step->sums);
     for (int i = 0; step->mixers && i < step->n_lanes; i++) {
         tdmi_free(step->mixers[i].pixels);
         tdmi_free(step->mixers[i].pictures);
@@ -179,7 +206,7 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step->exchange);
     tdmi_free(step->items);
     tdmi_free(step->lanes);
-    tdmi_free(step->sums);
+    tdmi_free(step->wave);
     tdmi_free(step->shards);
     tdmi_free(step->pixels);
     tdmi_free(step->labels);
@@ -206,6 +233,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
         !step->exchange)
         step->n_early = step->n_shards;
     step->n_images = 0;
+    tdmi_sums_begin(step->sums, step->n_shards);
     for (int s = 0; s < step->n_shards; s++) {
         struct gathered *shard = &step->shards[s];
         *shard = (struct gathered){0, step->pixels + s * size, step->labels + s * size,
@@ -250,9 +278,9 @@ static void mix(const tdmi_step *step, struct mixer *mixer, struct tdmi_shard *s
 static bool begin(tdmi_step *step, int lane, int s)
 {
     const struct gathered *gathered = &step->shards[s];
-    float *sums = step->sums[s];
     if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
-        memset(sums, 0, sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
+        memset(tdmi_sums_of(step->sums, s), 0,
+               sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
         return false;
     }
     struct tdmi_shard shard = {.n = gathered->n,
@@ -272,22 +300,24 @@ static void forward(tdmi_step *step, int lane, int s)
 {
     if (begin(step, lane, s))
         tdmi_lane_forward_part(step->lanes[lane], step->values, 0, step->plan->graph->n_nodes - 1,
-                               step->sums[s]);
+                               tdmi_sums_of(step->sums, s));
 }
 
 static void backward(tdmi_step *step, tdmi_lane *lane, int s, int segment)
 {
     if (step->shards[s].n > 0)
-        tdmi_lane_backward(lane, step->values, segment, step->sums[s]);
+        tdmi_lane_backward(lane, step->values, segment, tdmi_sums_of(step->sums, s));
 }
 
 static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
 {
     tdmi_step *step = self;
     (void)err;
-    forward(step, worker, index);
+    const int s = tdmi_sums_take(step->sums, index);
+    forward(step, worker, s);
     for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, step->lanes[worker], index, segment);
+        backward(step, step->lanes[worker], s, segment);
+    tdmi_sums_give(step->sums, s);
     return TDM_OK;
 }
 
@@ -297,10 +327,11 @@ static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *e
     tdmi_step *step = self;
     (void)worker;
     (void)err;
-    int s = step->n_early + index;
-    if (step->segment == 0)
-        forward(step, index, s);
-    backward(step, step->lanes[index], s, step->segment);
+    if (step->segment == 0) {
+        step->wave[index] = tdmi_sums_take(step->sums, step->n_early + index);
+        forward(step, index, step->wave[index]);
+    }
+    backward(step, step->lanes[index], step->wave[index], step->segment);
     return TDM_OK;
 }
 
@@ -314,8 +345,7 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
     const struct tdmi_segment *range = &step->plan->segments[step->segment];
     int64_t begin = (int64_t)index * slice_values;
     int64_t n = range->n_values - begin;
-    tdmi_tree_sum(step->sums, step->n_shards, range->first_value + begin,
-                  n < slice_values ? n : slice_values);
+    tdmi_sums_add(step->sums, range->first_value + begin, n < slice_values ? n : slice_values);
     return TDM_OK;
 }
 
@@ -329,7 +359,7 @@ static tdm_status forward_part_task(void *self, int s, int worker, tdm_error *er
     bool has_images = step->first_node == 0 ? begin(step, s, s) : step->shards[s].n > 0;
     if (has_images)
         tdmi_lane_forward_part(step->lanes[s], step->values, step->first_node, step->last_node,
-                               step->sums[s]);
+                               tdmi_sums_of(step->sums, s));
     return TDM_OK;
 }
 
@@ -340,7 +370,7 @@ static tdm_status backward_part_task(void *self, int s, int worker, tdm_error *e
     (void)err;
     if (step->shards[s].n > 0)
         tdmi_lane_backward_part(step->lanes[s], step->values, step->first_node, step->last_node,
-                                step->sums[s]);
+                                tdmi_sums_of(step->sums, s));
     return TDM_OK;
 }
 
@@ -411,6 +441,8 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
     for (step->segment = first; step->segment <= last; step->segment++) {
         int64_t n_values = step->plan->segments[step->segment].n_values;
         TDM_TRY(run_shards(step, err), err, "running the last shards");
+        if (step->segment == 0)
+            tdmi_sums_settle(step->sums);
         TDM_TRY(tdmi_pool_run(step->pool, (int)((n_values + slice_values - 1) / slice_values),
                               tree_task, step, err),
                 err, "adding gradients");
@@ -420,5 +452,5 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 
 float *tdmi_step_sums(tdmi_step *step)
 {
-    return step->sums[0];
+    return tdmi_sums_of(step->sums, 0);
 }

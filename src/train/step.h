@@ -2,8 +2,8 @@
  * One training step over a global batch: shards × segments.
  *
  * The batch is cut by position into shards. Each shard runs whole, forward and backward, on one
- * thread; its sums go to an array of its own. The arrays are added in the fixed tree. So the bits
- * depend on the batch and the shard size, and on nothing else.
+ * thread; its sums go to an array of its own (sums.h). The arrays are added in the fixed tree. So
+ * the bits depend on the batch and the shard size, and on nothing else.
  *
  * Shards beyond the number of threads run first, complete; the last wave runs segment by segment,
  * because a range of gradients is final only when every shard has passed it:
@@ -36,6 +36,11 @@ struct tdmi_step_options {
     bool shares_statistics;
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
 };
+
+/* What a step on so many threads reserves: activations of the shards that run at once, gradients,
+ * packed weights. */
+int64_t tdmi_step_bytes(const tdmi_plan *plan, const struct tdmi_step_options *options,
+                        int n_threads);
 
 /* plan is for training, its max_images the shard size. Everything is reserved here. Values of nodes
  * that it has frozen are taken over by the first step, and must not change after it. */

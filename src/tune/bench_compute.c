@@ -284,12 +284,13 @@ static int64_t peak_bytes(void)
 static int64_t planned_bytes(const struct bench *it)
 {
     const tdmi_graph *graph = it->graph;
-    int64_t shards = (it->options->batch + it->shard - 1) / it->shard;
     int64_t values = graph->param_values + graph->state_values;
-    if (it->is_training)
-        values +=
-            shards * tdmi_graph_sums_values(graph) + it->optimizer->n_slots * graph->param_values;
-    return it->n_lanes * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+    if (!it->is_training)
+        return it->n_lanes * (int64_t)it->plan->arena_bytes + (int64_t)it->plan->packed_bytes +
+               values * (int64_t)sizeof(float);
+    const struct tdmi_step_options step = {.max_batch = it->options->batch};
+    values += it->optimizer->n_slots * graph->param_values;
+    return tdmi_step_bytes(it->plan, &step, tdmi_pool_threads(it->pool)) +
            values * (int64_t)sizeof(float);
 }
 

@@ -32,6 +32,17 @@ static float drawn(float arrays[][values], int first, int n, int i)
     return drawn(arrays, first, left, i) + drawn(arrays, first + left, n - left, i);
 }
 
+/* Every shard for itself, and all additions at once. */
+static void sum_all(float *const *arrays, int n, int64_t first, int64_t n_values)
+{
+    struct tdmi_tree_part parts[most_shards];
+    struct tdmi_tree_addition additions[most_shards];
+    for (int s = 0; s < n; s++)
+        parts[s] = (struct tdmi_tree_part){s, arrays[s]};
+    assert_int_equal(tdmi_tree_plan(parts, n, n, n, additions), n - 1);
+    tdmi_tree_sum(parts, additions, n - 1, first, n_values);
+}
+
 static void sums_have_the_bits_of_the_drawing(void **state)
 {
     (void)state;
@@ -42,7 +53,7 @@ static void sums_have_the_bits_of_the_drawing(void **state)
         fill(summed, n);
         for (int s = 0; s < n; s++)
             arrays[s] = summed[s];
-        tdmi_tree_sum(arrays, n, 0, values);
+        sum_all(arrays, n, 0, values);
         for (int i = 0; i < values; i++) {
             float wanted = drawn(given, 0, n, i), chained = 0.0f;
             assert_memory_equal(&summed[0][i], &wanted, sizeof wanted);
@@ -67,9 +78,9 @@ static void ranges_are_added_on_their_own_in_any_order(void **state)
             a[s] = whole[s];
             b[s] = parts[s];
         }
-        tdmi_tree_sum(a, n, 0, values);
+        sum_all(a, n, 0, values);
         for (int c = 4; c >= 0; c--)
-            tdmi_tree_sum(b, n, cuts[c], cuts[c + 1] - cuts[c]);
+            sum_all(b, n, cuts[c], cuts[c + 1] - cuts[c]);
         assert_memory_equal(whole[0], parts[0], sizeof whole[0]);
     }
 }
@@ -82,12 +93,69 @@ static void nothing_outside_the_range_is_touched(void **state)
     fill(summed, 5);
     for (int s = 0; s < 5; s++)
         arrays[s] = summed[s];
-    tdmi_tree_sum(arrays, 5, 10, 0);
+    sum_all(arrays, 5, 10, 0);
     assert_memory_equal(given, summed, sizeof given);
-    tdmi_tree_sum(arrays, 5, 10, 5);
-    for (int s = 0; s < 5; s++) {
-        assert_memory_equal(summed[s], given[s], sizeof(float) * 10);
-        assert_memory_equal(summed[s] + 15, given[s] + 15, sizeof(float) * (values - 15));
+    sum_all(arrays, 5, 10, 5);
+    assert_memory_equal(summed[1], given[1], sizeof given - sizeof given[0]);
+    assert_memory_equal(summed[0], given[0], sizeof(float) * 10);
+    assert_memory_equal(summed[0] + 15, given[0] + 15, sizeof(float) * (values - 15));
+}
+
+/* The left child's size, as the drawing has it: is [first, end) drawn below [low, high)? */
+static bool is_drawn(int first, int end, int low, int high)
+{
+    int left = 1;
+    if (first == low && end == high)
+        return true;
+    if (high - low == 1)
+        return false;
+    while (2 * left < high - low)
+        left *= 2;
+    return end <= low + left ? is_drawn(first, end, low, low + left)
+                             : first >= low + left && is_drawn(first, end, low + left, high);
+}
+
+static void subtrees_are_those_that_are_drawn(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= most_shards; n++)
+        for (int first = 0; first < n; first++)
+            for (int end = first + 1; end <= n; end++)
+                assert_int_equal(tdmi_tree_is_subtree(first, end, n), is_drawn(first, end, 0, n));
+}
+
+/* Subtrees that are summed on their own first, of whatever sizes and in whatever order. */
+static void subtrees_summed_before_change_no_bit(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 1, (uint64_t)round);
+        const int n = 1 + (int)tdmi_rng_below(&rng, most_shards);
+        float given[most_shards][values], whole[most_shards][values], *arrays[most_shards];
+        struct tdmi_tree_part parts[most_shards];
+        struct tdmi_tree_addition additions[most_shards];
+        int n_parts = n;
+        fill(given, n);
+        fill(whole, n);
+        for (int s = 0; s < n; s++) {
+            arrays[s] = whole[s];
+            parts[s] = (struct tdmi_tree_part){s, given[s]};
+        }
+        sum_all(arrays, n, 0, values);
+        for (int i = 0; i < 60; i++) {
+            const int begin = (int)tdmi_rng_below(&rng, (uint32_t)n_parts);
+            const int n_taken = 1 + (int)tdmi_rng_below(&rng, (uint32_t)(n_parts - begin));
+            const int end = begin + n_taken < n_parts ? parts[begin + n_taken].first : n;
+            if (n_taken == n_parts || !tdmi_tree_is_subtree(parts[begin].first, end, n))
+                continue;
+            tdmi_tree_sum(parts + begin, additions,
+                          tdmi_tree_plan(parts + begin, n_taken, end, n, additions), 0, values);
+            n_parts -= n_taken - 1;
+            memmove(parts + begin + 1, parts + begin + n_taken,
+                    sizeof *parts * (size_t)(n_parts - begin - 1));
+        }
+        tdmi_tree_sum(parts, additions, tdmi_tree_plan(parts, n_parts, n, n, additions), 0, values);
+        assert_memory_equal(given[0], whole[0], sizeof whole[0]);
     }
 }
 
@@ -97,6 +165,8 @@ int main(void)
         cmocka_unit_test(sums_have_the_bits_of_the_drawing),
         cmocka_unit_test(ranges_are_added_on_their_own_in_any_order),
         cmocka_unit_test(nothing_outside_the_range_is_touched),
+        cmocka_unit_test(subtrees_are_those_that_are_drawn),
+        cmocka_unit_test(subtrees_summed_before_change_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "train/judge.h"
 #include "train/step.h"
 #include "train/steps.h"
+#include "train/sums.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -101,6 +102,8 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
     int64_t n_values = tdmi_graph_sums_values(it->graph);
     int n_shards = (batch->n + shard - 1) / shard;
     float *arrays[most_batch];
+    struct tdmi_tree_part parts[most_batch];
+    struct tdmi_tree_addition additions[most_batch];
     tdmi_plan *plan;
     tdmi_lane *lane;
     assert_int_equal(tdmi_plan_new(it->graph, &tdmi_backend_ref, shard, true, &plan, NULL), TDM_OK);
@@ -127,7 +130,10 @@ static float *plain_sums(const struct bench *it, int shard, const struct tdmi_ba
     }
     tdmi_lane_close(lane);
     tdmi_plan_free(plan);
-    tdmi_tree_sum(arrays, n_shards, 0, n_values);
+    for (int s = 0; s < n_shards; s++)
+        parts[s] = (struct tdmi_tree_part){s, arrays[s]};
+    tdmi_tree_sum(parts, additions, tdmi_tree_plan(parts, n_shards, n_shards, n_shards, additions),
+                  0, n_values);
     for (int s = 1; s < n_shards; s++)
         free(arrays[s]);
     return arrays[0];
@@ -240,6 +246,33 @@ static void segments_one_by_one_give_the_bits_of_all_at_once(void **state)
     assert_int_equal(tdmi_plan_new(large.graph, &tdmi_backend_ref, 3, true, &plan, NULL), TDM_OK);
     assert_true(plan->n_segments >= 2);
     tdmi_plan_free(plan);
+    close_bench(&large);
+}
+
+/* So large that shards go through fewer arrays than there are of them. */
+static void arrays_that_are_used_again_change_no_bit(void **state)
+{
+    struct bench large;
+    int32_t labels[most_batch];
+    (void)state;
+    open_bench(&large, 3300);
+    const struct tdmi_sums_options used = {
+        .n_values = tdmi_graph_sums_values(large.graph), .max_shards = most_batch, .n_threads = 4};
+    assert_true(tdmi_sums_arrays(&used) < most_batch);
+    for (int n = most_batch; n > 0; n -= 3) {
+        tdmi_rng rng = tdmi_rng_at(5, TDMI_RNG_TEST, 2, (uint64_t)n);
+        struct tdmi_batch batch = first_of(&large, n);
+        for (int i = 0; i < n; i++)
+            labels[i] = tdmi_rng_below(&rng, 5) ? large.labels[i] : -1;
+        batch.labels = labels;
+        float *wanted = plain_sums(&large, 1, &batch);
+        for (int threads = 1; threads <= 4; threads++) {
+            float *sums = sums_of(&large, 1, threads, &batch, threads % 2 == 0);
+            same_sums(&large, sums, wanted);
+            free(sums);
+        }
+        free(wanted);
+    }
     close_bench(&large);
 }
 
@@ -534,6 +567,7 @@ int main(void)
         cmocka_unit_test(every_number_of_threads_gives_the_bits_of_one),
         cmocka_unit_test(statistics_of_a_batch_do_not_see_its_shards),
         cmocka_unit_test(segments_one_by_one_give_the_bits_of_all_at_once),
+        cmocka_unit_test(arrays_that_are_used_again_change_no_bit),
         cmocka_unit_test(mixed_shards_give_the_same_bits_on_any_threads),
         cmocka_unit_test(dropout_draws_by_seed_epoch_and_picture_alone),
         cmocka_unit_test(skipped_pictures_are_left_out_wherever_they_stand),
