@@ -114,7 +114,8 @@ tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err)
 
 enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
 
-static enum verdict judge(const char *line, size_t length_bytes, int64_t step)
+/* end: of what is kept; it moves before the step once a line is met that is made again. */
+static enum verdict judge(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
 {
     tdm_json_document *document = NULL;
     tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
@@ -122,14 +123,19 @@ static enum verdict judge(const char *line, size_t length_bytes, int64_t step)
         return status == TDM_E_MEMORY ? UNKNOWN : DAMAGED;
     const tdm_json_value *root = tdm_json_root(document);
     int64_t found = tdm_json_as_integer(tdm_json_member(root, "step"), INT64_MIN);
+    const char *event = tdm_json_as_string(tdm_json_member(root, "event"), "");
+    if (end->is_inside_epoch && found == end->step && strcmp(event, "epoch") == 0) {
+        end->is_inside_epoch = false;
+        end->step--;
+    }
     enum verdict verdict = tdm_json_kind_of(root) != TDM_JSON_OBJECT ? DAMAGED
-                           : found <= step                           ? KEEP
+                           : found <= end->step                      ? KEEP
                                                                      : LATER;
     tdm_json_document_free(document);
     return verdict;
 }
 
-tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err)
+tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_error *err)
 {
     if (tdmi_file_kind_of(lines->path) == TDMI_FILE_MISSING)
         return TDM_OK;
@@ -139,11 +145,12 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err)
     tdm_status status = tdmi_file_read(lines->path, limit_bytes, &bytes, &n_bytes, err);
     if (status != TDM_OK)
         goto out;
-    for (const char *line = bytes, *end = line + n_bytes, *stop; line < end; line = stop + 1) {
-        stop = memchr(line, '\n', (size_t)(end - line));
+    const char *after = (const char *)bytes + n_bytes;
+    for (const char *line = bytes, *stop; line < after; line = stop + 1) {
+        stop = memchr(line, '\n', (size_t)(after - line));
         if (stop == NULL) /* torn: the writer was killed, as every writer may be */
             break;
-        enum verdict verdict = judge(line, (size_t)(stop - line), step);
+        enum verdict verdict = judge(line, (size_t)(stop - line), &end);
         if (verdict == KEEP)
             tdmi_text_add(&kept, line, (size_t)(stop - line) + 1);
         n_damaged += verdict == DAMAGED;

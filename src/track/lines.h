@@ -7,8 +7,16 @@
 
 #include "base/text.h"
 #include "tandem/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Where a checkpoint stands among the lines. An epoch ends at its last step, so one that was
+ * interrupted in its validation stands at that step too, before the epoch's line. */
+struct tdmi_lines_end {
+    int64_t step;
+    bool is_inside_epoch; /* the line of the epoch that ends with that step is still to come */
+};
 
 typedef struct tdmi_lines {
     const char *path; /* lent */
@@ -25,7 +33,9 @@ void tdmi_lines_release(tdmi_lines *lines);
 tdm_status tdmi_lines_add(tdmi_lines *lines, const char *json, size_t length_bytes,
                           tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err) TDM_MUST_USE;
-/* Keep lines whose "step" is at most step or that have none; what is no JSON object goes. */
-tdm_status tdmi_lines_cut(tdmi_lines *lines, int64_t step, tdm_error *err) TDM_MUST_USE;
+/* Keep lines whose "step" is at most the end's, or that have none; what is no JSON object goes. Of
+ * those at that very step an epoch's line, and what follows it, goes where it is still to come. */
+tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end,
+                          tdm_error *err) TDM_MUST_USE;
 
 #endif

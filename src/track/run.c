@@ -423,7 +423,7 @@ tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err)
     return tdmi_lines_sync(&run->metrics, err);
 }
 
-tdm_status tdmi_run_cut(tdmi_run *run, int64_t step, tdm_error *err)
+tdm_status tdmi_run_cut(tdmi_run *run, struct tdmi_lines_end end, tdm_error *err)
 {
-    return tdmi_lines_cut(&run->metrics, step, err);
+    return tdmi_lines_cut(&run->metrics, end, err);
 }

@@ -18,6 +18,7 @@
 
 #include "tandem/error.h"
 #include "tandem/json.h"
+#include "track/lines.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,10 +82,10 @@ tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes,
                          tdm_error *err) TDM_MUST_USE;
 /* What was appended so far survives a crash of the machine. */
 tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err) TDM_MUST_USE;
-/* Keep the lines whose "step" is at most step (and those without one), atomically; a torn last line
- * goes too. A line that belongs to a checkpoint must be appended before the checkpoint is written,
- * or a crash in between loses it. */
-tdm_status tdmi_run_cut(tdmi_run *run, int64_t step, tdm_error *err) TDM_MUST_USE;
+/* Keep what was written before a checkpoint, atomically; a torn last line goes too. A line that
+ * belongs to a checkpoint must be appended before the checkpoint is written, or a crash in between
+ * loses it. */
+tdm_status tdmi_run_cut(tdmi_run *run, struct tdmi_lines_end end, tdm_error *err) TDM_MUST_USE;
 
 /* ---- looking from outside --------------------------------------------------------------- */
 

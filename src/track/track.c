@@ -60,16 +60,26 @@ void tdmi_track_free(tdmi_track *track)
     tdmi_free(track);
 }
 
-void tdmi_track_event(tdmi_track *track, const tdm_event *event)
+void tdmi_track_tell(tdmi_track *track, const tdm_event *event)
 {
     if (track->caller.event != NULL)
         track->caller.event(track->caller.self, event);
+}
+
+void tdmi_track_record(tdmi_track *track, const tdm_event *event)
+{
     for (int i = 0; i < SINKS; i++) {
         tdm_error problem = {0};
         if (track->sinks[i].is_open &&
             tables[i]->event(track->sinks[i].self, event, &problem) != TDM_OK)
             count_failure(track, i, &problem);
     }
+}
+
+void tdmi_track_event(tdmi_track *track, const tdm_event *event)
+{
+    tdmi_track_tell(track, event);
+    tdmi_track_record(track, event);
 }
 
 static void forward(void *self, const tdm_event *event)

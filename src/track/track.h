@@ -36,6 +36,10 @@ void tdmi_track_free(tdmi_track *track);
 
 /* Hand an event to everyone; one thread at a time. */
 void tdmi_track_event(tdmi_track *track, const tdm_event *event);
+/* The halves of it, for what is to be recorded before it is done and told afterwards: the run's
+ * sinks, and the caller's. */
+void tdmi_track_record(tdmi_track *track, const tdm_event *event);
+void tdmi_track_tell(tdmi_track *track, const tdm_event *event);
 /* The same as a sink, to give to whatever feeds one. */
 tdm_sink tdmi_track_as_sink(tdmi_track *track);
 /* Events a sink of the run could not record. */

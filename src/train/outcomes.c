@@ -37,6 +37,31 @@ void tdmi_outcomes_release(tdmi_outcomes *outcomes)
     *outcomes = (tdmi_outcomes){0};
 }
 
+tdm_status tdmi_outcomes_copy(const tdmi_outcomes *from, tdmi_outcomes *to, tdm_error *err)
+{
+    const size_t n = (size_t)from->n;
+    if (to->capacity < from->n) {
+        tdmi_outcomes_release(to);
+        TDM_TRY(tdmi_outcomes_open(to, from->n_classes, from->capacity, err), err,
+                "keeping what became of the pictures");
+    }
+    to->classes = from->classes;
+    to->network = from->network;
+    to->epoch = from->epoch;
+    to->step = from->step;
+    to->n = from->n;
+    if (n == 0)
+        return TDM_OK;
+    memcpy(to->contents, from->contents, n * sizeof *to->contents);
+    memcpy(to->labels, from->labels, n * sizeof *to->labels);
+    memcpy(to->predicted, from->predicted, n * sizeof *to->predicted);
+    memcpy(to->ranks, from->ranks, n * sizeof *to->ranks);
+    memcpy(to->probabilities, from->probabilities, n * sizeof *to->probabilities);
+    memcpy(to->confidences, from->confidences, n * sizeof *to->confidences);
+    memcpy(to->losses, from->losses, n * sizeof *to->losses);
+    return TDM_OK;
+}
+
 /* ---- gathering -------------------------------------------------------------------------- */
 
 /* Equal ones stand in the order of the classes, as for whoever says what is predicted. Only what is

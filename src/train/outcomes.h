@@ -34,6 +34,9 @@ typedef struct tdmi_outcomes { /* start from a zeroed object */
 tdm_status tdmi_outcomes_open(tdmi_outcomes *outcomes, int n_classes, int64_t capacity,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_outcomes_release(tdmi_outcomes *outcomes);
+/* `to` becomes the same; it is opened, as large, where it has no room yet. */
+tdm_status tdmi_outcomes_copy(const tdmi_outcomes *from, tdmi_outcomes *to,
+                              tdm_error *err) TDM_MUST_USE;
 
 /* One more; probabilities are the n_classes of it. There must be room. */
 void tdmi_outcomes_add(tdmi_outcomes *outcomes, uint64_t content, int label,

@@ -392,6 +392,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_read_weights(session, err);
     if (status == TDM_OK)
         status = open_run(session, sink, err);
+    if (status == TDM_OK)
+        status = tdmi_session_name_checkpoint(session, err);
     if (status != TDM_OK)
         return status;
     const bool is_resumed =
@@ -439,7 +441,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = tdmi_session_open_judging(session, err);
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
-        status = tdmi_run_cut(session->run, session->progress.step, err);
+        status = tdmi_run_cut(session->run, tdmi_session_lines_end(session), err);
     if (status == TDM_OK)
         status = tdmi_session_record(session, err);
     if (status == TDM_OK)
@@ -453,6 +455,7 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 {
     *session = (struct tdmi_session){.options = *options, .started_ns = tdmi_clock_ns()};
     session->saved_ns = session->started_ns;
+    session->saved.best_epoch = -1;
     tdmi_arena_init(&session->arena, 0);
     tdm_status status = tdmi_options_check(&session->options, err);
     if (status == TDM_OK)

@@ -92,20 +92,23 @@ struct tdmi_session {
     struct tdmi_judgement *judgements; /* of one batch */
     float *probabilities;              /* likewise */
     tdmi_outcomes outcomes;            /* of the newest validation */
+    tdmi_outcomes best_outcomes;       /* of the best, while they are not on disk yet */
     struct tdm_metrics metrics;        /* likewise */
 
     float *params, *states;             /* on the device */
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */
     float *mean_params, *mean_states;   /* likewise; NULL: no averages are kept */
     struct tdmi_model_file snapshot;    /* the host's copy, and all else that a file needs */
+    bool is_best_unwritten;             /* that copy is the best epoch's, and not on disk yet */
 
     struct tdmi_progress progress;
     double seconds_before, training_seconds; /* earlier sittings; inside epochs, all sittings */
     double best_seconds;                     /* when the best epoch was judged */
     double fed_seconds, waited_seconds;      /* pictures were fed; and waited for: this sitting */
     int64_t started_ns;
-    bool is_fallen_back; /* the newest checkpoint could not be used, and is still there */
-    int64_t saved_ns;    /* when the newest checkpoint was written; or training began */
+    bool is_fallen_back;        /* the newest checkpoint could not be used, and is still there */
+    int64_t saved_ns;           /* when the newest checkpoint was written; or training began */
+    struct tdmi_progress saved; /* what that checkpoint holds; best_epoch -1: there is none yet */
     tdmi_arena arena;
 };
 
@@ -196,9 +199,9 @@ tdm_status tdmi_session_open_judging(struct tdmi_session *session, tdm_error *er
 void tdmi_session_close_judging(struct tdmi_session *session);
 /* From the outcomes to the metrics. */
 tdm_status tdmi_session_count(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* RUN/outcomes.safetensors and the record's "validation": of the best epoch. */
-tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch,
-                                      tdm_error *err) TDM_MUST_USE;
+/* What the record says under "validation": of the best epoch. Not saved yet. */
+tdm_status tdmi_session_record_validation(struct tdmi_session *session,
+                                          tdm_error *err) TDM_MUST_USE;
 
 /* RUN/samples.safetensors of those outcomes; and RUN/report.html, once the result is recorded. What
  * goes wrong is told, and ends nothing: session_samples.c */
@@ -234,15 +237,33 @@ void tdmi_session_clock_feed(struct tdmi_session *session);
 tdm_status tdmi_session_account(struct tdmi_session *session, struct tdm_train_result *result,
                                 tdm_error *err) TDM_MUST_USE;
 
-/* Fetch the weights, run the self-test on them, and write RUN/<name>. A checkpoint carries the
- * optimiser's state too. */
-tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,
-                             tdm_error *err) TDM_MUST_USE;
-/* RUN/last.safetensors, the one before as RUN/previous.safetensors, the clock, and an event. */
+/* Files of a training: session_checkpoint.c
+ * The best epoch's weights and outcomes, kept in memory until they are written: with the next
+ * checkpoint, which says that they are there. */
+tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch,
+                                  tdm_error *err) TDM_MUST_USE;
+/* RUN/best.safetensors and RUN/outcomes.safetensors, if they are not written yet. */
+tdm_status tdmi_session_write_best(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The best, RUN/last.safetensors, the one before as RUN/previous.safetensors, the clock, and an
+ * event; nothing where the newest checkpoint holds all of it. */
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Is there something that the newest checkpoint does not hold? */
+bool tdmi_session_is_unsaved(const struct tdmi_session *session);
+/* At the end of an epoch: when there is no checkpoint yet, or the newest is a second old. What is
+ * left out is written a little later, so what a kill costs does not grow with it. */
+bool tdmi_session_is_due_after_epoch(const struct tdmi_session *session);
+/* Inside one: as the options ask for it, and what the end of the epoch left out. */
+bool tdmi_session_is_due_inside_epoch(const struct tdmi_session *session);
+/* What the record says under "clock". Not saved yet. */
+tdm_status tdmi_session_record_clock(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
 /* Is there one to go on from? */
 bool tdmi_session_has_checkpoint(tdmi_arena *arena, const char *run);
+/* One that was recorded, and killed before it had its name, gets it; what was not recorded is made
+ * again. Before that question is asked of a run that is open. */
+tdm_status tdmi_session_name_checkpoint(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Which lines of the run are before the checkpoint that is gone on from. */
+struct tdmi_lines_end tdmi_session_lines_end(const struct tdmi_session *session);
 /* The newest that is whole; a warning where it is the one before. */
 tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
                                         struct tdmi_model_file *stored,

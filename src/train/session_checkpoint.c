@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+static const char best_name[] = "best.safetensors";
 static const char last_name[] = "last.safetensors";
 static const char previous_name[] = "previous.safetensors";
 static const char next_name[] = "next.safetensors"; /* while it is written */
@@ -25,7 +27,33 @@ static bool has(tdmi_arena *arena, const char *run, const char *name)
 
 bool tdmi_session_has_checkpoint(tdmi_arena *arena, const char *run)
 {
-    return has(arena, run, last_name) || has(arena, run, previous_name);
+    return has(arena, run, last_name) || has(arena, run, previous_name) ||
+           has(arena, run, next_name);
+}
+
+tdm_status tdmi_session_name_checkpoint(struct tdmi_session *session, tdm_error *err)
+{
+    tdmi_arena *arena = &session->arena;
+    const char *run = tdmi_run_path(session->run);
+    if (!has(arena, run, next_name))
+        return TDM_OK;
+    const bool is_recorded =
+        has(arena, run, previous_name) || tdmi_run_recorded(session->run, "clock") != NULL;
+    const char *next = tdmi_path_join(arena, run, next_name);
+    const char *last = tdmi_path_join(arena, run, last_name);
+    if (!next || !last)
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming the checkpoint: out of memory");
+    if (is_recorded && !has(arena, run, last_name) ? rename(next, last) : unlink(next))
+        return TDM_FAIL(err, TDM_E_SYSTEM, "%s, which was left behind: %s", next, strerror(errno));
+    return TDM_OK;
+}
+
+struct tdmi_lines_end tdmi_session_lines_end(const struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    return (struct tdmi_lines_end){.step = progress->step,
+                                   .is_inside_epoch = progress->position > 0 &&
+                                                      progress->judged_step != progress->step};
 }
 
 static tdm_status load(struct tdmi_session *session, const char *name,
@@ -51,7 +79,7 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
     if (status == TDM_E_INPUT && has(&session->arena, run, previous_name) &&
         load(session, previous_name, stored, NULL) == TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
-        session->is_fallen_back = true;
+        session->is_fallen_back = true; /* and is to be replaced as soon as there is one */
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
                 "step %lld) is gone on with: %s",
@@ -98,8 +126,9 @@ static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm
     return session->backend->stream.wait(session->stream, err);
 }
 
-tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, bool is_checkpoint,
-                             tdm_error *err)
+/* The host's copy: weights, what the self-test says of them, and where training stands. A
+ * checkpoint's has the optimiser's state too. */
+static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
 {
     struct tdmi_model_file *host = &session->snapshot;
     const int32_t label = 0;
@@ -110,31 +139,111 @@ tdm_status tdmi_session_save(struct tdmi_session *session, const char *name, boo
         .pixels = features->is_used ? (const uint8_t *)features->test_row : host->test_pixels,
         .labels = &label,
         .items = &item};
-    tdmi_arena scratch;
-    tdmi_arena_init(&scratch, 4096);
-    char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), name);
-    tdm_status status = path ? tdmi_run_check(session->run, err)
-                             : TDM_FAIL(err, TDM_E_MEMORY, "naming %s: out of memory", name);
-    if (status == TDM_OK)
-        status = download(session, is_checkpoint, err);
+    tdm_status status = download(session, is_checkpoint, err);
     if (status == TDM_OK)
         status = tdmi_judge_take(session->judge, tdmi_session_values(session), err);
     if (status == TDM_OK)
         status = tdmi_judge_batch(session->judge, &picture, NULL, NULL, host->test_logits, err);
-    if (status == TDM_OK) {
+    if (status == TDM_OK)
         host->progress = session->progress;
-        status = tdmi_model_file_save(host, path, err);
-    }
-    tdmi_arena_release(&scratch);
     return status;
 }
+
+tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
+{
+    session->outcomes.epoch = epoch;
+    session->outcomes.step = session->progress.step;
+    TDM_TRY(tdmi_outcomes_copy(&session->outcomes, &session->best_outcomes, err), err,
+            "keeping what became of the pictures");
+    TDM_TRY(tdmi_session_record_validation(session, err), err, "keeping what was counted");
+    TDM_TRY(take(session, false, err), err, "keeping the best weights");
+    session->is_best_unwritten = true;
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_write_best(struct tdmi_session *session, tdm_error *err)
+{
+    tdmi_arena scratch;
+    const char *folder = tdmi_run_path(session->run);
+    if (!session->is_best_unwritten)
+        return TDM_OK;
+    TDM_TRY(tdmi_run_check(session->run, err), err, "keeping the best weights");
+    tdmi_arena_init(&scratch, 4096);
+    const char *outcomes = tdmi_path_join(&scratch, folder, TDMI_OUTCOMES_NAME);
+    const char *best = tdmi_path_join(&scratch, folder, best_name);
+    tdm_status status = TDM_OK;
+    if (!outcomes || !best)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
+    if (status == TDM_OK)
+        status = tdmi_outcomes_save(&session->best_outcomes, outcomes, err);
+    if (status == TDM_OK)
+        status = tdmi_model_file_save(&session->snapshot, best, err);
+    tdmi_arena_release(&scratch);
+    if (status == TDM_OK)
+        session->is_best_unwritten = false;
+    return TDM_WRAP(err, status, "keeping the best weights");
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 /* The newest takes the place of the one before, which stays beside it: a file that was damaged on
  * the disk costs no more than the work between the two. Killed between the renames, the one before
  * is what there is. */
-static tdm_status rotate(struct tdmi_session *session, tdm_error *err)
+static tdm_status rotate(struct tdmi_session *session, const char *next, const char *last,
+                         const char *previous, tdm_error *err)
+{
+    if (!session->is_fallen_back && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR &&
+        rename(last, previous) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", last, previous_name,
+                        strerror(errno));
+    if (rename(next, last) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", next, last_name,
+                        strerror(errno));
+    session->is_fallen_back = false; /* a damaged one has not taken the place of a whole one */
+    return tdmi_folder_sync(tdmi_run_path(session->run), err);
+}
+
+tdm_status tdmi_session_record_clock(struct tdmi_session *session, tdm_error *err)
+{
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
+    tdm_json_number(writer, "training_seconds", session->training_seconds);
+    tdm_json_number(writer, "best_seconds", session->best_seconds);
+    tdm_json_object_end(writer);
+    return tdmi_session_set(session, "clock", writer, err);
+}
+
+/* Everything that goes with a checkpoint is on disk before it takes its name: whoever is killed in
+ * between goes on from the one before, and what is there already is made again with the same bits.
+ * The other way round a line or a count would be missing for good. */
+static tdm_status write_checkpoint(struct tdmi_session *session, const char *next, const char *last,
+                                   const char *previous, tdm_error *err)
+{
+    const tdm_event event = {.kind = TDM_EVENT_CHECKPOINT,
+                             .epoch = session->progress.epoch,
+                             .step = session->progress.step,
+                             .seconds = tdmi_session_seconds(session),
+                             .text = last_name};
+    TDM_TRY(tdmi_run_check(session->run, err), err, "writing %s", next);
+    TDM_TRY(take(session, true, err), err, "writing %s", next);
+    TDM_TRY(tdmi_model_file_save(&session->snapshot, next, err), err, "writing %s", next);
+    tdmi_track_record(session->track, &event);
+    TDM_TRY(tdmi_session_record_clock(session, err), err, "writing %s", next);
+    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "writing %s", next);
+    TDM_TRY(rotate(session, next, last, previous, err), err, "writing %s", next);
+    session->saved = session->progress;
+    session->saved_ns = tdmi_clock_ns();
+    tdmi_track_tell(session->track, &event);
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_arena scratch;
+    TDM_TRY(tdmi_session_write_best(session, err), err, "writing a checkpoint");
+    if (!tdmi_session_is_unsaved(session))
+        return TDM_OK;
     tdmi_arena_init(&scratch, 4096);
     const char *folder = tdmi_run_path(session->run);
     const char *next = tdmi_path_join(&scratch, folder, next_name);
@@ -143,37 +252,44 @@ static tdm_status rotate(struct tdmi_session *session, tdm_error *err)
     tdm_status status = TDM_OK;
     if (!next || !last || !previous)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming checkpoints: out of memory");
-    else if (!session->is_fallen_back && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR &&
-             rename(last, previous) != 0)
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", last, previous_name,
-                          strerror(errno));
-    else if (rename(next, last) != 0)
-        status =
-            TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", next, last_name, strerror(errno));
-    session->is_fallen_back = false; /* a damaged one has not taken the place of a whole one */
-    if (status == TDM_OK)
-        status = tdmi_folder_sync(folder, err);
+    else
+        status = write_checkpoint(session, next, last, previous, err);
+    if (status != TDM_OK && next) /* it has its name, or is of no use */
+        (void)unlink(next);
     tdmi_arena_release(&scratch);
-    return status;
+    return TDM_WRAP(err, status, "writing a checkpoint");
 }
 
-tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
+/* ---- when ------------------------------------------------------------------------------------ */
+
+/* Epochs of a head take milliseconds, and five files that are forced to disk many times that. */
+static const double apart_seconds = 1.0;
+
+bool tdmi_session_is_unsaved(const struct tdmi_session *session)
 {
-    TDM_TRY(tdmi_session_save(session, next_name, true, err), err, "writing a checkpoint");
-    TDM_TRY(rotate(session, err), err, "writing a checkpoint");
-    session->saved_ns = tdmi_clock_ns();
-    tdm_json_writer *writer = tdm_json_writer_new(0);
-    tdm_json_object_begin(writer, NULL);
-    tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
-    tdm_json_number(writer, "training_seconds", session->training_seconds);
-    tdm_json_number(writer, "best_seconds", session->best_seconds);
-    tdm_json_object_end(writer);
-    TDM_TRY(tdmi_session_set(session, "clock", writer, err), err, "writing a checkpoint");
-    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "writing a checkpoint");
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_CHECKPOINT,
-                                                  .epoch = session->progress.epoch,
-                                                  .step = session->progress.step,
-                                                  .seconds = tdmi_session_seconds(session),
-                                                  .text = last_name});
-    return TDM_OK;
+    const struct tdmi_progress *now = &session->progress, *saved = &session->saved;
+    return saved->best_epoch < 0 || now->step != saved->step || now->epoch != saved->epoch ||
+           now->position != saved->position || now->judged_step != saved->judged_step;
+}
+
+static bool is_asked_for(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    return (options->checkpoint_every > 0 &&
+            session->progress.step % options->checkpoint_every == 0) ||
+           (options->checkpoint_minutes > 0.0 &&
+            tdmi_clock_seconds_since(session->saved_ns) >= 60.0 * options->checkpoint_minutes);
+}
+
+bool tdmi_session_is_due_after_epoch(const struct tdmi_session *session)
+{
+    return session->saved.best_epoch < 0 || is_asked_for(session) ||
+           tdmi_clock_seconds_since(session->saved_ns) >= apart_seconds;
+}
+
+bool tdmi_session_is_due_inside_epoch(const struct tdmi_session *session)
+{
+    const bool is_owed = session->saved.epoch < session->progress.epoch;
+    return is_asked_for(session) ||
+           (is_owed && tdmi_clock_seconds_since(session->saved_ns) >= 2.0 * apart_seconds);
 }

@@ -1,8 +1,6 @@
 /*
- * What validation leaves behind: what became of every picture, what follows from it, and both of
- * the best epoch on disk.
+ * What validation leaves behind: what became of every picture, and what follows from it.
  */
-#include "base/file.h"
 #include "tandem/stop.h"
 #include "train/metrics.h"
 #include "train/session.h"
@@ -25,6 +23,7 @@ tdm_status tdmi_session_open_judging(struct tdmi_session *session, tdm_error *er
 void tdmi_session_close_judging(struct tdmi_session *session)
 {
     tdm_metrics_release(&session->metrics);
+    tdmi_outcomes_release(&session->best_outcomes);
     tdmi_outcomes_release(&session->outcomes);
 }
 
@@ -92,33 +91,12 @@ tdm_status tdmi_session_judge(struct tdmi_session *session, tdmi_feed *feed, int
     return TDM_WRAP(err, status, "reading the pictures that judge");
 }
 
-static tdm_status record(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_record_validation(struct tdmi_session *session, tdm_error *err)
 {
-    const char *text;
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_integer(writer, "epoch", session->outcomes.epoch);
     tdm_metrics_to_json(&session->metrics, writer);
     tdm_json_object_end(writer);
-    tdm_status status = tdm_json_finish(writer, &text, NULL, err);
-    if (status == TDM_OK)
-        status = tdmi_run_set(session->run, "validation", text, err);
-    tdm_json_writer_free(writer);
-    return status;
-}
-
-tdm_status tdmi_session_keep_outcomes(struct tdmi_session *session, int epoch, tdm_error *err)
-{
-    tdmi_arena scratch;
-    TDM_TRY(tdmi_run_check(session->run, err), err, "keeping outcomes");
-    tdmi_arena_init(&scratch, 4096);
-    session->outcomes.epoch = epoch;
-    session->outcomes.step = session->progress.step;
-    char *path = tdmi_path_join(&scratch, tdmi_run_path(session->run), TDMI_OUTCOMES_NAME);
-    tdm_status status = path ? tdmi_outcomes_save(&session->outcomes, path, err)
-                             : TDM_FAIL(err, TDM_E_MEMORY, "naming outcomes: out of memory");
-    if (status == TDM_OK)
-        status = record(session, err);
-    tdmi_arena_release(&scratch);
-    return status;
+    return tdmi_session_set(session, "validation", writer, err);
 }

@@ -82,6 +82,8 @@ tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err)
     const int border = tdmi_session_border_at(session, session->progress.epoch);
     if (border == session->first_trained || session->progress.position > 0)
         return TDM_OK;
+    /* What follows may take long, and the best epoch's copy gives way to it. */
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "before thawing");
     const struct tdmi_features count = {.count = session->features.count};
     tdmi_session_clock_feed(session);
     tdmi_session_close_border(session);

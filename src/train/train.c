@@ -108,21 +108,12 @@ static void tell_progress(struct tdmi_session *session)
 static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
 {
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "stopping on request");
+    TDM_TRY(tdmi_session_record_clock(session, err), err, "stopping on request");
     TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request after step %lld; a checkpoint is in %s, and "
                     "--resume goes on from it",
                     (long long)session->progress.step, tdmi_run_path(session->run));
-}
-
-/* A checkpoint, by steps or by the clock. What it holds is the same whenever it is written. */
-static bool is_due(const struct tdmi_session *session)
-{
-    const struct tdm_train_options *options = &session->options;
-    return (options->checkpoint_every > 0 &&
-            session->progress.step % options->checkpoint_every == 0) ||
-           (options->checkpoint_minutes > 0.0 &&
-            tdmi_clock_seconds_since(session->saved_ns) >= 60.0 * options->checkpoint_minutes);
 }
 
 static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
@@ -156,7 +147,8 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
         if (tdm_stop_is_requested())
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
-        if (is_due(session) && progress->position < session->split.n_train)
+        if (tdmi_session_is_due_inside_epoch(session) &&
+            progress->position < session->split.n_train)
             TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
                     progress->epoch + 1);
     }
@@ -196,15 +188,12 @@ static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_
     progress->best_step = progress->step;
     progress->best_train = event->train;
     progress->best_val = event->val;
-    TDM_TRY(tdmi_session_keep_outcomes(session, event->epoch, err), err,
-            "keeping what became of the pictures");
-    return TDM_WRAP(err, tdmi_session_save(session, "best.safetensors", false, err),
-                    "keeping the best weights");
+    return tdmi_session_keep_best(session, event->epoch, err);
 }
 
-/* Validate if it is time, keep the best, tell, write a checkpoint. An epoch cut short by a limit
- * stays open: going on with a larger limit finishes it. Progress changes only after the validation,
- * so that a stop inside it leaves the epoch to be ended by the next sitting. */
+/* Validate if it is time, keep the best, tell, write a checkpoint if one is due. An epoch cut short
+ * by a limit stays open: going on with a larger limit finishes it. Progress changes only after the
+ * validation, so that a stop inside it leaves the epoch to be ended by the next sitting. */
 static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
@@ -241,7 +230,8 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
     }
     event.seconds = tdmi_session_seconds(session);
     tdmi_track_event(session->track, &event);
-    return tdmi_session_checkpoint(session, err);
+    return tdmi_session_is_due_after_epoch(session) ? tdmi_session_checkpoint(session, err)
+                                                    : TDM_OK;
 }
 
 /* ---- the whole -------------------------------------------------------------------------- */
@@ -352,6 +342,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         if (status != TDM_OK)
             return status;
     }
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
     if (session->train_feed)
         name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);
@@ -384,8 +375,9 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
             options->source ? options->source : "nothing");
     tdm_status status = train(&session, result, err);
     if (status != TDM_OK && status != TDM_E_STOPPED) {
-        /* The first failure is the one to report. */
-        tdm_status ignored = tdmi_run_save(session.run, TDMI_RUN_FAILED, NULL);
+        /* The first failure is the one to report; the best that there was is kept all the same. */
+        tdm_status ignored = tdmi_session_write_best(&session, NULL);
+        ignored = tdmi_run_save(session.run, TDMI_RUN_FAILED, NULL);
         (void)ignored;
     }
     if (status == TDM_E_SYSTEM && tdmi_run_check(session.run, NULL) != TDM_OK) {

@@ -272,23 +272,53 @@ static void check_metrics(void **state, const char *expected)
     free(text);
 }
 
+static struct tdmi_lines_end up_to(int64_t step)
+{
+    return (struct tdmi_lines_end){.step = step};
+}
+
 static void lines_are_cut_back_to_a_step_and_go_on_from_there(void **state)
 {
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 4);
     assert_int_equal(tdmi_run_line(run, "{\"no\":1}", 8, NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
-    assert_int_equal(tdmi_run_cut(run, 2, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_cut(run, up_to(2), NULL), TDM_OK);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n");
     put_lines(run, 3, 3);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n{\"step\":3}\n");
     tdmi_run_close(run);
 }
 
+/* An epoch's line has the step of the checkpoint that was written when its validation was stopped.
+ */
+static void the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it(void **state)
+{
+    static const char *const events[] = {"note", "checkpoint", "epoch", "note", "checkpoint"};
+    char path[1024], text[400];
+    for (int is_inside = 0; is_inside < 2; is_inside++) {
+        size_t n = (size_t)snprintf(text, sizeof text, "{\"event\":\"epoch\",\"step\":5}\n");
+        size_t kept = 0;
+        for (int i = 0; i < 5; i++) {
+            if (i == 2)
+                kept = n;
+            n += (size_t)snprintf(text + n, sizeof text - n, "{\"event\":\"%s\",\"step\":6}\n",
+                                  events[i]);
+        }
+        tdmi_run *run = open_run(*state, TDMI_RUN_RESUME);
+        put_text(in_folder(state, "metrics.jsonl", path), text);
+        assert_int_equal(tdmi_run_cut(run, (struct tdmi_lines_end){6, is_inside == 1}, NULL),
+                         TDM_OK);
+        text[is_inside ? kept : n] = '\0';
+        check_metrics(state, text);
+        tdmi_run_close(run);
+    }
+}
+
 static void a_cut_without_metrics_is_fine(void **state)
 {
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
-    assert_int_equal(tdmi_run_cut(run, 0, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_cut(run, up_to(0), NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
     check_metrics(state, "(none)");
     tdmi_run_close(run);
@@ -306,7 +336,7 @@ static void a_torn_line_goes_wherever_it_was_torn(void **state)
         snprintf(text, sizeof text, "{\"step\":1}\n{\"step\":2}\n%s", ends[i % 3]);
         put_text(path, text);
         if (i >= 3)
-            assert_int_equal(tdmi_run_cut(run, 9, NULL), TDM_OK);
+            assert_int_equal(tdmi_run_cut(run, up_to(9), NULL), TDM_OK);
         put_lines(run, 4, 4);
         char *found = text_of(path);
         assert_string_equal(found, "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
@@ -336,7 +366,7 @@ static void a_damaged_line_goes_with_the_cut(void **state)
     char path[1024];
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_text(in_folder(state, "metrics.jsonl", path), "nonsense\n{\"step\":1}\n[]\n{\"step\":2}\n");
-    assert_int_equal(tdmi_run_cut(run, 1, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_cut(run, up_to(1), NULL), TDM_OK);
     check_metrics(state, "{\"step\":1}\n");
     tdmi_run_close(run);
 }
@@ -368,7 +398,7 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
         if (status == TDM_OK)
             status = tdmi_run_line(run, "{\"step\":1}", 10, &err);
         if (status == TDM_OK)
-            status = tdmi_run_cut(run, 0, &err);
+            status = tdmi_run_cut(run, up_to(0), &err);
         tdmi_memory_fail_from(0);
         is_done = status == TDM_OK;
         if (!is_done)
@@ -490,7 +520,7 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
             fail_msg("%s", err.frames[0].text);
         /* The lock of the dead is free, and what it left behind is no obstacle. */
         tdmi_run *run = open_run(path, TDMI_RUN_RESUME);
-        assert_int_equal(tdmi_run_cut(run, 1, &err), TDM_OK);
+        assert_int_equal(tdmi_run_cut(run, up_to(1), &err), TDM_OK);
         tdmi_run_close(run);
     }
     enum tdmi_run_status status = TDMI_RUN_NONE;
@@ -548,6 +578,7 @@ int main(void)
         CASE(a_folder_that_was_removed_is_not_made_again),
         CASE(wrong_sections_are_refused_and_change_nothing),
         CASE(lines_are_cut_back_to_a_step_and_go_on_from_there),
+        CASE(the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it),
         CASE(a_cut_without_metrics_is_fine),
         CASE(a_torn_line_goes_wherever_it_was_torn),
         CASE(a_long_torn_line_goes),

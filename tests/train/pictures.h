@@ -136,6 +136,27 @@ static inline void same_runs(const struct tree *tree, const char *a, const char 
     }
 }
 
+/* "1@7 2@14 ": epochs and steps of the lines of one kind in a run's metrics, as they stand. */
+static inline const char *lines_of(const struct tree *tree, const char *run, const char *event)
+{
+    static char texts[4][8000];
+    static int next;
+    char *told = texts[next++ % 4], name[100], wanted[60];
+    void *bytes;
+    size_t n_bytes, n = 0;
+    snprintf(name, sizeof name, "%s/metrics.jsonl", run);
+    snprintf(wanted, sizeof wanted, "{\"event\":\"%s\",\"epoch\":", event);
+    assert_int_equal(tdmi_file_read(below(tree, name), 1 << 28, &bytes, &n_bytes, NULL), TDM_OK);
+    *told = '\0';
+    for (const char *line = bytes; (line = strstr(line, wanted)) != NULL; line++) {
+        int epoch, step;
+        assert_int_equal(sscanf(line + strlen(wanted), "%d,\"step\":%d", &epoch, &step), 2);
+        n += (size_t)snprintf(told + n, sizeof texts[0] - n, "%d@%d ", epoch, step);
+    }
+    tdmi_free(bytes);
+    return told;
+}
+
 /* ---- what a test stands on ---------------------------------------------------------------- */
 
 /* A folder with so many classes of so many pictures, which holds the home of features, too. */

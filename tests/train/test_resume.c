@@ -138,6 +138,7 @@ static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **sta
             same_results(&result, &whole);
             snprintf(name, sizeof name, "whole-%d", kind);
             same_runs(tree, name, run);
+            assert_string_equal(lines_of(tree, run, "epoch"), lines_of(tree, name, "epoch"));
         }
         assert_true(n_stops > 1);
     }
@@ -194,6 +195,7 @@ static void a_training_killed_again_and_again_ends_with_the_same_files(void **st
         must_train(&options, nobody, &result);
         same_results(&result, &whole);
         same_runs(tree, name, run);
+        assert_string_equal(lines_of(tree, run, "epoch"), lines_of(tree, name, "epoch"));
     }
 }
 
@@ -215,6 +217,7 @@ static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
     must_train(&options, nobody, &result);
     same_results(&result, &whole);
     same_runs(tree, "whole", "killed");
+    assert_string_equal(lines_of(tree, "killed", "epoch"), lines_of(tree, "whole", "epoch"));
 }
 
 static void no_half_written_file_stays_beside_the_finished_ones(void **state)

@@ -175,8 +175,8 @@ static void every_step_and_epoch_is_told(void **state)
     assert_int_equal(heard.epochs, 5);
     assert_int_equal(heard.last_step, 35);
     assert_true(heard.best >= 1 && heard.best <= 3); /* validated after 2, 4 and at the end */
-    /* Every 3 steps; those that fall on an epoch's end (21) are the epoch's own. */
-    assert_int_equal(heard.checkpoints, 5 + 10);
+    /* Every 3 steps, and the end; of the other ends of epochs those that a second lies before. */
+    assert_in_range(heard.checkpoints, 12, 12 + (int)result.seconds);
     assert_true(heard.notes >= 2);
     assert_true(isfinite(heard.last_loss));
 }
