@@ -28,7 +28,7 @@ typedef enum tdm_status {
 } tdm_status;
 
 #define TDM_ERROR_FRAMES 8
-#define TDM_ERROR_TEXT_BYTES 400
+#define TDM_ERROR_TEXT_BYTES 1000
 
 struct tdm_error_frame {
     const char *file; /* static storage, from __FILE__ */

@@ -33,7 +33,9 @@ typedef enum tdm_event_kind {
     TDM_EVENT_PHASE_BEGIN, /* text names it ("reading", "training epoch 3"); total: images or 0 */
     TDM_EVENT_PROGRESS,    /* done of total images in this phase; step; loss: mean so far */
     TDM_EVENT_PHASE_END,
-    TDM_EVENT_EPOCH,     /* epoch ended: train, val, learning_rate, seconds, is_best */
+    /* epoch ended: train, val, learning_rate, seconds, is_best; the best weights are on disk by the
+     * next CHECKPOINT, which comes within about a second */
+    TDM_EVENT_EPOCH,
     TDM_EVENT_CHECKPOINT /* text: path of the file that is now complete */
 } tdm_event_kind;
 

@@ -102,7 +102,8 @@ struct tdm_train_options {
 
 struct tdm_features {
     int64_t rows, reused,
-        checked; /* of pictures and views; found on disk; of these made again, and equal */
+        checked;    /* of pictures and views; found on disk; of these made again, and equal */
+    int64_t remade; /* damaged or gone since they were found, and computed once more */
 };
 
 /* What the validations after the best one cost, and what they changed. */
@@ -130,6 +131,8 @@ enum { TDM_TESTS_BEFORE = 8 };
 
 struct tdm_train_result {
     char run[1024];
+    /* Those that are complete; and, from 1, the one whose end, or whatever there is of it where a
+     * limit cut it short, was the best. */
     int epochs, best_epoch;
     const char *ended_by; /* the limit that was reached: "epochs", "steps", "minutes", "patience" */
     int patience;         /* validations without improvement that were borne; 0: any number */
@@ -148,6 +151,7 @@ struct tdm_train_result {
     bool cached;                  /* features of a frozen base were reused */
     struct tdm_features features; /* all 0 where none are kept */
     int views;                    /* of each picture; 0: it is changed anew in every epoch */
+    int layers_left;              /* that --unfreeze was to thaw, and training ended before it */
     int world;                    /* ranks */
     struct tdm_next next;
 };

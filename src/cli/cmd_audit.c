@@ -249,12 +249,15 @@ static void print_list(struct tdmi_output *out, const struct tdm_audit *audit, c
 {
     if (audit->bad == 0)
         tdmi_print(out, "\nNo file is bad: the list %s is empty\n", list);
-    else
+    else {
         tdmi_print(out,
                    "\nThe %lld bad %s listed in %s; train and prepare leave %s out with "
-                   "--quarantine %s\n",
+                   "--quarantine ",
                    (long long)audit->bad, audit->bad == 1 ? "file is" : "files are", list,
-                   audit->bad == 1 ? "it" : "them", list);
+                   audit->bad == 1 ? "it" : "them");
+        tdmi_print_word(out, list);
+        tdmi_print(out, "\n");
+    }
 }
 
 static void print_people(const struct tdmi_call *call, const struct values *values,

@@ -143,7 +143,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     }
     print_people(call->out, &options, &result);
     if (result.is_complete && !call->globals->quiet)
-        tdmi_print(call->out, "next: tandem train %s\n", options.folder);
+        tdmi_print_next(call->out, "tandem train", options.folder);
     return TDM_OK;
 }
 

@@ -139,9 +139,13 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     char text[160];
     struct tdmi_output *out = call->out;
     tdmi_print_name(out, run->path, 0);
-    tdmi_print(out, ": %s, %d %s, best: %d, %s\n", run->state, run->epochs,
-               run->epochs == 1 ? "epoch" : "epochs", run->best_epoch,
-               format_duration(run->seconds, text, sizeof text));
+    tdmi_print(out, ": %s, %d %s, best: ", run->state, run->epochs,
+               run->epochs == 1 ? "epoch" : "epochs");
+    if (run->best_epoch > run->epochs)
+        tdmi_print(out, "within the next one");
+    else
+        tdmi_print(out, "%d", run->best_epoch);
+    tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
     tdmi_print(out, "  network     ");
     tdmi_print_name(out, run->network, 0);
     tdmi_print(out, "\n  pictures    ");

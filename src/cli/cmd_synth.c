@@ -38,7 +38,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
                (long long)result.images, result.classes, options.folder,
                tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);
     if (!call->globals->quiet)
-        tdmi_print(call->out, "next: tandem train %s\n", options.folder);
+        tdmi_print_next(call->out, "tandem train", options.folder);
     return TDM_OK;
 }
 

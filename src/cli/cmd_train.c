@@ -61,14 +61,32 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
     tdmi_print(out, "\n");
 }
 
+static void print_then(const struct tdmi_call *call, const struct tdm_train_result *result)
+{
+    struct tdmi_output *out = call->out;
+    tdmi_print(out, "then: tandem evaluate ");
+    tdmi_print_word(out, result->run);
+    tdmi_print(out, " ");
+    tdmi_print_word(out, call->arguments[0]);
+    tdmi_print(out, " --part val   (class by class)\n      tandem predict ");
+    tdmi_print_word(out, result->run);
+    tdmi_print(out, " PICTURE…\n");
+}
+
 static void print_people(const struct tdmi_call *call, const struct tdm_train_result *result)
 {
     char text[160];
     struct tdmi_output *out = call->out;
-    tdmi_print(out, "%d %s, %lld %s in %.1f s (%.0f images/s); best epoch: %d", result->epochs,
-               result->epochs == 1 ? "epoch" : "epochs", (long long)result->steps,
-               result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second,
-               result->best_epoch);
+    if (result->epochs == 0)
+        tdmi_print(out, "less than an epoch");
+    else
+        tdmi_print(out, "%d %s", result->epochs, result->epochs == 1 ? "epoch" : "epochs");
+    tdmi_print(out, ", %lld %s in %.1f s (%.0f images/s); ", (long long)result->steps,
+               result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second);
+    if (result->best_epoch > result->epochs)
+        tdmi_print(out, "best: its end, within epoch %d", result->best_epoch);
+    else
+        tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
         tdmi_print(out, "; stopped after %d validations without improvement", result->patience);
     tdmi_print(out, "\n");
@@ -90,16 +108,19 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
                    "  features    of %lld pictures%s, %lld of them found, %lld looked at again\n",
                    (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
                    (long long)result->features.reused, (long long)result->features.checked);
+    if (result->features.remade > 0)
+        tdmi_print(out, "              %lld that were damaged or gone were computed once more\n",
+                   (long long)result->features.remade);
+    if (result->layers_left > 0)
+        tdmi_print(out, "  unfreeze    %d %s before the head never thawed: training ended before\n",
+                   result->layers_left, result->layers_left == 1 ? "layer" : "layers");
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
     tdmi_print(out, "  run         %s\n", result->run);
     tdmi_print(out, "next: %s; %s\n", result->next.step, result->next.evidence);
     if (!call->globals->quiet)
-        tdmi_print(out,
-                   "then: tandem evaluate %s %s --part val   (class by class)\n"
-                   "      tandem predict %s PICTURE…\n",
-                   result->run, call->arguments[0], result->run);
+        print_then(call, result);
 }
 
 /* A run that is gone on with keeps what it was begun with; only what was said now changes. */

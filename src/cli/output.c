@@ -2,6 +2,7 @@
  * Checked printing, wrapping and the one place that prints errors.
  */
 #include "output.h"
+#include "tandem/shell.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -68,6 +69,19 @@ void tdmi_print_name(struct tdmi_output *out, const char *name, int width)
     }
     if (columns < width)
         tdmi_print(out, "%*s", width - columns, "");
+}
+
+void tdmi_print_word(struct tdmi_output *out, const char *word)
+{
+    char text[TDM_SHELL_WORD_BYTES];
+    tdmi_print(out, "%s", tdm_shell_word(word, text, sizeof text));
+}
+
+void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word)
+{
+    tdmi_print(out, "next: %s ", command);
+    tdmi_print_word(out, word);
+    tdmi_print(out, "\n");
 }
 
 static tdm_status explain(const struct tdmi_output *out, tdm_error *err)

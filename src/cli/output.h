@@ -19,6 +19,10 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 
 /* Names of files and classes are other people's: control bytes, which could break a line or steer a
  * terminal, come out as blanks. Left-aligned in at least width columns. */
 void tdmi_print_name(struct tdmi_output *out, const char *name, int width);
+/* As a word of a command that is to be copied (tandem/shell.h). */
+void tdmi_print_word(struct tdmi_output *out, const char *word);
+/* "next: COMMAND WORD". */
+void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word);
 int tdmi_columns(const char *name); /* characters of UTF-8 */
 /* Blanks for control bytes in place, for text on its way to standard error. */
 void tdmi_blank_controls(char *text);

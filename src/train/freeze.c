@@ -100,6 +100,11 @@ static int layers_before(const tdmi_graph *graph, int node)
     return n;
 }
 
+int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end)
+{
+    return first < end ? layers_before(graph, end) - layers_before(graph, first) : 0;
+}
+
 int tdmi_freeze_thawed(const tdmi_graph *graph, int first, int last, int layers, int times)
 {
     const int all = layers_before(graph, first);

@@ -31,4 +31,7 @@ int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node);
 /* Is all but the head frozen, where nodes before first_trained are? */
 bool tdmi_freeze_has_base(const tdmi_graph *graph, int first_trained);
 
+/* Layers with weights from one node up to another, a batch norm counting with its layer. */
+int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end);
+
 #endif

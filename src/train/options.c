@@ -69,6 +69,12 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --min-delta is %g, and with --monitor accuracy it is a "
                         "part of all that judge; 0 to 1 is accepted (0.01: one of 100)",
                         options->min_delta);
+    if (options->min_delta > 0.0 && options->patience == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: option --min-delta is %g, but --patience 0 stops at nothing, so "
+                        "no improvement is too small; --patience above 0, or no --min-delta, is "
+                        "accepted",
+                        options->min_delta);
     struct tdmi_augment augment;
     enum tdmi_cache_kind cache;
     TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,

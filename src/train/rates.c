@@ -155,6 +155,23 @@ double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_opti
     return rates->learning_rate * tdmi_schedule_factor(&rates->schedule, at);
 }
 
+bool tdmi_rates_rest(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                     int64_t steps_per_epoch)
+{
+    const double total = tdmi_rates_total_epochs(options, steps_per_epoch);
+    struct tdmi_schedule_at at = {.epochs_total = total};
+    if (strcmp(rates->schedule.schedule->name, "constant") == 0 ||
+        tdmi_schedule_follows_loss(&rates->schedule) || !(total > 0.0))
+        return false;
+    const double first = tdmi_schedule_factor(&rates->schedule, at);
+    for (int i = 1; i <= 16; i++) {
+        at.epochs_done = total * (i - 0.01) / 16.0;
+        if (fabs(tdmi_schedule_factor(&rates->schedule, at) - first) > 0.0)
+            return false;
+    }
+    return true;
+}
+
 double tdmi_rates_average(double ema, int64_t step)
 {
     return fmin(ema, ((double)step + 1.0) / ((double)step + 10.0));

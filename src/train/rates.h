@@ -40,6 +40,9 @@ double tdmi_rates_at(const struct tdmi_rates *rates, const struct tdm_train_opti
                      int64_t step, int64_t steps_per_epoch, const struct tdmi_plateau *plateau);
 /* What is kept of averages of weights in that step: little at first, or the weights that training
  * began with would be part of them for long. */
+/* Does a schedule that is to move the rate leave it as it is to the end, but for a warm-up? */
+bool tdmi_rates_rest(const struct tdmi_rates *rates, const struct tdm_train_options *options,
+                     int64_t steps_per_epoch);
 double tdmi_rates_average(double ema, int64_t step);
 
 #endif

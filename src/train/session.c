@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tandem/shell.h"
 #include "train/options.h"
 
 #include <stdarg.h>
@@ -34,7 +35,7 @@ struct tdmi_values tdmi_session_trained(const struct tdmi_session *session)
 
 void tdmi_session_note(struct tdmi_session *session, const char *format, ...)
 {
-    char text[1000];
+    char text[2 * TDM_ERROR_TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -274,6 +275,8 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
         most = split->n_test;
     session->batch = options->batch < most ? options->batch : (int)most;
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        TDM_TRY(tdmi_session_check_thawing(session, err), err, "splitting %s", options->source);
+    if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_note(
             session, "%lld pictures of %d classes train, %lld judge%s%s%s",
             (long long)split->n_train, tdmi_source_classes(session->source),
@@ -380,6 +383,17 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     return tdmi_session_set(session, "data", writer, err);
 }
 
+static tdm_status refuse_without_checkpoint(const struct tdmi_session *session, tdm_error *err)
+{
+    char word[TDM_SHELL_WORD_BYTES];
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "resuming the run %s: no checkpoint is left in it (last.safetensors, "
+                    "previous.safetensors); another -o begins anew, and --weights %s with its best "
+                    "model",
+                    tdmi_run_path(session->run),
+                    tdm_shell_word(tdmi_run_path(session->run), word, sizeof word));
+}
+
 static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_error *err)
 {
     struct tdmi_model_file stored = {0};
@@ -400,11 +414,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
     if (!is_resumed && tdmi_run_found(session->run) != TDMI_RUN_NONE &&
         tdmi_run_recorded(session->run, "clock"))
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "resuming the run %s: no checkpoint is left in it (last.safetensors, "
-                        "previous.safetensors); another -o begins anew, and --weights %s with its "
-                        "best model",
-                        tdmi_run_path(session->run), tdmi_run_path(session->run));
+        return refuse_without_checkpoint(session, err);
     if (is_resumed) {
         status = TDM_WRAP(err, tdmi_session_load_checkpoint(session, &stored, err),
                           "resuming the run %s", tdmi_run_path(session->run));
@@ -450,6 +460,19 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     return status;
 }
 
+/* Reading all pictures may take long: who stops it has a run all the same, and one that had ended
+ * stays one that has ended. */
+static tdm_status record_stop(struct tdmi_session *session, tdm_error *err)
+{
+    if (tdmi_run_found(session->run) == TDMI_RUN_FINISHED)
+        return TDM_E_STOPPED;
+    if (record_options(session, NULL) == TDM_OK)
+        tdmi_session_end_record(session, TDM_E_STOPPED);
+    return TDM_WRAP(err, TDM_E_STOPPED,
+                    "before its first step; %s keeps what was asked for, and --resume goes on",
+                    tdmi_run_path(session->run));
+}
+
 tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink sink,
                              struct tdmi_session *session, tdm_error *err)
 {
@@ -460,6 +483,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     tdm_status status = tdmi_options_check(&session->options, err);
     if (status == TDM_OK)
         status = open_all(session, sink, err);
+    if (status == TDM_E_STOPPED && session->run)
+        status = record_stop(session, err);
     if (status != TDM_OK)
         tdmi_session_release(session);
     return status;

@@ -144,6 +144,14 @@ int tdmi_session_border_at(const struct tdmi_session *session, int epoch);
 int64_t tdmi_session_optimizer_began(const struct tdmi_session *session);
 /* Before an epoch: moves the border if it is time; what depends on it is opened anew. */
 tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* --steps that end before anything thaws, as soon as it is known how many an epoch has. */
+tdm_status tdmi_session_check_thawing(const struct tdmi_session *session,
+                                      tdm_error *err) TDM_MUST_USE;
+/* Layers that were to thaw and have not; a line of those that never will within the epochs; and one
+ * at the end of those that did not. */
+int tdmi_session_layers_left(const struct tdmi_session *session);
+void tdmi_session_tell_thawing(struct tdmi_session *session);
+void tdmi_session_tell_left(struct tdmi_session *session);
 /* A run that is gone on with may stand where something thaws. */
 tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Parts of the rate, by depth. */

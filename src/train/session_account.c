@@ -121,7 +121,8 @@ bool tdmi_session_recall(struct tdmi_session *session, struct tdm_train_result *
     result->cached = tdm_json_as_bool(cached, false);
     result->features = (struct tdm_features){.rows = whole(features, "rows"),
                                              .reused = whole(features, "reused"),
-                                             .checked = whole(features, "checked")};
+                                             .checked = whole(features, "checked"),
+                                             .remade = whole(features, "remade")};
     result->after_best = (struct tdm_after_best){
         .epochs = (int)whole(after, "epochs"),
         .seconds = number(after, "seconds"),

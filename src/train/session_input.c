@@ -166,6 +166,13 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     rows.store = session->features.train;
     rows.order = &session->order;
     rows.n_views = (uint32_t)session->views;
+    if (strcmp(session->options.cache, "auto") != 0 &&
+        strcmp(session->options.cache, "none") != 0 &&
+        tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_note(session,
+                          "--cache %s keeps nothing while the head is trained on features: these "
+                          "are kept in its place",
+                          session->options.cache);
     /* It may take long: whoever is killed meanwhile goes on with what was asked for. */
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "computing features");

@@ -102,10 +102,16 @@ static void tell_random_base(struct tdmi_session *session)
     if (session->first_trained == 0 || session->weights ||
         tdmi_run_found(session->run) != TDMI_RUN_NONE)
         return;
-    tdmi_session_note(session,
-                      "--freeze %s without weights: %d of %d nodes stay as the seed drew them and "
-                      "learn nothing; --weights brings a base that is worth freezing",
-                      session->options.freeze, session->first_trained, graph->n_nodes);
+    if (session->options.unfreeze > 0)
+        tdmi_session_note(session,
+                          "--unfreeze without weights: the head is trained alone first on what the "
+                          "seed drew; --weights brings a base that is worth it");
+    else
+        tdmi_session_note(
+            session,
+            "--freeze %s without weights: %d of %d nodes stay as the seed drew them and "
+            "learn nothing; --weights brings a base that is worth freezing",
+            session->options.freeze, session->first_trained, graph->n_nodes);
 }
 
 /* As it was begun, however the graph has come here: a checkpoint's does not say where the head is.
@@ -134,6 +140,16 @@ static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --bn frozen is about batch norms that are trained, and of the %d "
                         "of %s none is (--freeze %s); leave it out, or freeze less",
+                        n_norms, session->network.name, options->freeze);
+    if (strcmp(options->bn, "batch") == 0 && n_norms == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn batch is about batch norms, and %s has none; leave it out",
+                        session->network.name);
+    if (strcmp(options->bn, "batch") == 0 &&
+        tdmi_norms_count(session->graph, session->last_border) == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn batch is about batch norms that are trained, and of the %d of "
+                        "%s none is (--freeze %s); leave it out, or freeze less",
                         n_norms, session->network.name, options->freeze);
     if (options->layer_decay < 1.0 && session->last_border >= session->head)
         return TDM_FAIL(err, TDM_E_USAGE,

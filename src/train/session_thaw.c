@@ -63,6 +63,59 @@ tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err
     return TDM_OK;
 }
 
+tdm_status tdmi_session_check_thawing(const struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->options;
+    const int64_t before = options->unfreeze * session->steps_per_epoch;
+    if (options->unfreeze == 0 || options->steps == 0 || options->steps > before)
+        return TDM_OK;
+    return TDM_FAIL(
+        err, TDM_E_USAGE,
+        "option --unfreeze is %d, but training ends after %lld steps and these are %lld "
+        "an epoch: it would end before anything thaws; more than %lld --steps, or "
+        "--freeze base, is wanted",
+        options->unfreeze, (long long)options->steps, (long long)session->steps_per_epoch,
+        (long long)before);
+}
+
+int tdmi_session_layers_left(const struct tdmi_session *session)
+{
+    return session->options.unfreeze == 0
+               ? 0
+               : tdmi_freeze_layers(session->graph, session->last_border, session->first_trained);
+}
+
+void tdmi_session_tell_thawing(struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    const double total = tdmi_rates_total_epochs(options, session->steps_per_epoch);
+    if (options->unfreeze == 0 || !(total > 0.0))
+        return;
+    const int last_epoch = (int)ceil(total) - 1; /* from 0 */
+    const int border = tdmi_session_border_at(session, last_epoch);
+    const int n_left = tdmi_freeze_layers(session->graph, session->last_border, border);
+    if (n_left > 0)
+        tdmi_session_note(
+            session,
+            "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs; "
+            "--patience counts from the last move, so it ends nothing",
+            options->unfreeze_layers,
+            tdmi_freeze_layers(session->graph, session->last_border, session->first_border),
+            tdmi_freeze_layers(session->graph, border, session->first_border));
+}
+
+void tdmi_session_tell_left(struct tdmi_session *session)
+{
+    const int n_left = tdmi_session_layers_left(session);
+    if (n_left > 0)
+        tdmi_session_note(
+            session,
+            "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
+            "head never thawed",
+            session->options.unfreeze, session->progress.epoch + (session->progress.position > 0),
+            tdmi_session_ended_by(session), n_left);
+}
+
 static tdm_status open_anew(struct tdmi_session *session, tdm_error *err)
 {
     tdm_status status = tdmi_session_begin_optimizer(session, err);
@@ -90,10 +143,7 @@ tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err)
     session->features.count = count.count;
     session->first_trained = border;
     TDM_TRY(open_anew(session, err), err, "thawing before epoch %d", session->progress.epoch + 1);
-    int n_layers = 0;
-    for (int i = border; i < session->first_border; i++)
-        n_layers += session->graph->nodes[i].n_params > 0 &&
-                    session->graph->nodes[i].kind != TDMI_OP_BATCH_NORM;
+    const int n_layers = tdmi_freeze_layers(session->graph, border, session->first_border);
     tdmi_session_note(
         session,
         "%d layers before the head are trained from here on, learning rate %g before "

@@ -18,6 +18,7 @@ static void write_features(const struct tdm_features *features, tdm_json_writer 
     tdm_json_integer(writer, "rows", features->rows);
     tdm_json_integer(writer, "reused", features->reused);
     tdm_json_integer(writer, "checked", features->checked);
+    tdm_json_integer(writer, "remade", features->remade);
     tdm_json_object_end(writer);
 }
 
@@ -73,6 +74,7 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
     tdm_json_bool(writer, "cached", result->cached);
     write_features(&result->features, writer, "features");
     tdm_json_integer(writer, "views", result->views);
+    tdm_json_integer(writer, "layers_left", result->layers_left);
     tdm_json_integer(writer, "world", result->world);
     tdm_json_object_begin(writer, "next");
     tdm_json_string(writer, "step", result->next.step);

@@ -257,6 +257,7 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
         .cached = session->features.count.reused > 0,
         .features = session->features.count,
         .views = session->views,
+        .layers_left = tdmi_session_layers_left(session),
         .world = session->transport->world(session->comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
@@ -284,10 +285,21 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
 
 /* A rate that never comes is told; an option that says so was refused already, but steps are
  * counted in epochs only when the pictures are. */
-static void tell_warmup(struct tdmi_session *session)
+static void tell_rates(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     const double epochs = tdmi_rates_total_epochs(options, session->steps_per_epoch);
+    if (options->batch > session->split.n_train)
+        tdmi_session_note(
+            session,
+            "--batch %d is more than the %lld pictures that train: every step is over "
+            "all of them",
+            options->batch, (long long)session->split.n_train);
+    if (tdmi_rates_rest(&session->rates, options, session->steps_per_epoch))
+        tdmi_session_note(session,
+                          "--schedule %s changes nothing within %g epochs: the learning rate stays "
+                          "as it is",
+                          options->schedule, epochs);
     if (epochs > 0.0 && session->rates.warmup_epochs > epochs)
         tdmi_session_note(
             session,
@@ -329,7 +341,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
             session->shard, (long long)session->steps_per_epoch,
             session->steps_per_epoch == 1 ? "" : "s", rates);
         tdmi_session_tell_norms(session);
-        tell_warmup(session);
+        tell_rates(session);
+        tdmi_session_tell_thawing(session);
     } else
         tdmi_session_note(session, "going on after step %lld (epoch %d)",
                           (long long)session->progress.step, session->progress.epoch + 1);
@@ -343,6 +356,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
             return status;
     }
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
+    if (session->outcomes.n > 0) /* something was done in this sitting */
+        tdmi_session_tell_left(session);
     if (session->train_feed)
         name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);
@@ -371,9 +386,13 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
 {
     struct tdmi_session session;
     *result = (struct tdm_train_result){0};
-    TDM_TRY(tdmi_session_open(options, sink, &session, err), err, "cannot train on %s",
-            options->source ? options->source : "nothing");
-    tdm_status status = train(&session, result, err);
+    tdm_status status = tdmi_session_open(options, sink, &session, err);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "%s %s%s",
+                        status == TDM_E_STOPPED ? "training on" : "cannot train on",
+                        options->source ? options->source : "nothing",
+                        status == TDM_E_STOPPED ? " was stopped on request" : "");
+    status = train(&session, result, err);
     if (status != TDM_OK && status != TDM_E_STOPPED) {
         /* The first failure is the one to report; the best that there was is kept all the same. */
         tdm_status ignored = tdmi_session_write_best(&session, NULL);

@@ -403,4 +403,24 @@ expect_exit 0 "$TANDEM" selftest --json
 expect_json passed failed failures
 expect_same 0 "$(json_value failed)" "nothing failed"
 expect_exit 4 "$TANDEM" selftest --device cuda
+# ---- long names ----------------------------------------------------------------------------
+long=$(printf '%0200d' 1)/$(printf '%0200d' 2)/$(printf '%0200d' 3)
+expect_exit 3 "$TANDEM" train "$long"
+expect_stderr_matches "no such file or folder: '$long'"
+expect_exit 3 "$TANDEM" train "$long" --json
+expect_true "in JSON a sentence with a long name is whole" grep -q "no such file or folder: '$long'" "$out"
+
+# ---- commands to copy ----------------------------------------------------------------------
+cp -r pictures "it's my pictures"
+expect_exit 0 "$TANDEM" train "it's my pictures" --model lenet5 --epochs 1 --batch 8 -o 'my $run'
+expect_stdout_matches "^then: tandem evaluate 'my .run' 'it'.''s my pictures' --part val   \\(class by class\\)$"
+sed -n 's/^then: tandem \(.*\)   (class by class)$/\1/p' "$out" >copied.txt
+expect_true "what it says to copy is a command" sh -c "\"$TANDEM\" $(cat copied.txt) --quiet >/dev/null"
+
+# ---- a part of an epoch --------------------------------------------------------------------
+expect_exit 0 "$TANDEM" train "$@" --steps 2 -o runs/part
+expect_stdout_matches '^less than an epoch, 2 steps in [0-9.]+ s \([0-9]+ images/s\); best: its end, within epoch 1$'
+expect_exit 0 "$TANDEM" runs show runs/part
+expect_stdout_matches '^runs/part: finished, 0 epochs, best: within the next one, '
+
 finish

@@ -213,6 +213,13 @@ static void what_would_do_nothing_is_refused(void **state)
     options.freeze = "base";
     options.bn = "frozen";
     fails_with(&options, TDM_E_USAGE, "none is (--freeze base); leave it out, or freeze less");
+    options.bn = "batch";
+    fails_with(&options, TDM_E_USAGE, "option --bn batch is about batch norms that are trained");
+    struct tdm_train_options normless = small_training(tree);
+    normless.run = below(tree, "normless");
+    normless.bn = "batch";
+    fails_with(&normless, TDM_E_USAGE,
+               "option --bn batch is about batch norms, and lenet5 has none");
     options.bn = "shard";
     options.layer_decay = 0.1;
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 0.1, but no layer before the head");
@@ -220,6 +227,9 @@ static void what_would_do_nothing_is_refused(void **state)
     options.min_delta = 5.0;
     fails_with(&options, TDM_E_USAGE, "--min-delta is 5, and with --monitor accuracy");
     options.monitor = "loss"; /* which may well be larger */
+    options.patience = 0;
+    fails_with(&options, TDM_E_USAGE, "--min-delta is 5, but --patience 0 stops at nothing");
+    options.patience = 3;
     struct tdm_train_result result;
     must_train(&options, (tdm_sink){0}, &result);
 }
@@ -312,6 +322,7 @@ static void what_becomes_of_batch_norms_is_told(void **state)
     assert_heard(&heard, "trained with the statistics of each batch (8 pictures)", true);
     heard.text[0] = '\0';
     options.freeze = "base";
+    options.bn = "shard";
     options.run = below(tree, "head");
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "frozen, which keep statistics, scale and shift\n", true);

@@ -4,6 +4,7 @@
  */
 #include "train/pictures.h"
 #include "tandem/stop.h"
+#include "track/run.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -142,6 +143,43 @@ static void a_training_stopped_at_any_event_goes_on_to_the_same_files(void **sta
         }
         assert_true(n_stops > 1);
     }
+}
+
+/* Reading all pictures may be long: who stops it has a run that says so, and its options. */
+static void a_training_stopped_before_its_first_step_is_recorded(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &result);
+    options.run = below(tree, "run");
+    enum tdmi_run_status status;
+    tdm_json_document *record;
+    for (int n = 0; n < 2; n++) {
+        struct trap trap = {.at = 1};
+        tdm_error err = {0};
+        char text[3000];
+        options.resume = n > 0;
+        assert_int_equal(tdm_train(&options, (tdm_sink){&trap, spring}, &result, &err),
+                         TDM_E_STOPPED);
+        tdm_stop_clear();
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, "was stopped on request"));
+        assert_non_null(strstr(text, "run keeps what was asked for, and --resume goes on"));
+        assert_int_equal(tdmi_run_read(options.run, &status, &record, NULL), TDM_OK);
+        assert_int_equal(status, TDMI_RUN_STOPPED);
+        const tdm_json_value *asked = tdm_json_member(tdm_json_root(record), "options");
+        assert_string_equal(tdm_json_as_string(tdm_json_member(asked, "model"), ""), "lenet5");
+        tdm_json_document_free(record);
+    }
+    must_train(&options, nobody, &result);
+    same_runs(tree, "whole", "run");
+    struct trap trap = {.at = 1};
+    assert_int_equal(tdm_train(&options, (tdm_sink){&trap, spring}, &result, NULL), TDM_E_STOPPED);
+    tdm_stop_clear();
+    assert_int_equal(tdmi_run_read(options.run, &status, NULL, NULL), TDM_OK);
+    assert_int_equal(status, TDMI_RUN_FINISHED); /* as it was */
 }
 
 /* Train in a child that dies at an event, or after a while when at is 0. True: it died. */
@@ -396,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         CASE(a_training_stopped_at_any_event_goes_on_to_the_same_files),
+        CASE(a_training_stopped_before_its_first_step_is_recorded),
         CASE(a_training_killed_again_and_again_ends_with_the_same_files),
         CASE(a_training_killed_at_any_time_ends_with_the_same_files),
         CASE(no_half_written_file_stays_beside_the_finished_ones),

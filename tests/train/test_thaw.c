@@ -199,6 +199,52 @@ static void what_cannot_thaw_is_refused(void **state)
     fails_with(&options, TDM_E_USAGE, "--layer-decay is 1.5; 0.01 to 1 is accepted");
 }
 
+static void steps_that_end_before_anything_thaws_are_refused(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree); /* 7 steps an epoch */
+    options.unfreeze = 2;
+    options.steps = 14;
+    fails_with(&options, TDM_E_USAGE,
+               "--unfreeze is 2, but training ends after 14 steps and these are 7 an epoch");
+    assert_int_equal(tdmi_file_kind_of(options.run), TDMI_FILE_MISSING);
+    options.steps = 15;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.layers_left, 0);
+}
+
+/* What cannot be known before is told at the end. */
+static void layers_that_never_thawed_are_told(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_result result, again;
+    struct tdm_train_options options = with_base(tree);
+    struct heard slow = {""}, short_of = {""}, whole = {""};
+    options.unfreeze_layers = 1;
+    must_train(&options, (tdm_sink){&slow, hear}, &result);
+    assert_int_equal(result.layers_left, 6 - 3);
+    assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 thaw within", true);
+    assert_heard(&slow, "training ended in epoch 4 (epochs), and 3 layers before the head never",
+                 true);
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &again);
+    assert_int_equal(again.layers_left, 3);
+    options.resume = false;
+    options.unfreeze_layers = 0;
+    options.minutes = 1e-9;
+    options.run = below(tree, "short");
+    must_train(&options, (tdm_sink){&short_of, hear}, &result);
+    assert_int_equal(result.layers_left, 6);
+    assert_heard(&short_of, "training ended in epoch 1 (minutes), and 6 layers before", true);
+    options.minutes = 0.0;
+    options.run = below(tree, "whole");
+    must_train(&options, (tdm_sink){&whole, hear}, &result);
+    assert_int_equal(result.layers_left, 0);
+    assert_heard(&whole, "never thawed", false);
+    assert_heard(&whole, "ends nothing", false);
+}
+
 int main(void)
 {
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
@@ -208,6 +254,8 @@ int main(void)
         IN_TREE(a_run_stopped_anywhere_goes_on_to_the_same_bits),
         IN_TREE(deeper_layers_are_moved_less),
         IN_TREE(what_cannot_thaw_is_refused),
+        IN_TREE(steps_that_end_before_anything_thaws_are_refused),
+        IN_TREE(layers_that_never_thawed_are_told),
     };
 #undef IN_TREE
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,37 @@ static void every_step_and_epoch_is_told(void **state)
     assert_true(isfinite(heard.last_loss));
 }
 
+struct told {
+    char text[4000];
+};
+
+static void keep_note(void *self, const tdm_event *event)
+{
+    struct told *told = self;
+    const size_t n = strlen(told->text);
+    if (event->kind == TDM_EVENT_NOTE)
+        snprintf(told->text + n, sizeof told->text - n, "%s\n", event->text);
+}
+
+static void options_that_change_nothing_here_are_told(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    struct told plain = {""}, idle = {""};
+    options.run = below(tree, "plain");
+    options.schedule = "step:every=1";
+    must_train(&options, (tdm_sink){&plain, keep_note}, &result);
+    assert_null(strstr(plain.text, "changes nothing"));
+    assert_null(strstr(plain.text, "is more than the"));
+    options.run = below(tree, "idle");
+    options.schedule = "step:every=50";
+    options.batch = 500;
+    must_train(&options, (tdm_sink){&idle, keep_note}, &result);
+    assert_non_null(strstr(idle.text, "--schedule step:every=50 changes nothing within 3 epochs"));
+    assert_non_null(strstr(idle.text, "--batch 500 is more than the 54 pictures that train"));
+}
+
 static void evaluate_counts_what_training_counted(void **state)
 {
     struct tree *tree = *state;
@@ -404,6 +435,7 @@ int main(void)
         CASE(every_optimizer_trains),
         CASE(averages_are_what_is_kept),
         CASE(every_step_and_epoch_is_told),
+        CASE(options_that_change_nothing_here_are_told),
         CASE(evaluate_counts_what_training_counted),
         CASE(patience_ends_a_training_that_stands_still),
         CASE(steps_and_minutes_end_a_training_inside_an_epoch),

@@ -95,7 +95,10 @@ static void put_network(tdmi_text *out, const struct tdm_run *run)
 
 static void put_epochs(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "<td>%d (best %d)</td>", run->epochs, run->best_epoch);
+    if (run->best_epoch > run->epochs)
+        tdmi_text_printf(out, "<td>%d (best within the next one)</td>", run->epochs);
+    else
+        tdmi_text_printf(out, "<td>%d (best %d)</td>", run->epochs, run->best_epoch);
 }
 
 static void put_time(tdmi_text *out, const struct tdm_run *run)
