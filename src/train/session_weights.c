@@ -252,7 +252,7 @@ void tdmi_session_tell_weights(struct tdmi_session *session)
         tdmi_session_note(session, "%s", base->notes[i]);
     if (session->weights)
         tdmi_session_note(session, "%s begins with %s of %s%s", session->network.name,
-                          base->has_new_head ? "all but the last layer" : "the weights",
+                          base->has_new_head ? "all but the head" : "the weights",
                           base->lineage.file,
                           base->has_new_head ? "" : ", the last layer included");
     tell_known_pictures(session);

@@ -196,6 +196,58 @@ static void other_classes_take_the_place_of_the_last_layer(void **state)
     done(&file);
 }
 
+/* Of features as a global pooling makes them, or of a whole picture (Flatten). */
+#define DENSE_IN_A_ROW(pooling)                                                      \
+    "{'class_name':'Sequential','config':{'name':'m','layers':["                     \
+    "{'class_name':'InputLayer','config':{'name':'i','batch_shape':[null,2,2,1]}},"  \
+    "{'class_name':'Conv2D','config':{'name':'c','filters':4,'kernel_size':[1,1]}}," \
+    "{'class_name':'" pooling "','config':{'name':'p'}},"                            \
+    "{'class_name':'Dropout','config':{'name':'before','rate':0.25}},"               \
+    "{'class_name':'Dense','config':{'name':'d1','units':6,'activation':'relu'}},"   \
+    "{'class_name':'BatchNormalization','config':{'name':'n','epsilon':0.01}},"      \
+    "{'class_name':'Dropout','config':{'name':'within','rate':0.5}},"                \
+    "{'class_name':'Dense','config':{'name':'d2','units':3,'activation':'softmax'}}]}}"
+
+static void all_dense_layers_behind_a_global_pooling_are_head(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *head, *others, *note;
+        int inputs;
+    } cases[] = {
+        {DENSE_IN_A_ROW("GlobalAveragePooling2D"), "d1",
+         "input conv global_pool dropout dense softmax", "'d1' to 'd2'", 4},
+        {DENSE_IN_A_ROW("Flatten"), "d2",
+         "input conv dropout dense relu batch_norm dropout dense softmax", "of layer 'd2'", 16},
+    };
+    for (int i = 0; i < 2; i++) {
+        const struct tensor tensors[] = {{"c/kernel", 4, {1, 1, 1, 4}},
+                                         {"c/bias", 1, {4}},
+                                         {"d1/kernel", 2, {cases[i].inputs, 6}},
+                                         {"d1/bias", 1, {6}},
+                                         {"n/gamma", 1, {6}},
+                                         {"n/beta", 1, {6}},
+                                         {"n/moving_mean", 1, {6}},
+                                         {"n/moving_variance", 1, {6}},
+                                         {"d2/kernel", 2, {6, 3}},
+                                         {"d2/bias", 1, {3}},
+                                         {NULL}};
+        struct file file;
+        struct tdmi_import import;
+        make(&file, cases[i].config, tensors);
+        import_it(&file, &(struct tdmi_import_wish){.head = {.classes = 3}}, &import);
+        assert_false(import.has_new_head);
+        assert_string_equal(import.graph->nodes[import.graph->head].name, cases[i].head);
+        tdmi_import_release(&import);
+        import_it(&file, &(struct tdmi_import_wish){.head = {.classes = 2}}, &import);
+        assert_true(import.has_new_head);
+        has_ops(&import, cases[i].others);
+        assert_non_null(strstr(import.notes[1], cases[i].note));
+        tdmi_import_release(&import);
+        done(&file);
+    }
+}
+
 /* ---- Keras 3 and nested models -----------------------------------------------------------------
  */
 
@@ -367,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_become_nodes_with_their_tensors),
         cmocka_unit_test(other_classes_take_the_place_of_the_last_layer),
+        cmocka_unit_test(all_dense_layers_behind_a_global_pooling_are_head),
         cmocka_unit_test(numbered_tensors_of_nested_models_are_found),
         cmocka_unit_test(what_there_is_no_op_for_is_refused_by_name),
         cmocka_unit_test(a_tensor_that_is_missing_is_named_by_its_layer),

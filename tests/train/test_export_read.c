@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "nn/network.h"
+#include "nn/weights/import.h"
 #include "nn/weights/safetensors.h"
 #include "nn/weights/weights.h"
 #include "tandem/export.h"
@@ -244,6 +245,38 @@ static void a_network_of_nobodys_comes_back(void **state)
     comes_back(*state, graph, "nobodys");
 }
 
+/* Such come of networks that a Keras file describes. */
+static void dense_layers_behind_a_pool_are_head_under_any_name(void **state)
+{
+    const char *path = below(*state, "dense.safetensors");
+    tdmi_graph *graph = tdmi_graph_new();
+    int x = tdmi_add_conv(graph, "a", tdmi_add_input(graph, &small), 4, 3, 2, 1, true);
+    x = tdmi_add_dense(graph, "d1", tdmi_add_global_pool(graph, "pool", x), 6);
+    x = tdmi_add_dense(graph, "d2", tdmi_add_relu(graph, "d1_relu", x), 5);
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "last", tdmi_add_relu(graph, "d2_relu", x), 3));
+    struct tdm_model model = model_of(graph, "nobodys");
+    struct tdm_export_result said;
+    assert_int_equal(
+        tdm_model_export(&model, &(struct tdm_export_options){.path = path}, &said, NULL), TDM_OK);
+    model_release(&model);
+
+    tdmi_weights *weights;
+    struct tdmi_import import;
+    assert_int_equal(tdmi_weights_open(path, &weights, NULL), TDM_OK);
+    const struct tdmi_import_wish same = {.head = {.classes = 3}},
+                                  others = {.head = {.classes = 4}};
+    assert_int_equal(tdmi_import(weights, &same, &import, NULL), TDM_OK);
+    assert_false(import.has_new_head);
+    assert_string_equal(import.graph->nodes[import.graph->head].name, "d1");
+    tdmi_import_release(&import);
+    assert_int_equal(tdmi_import(weights, &others, &import, NULL), TDM_OK);
+    assert_true(import.has_new_head);
+    assert_int_equal(import.graph->n_nodes, 5); /* input, a, pool, last, softmax */
+    assert_string_equal(import.graph->nodes[import.graph->head].name, "last");
+    tdmi_import_release(&import);
+    tdmi_weights_close(weights);
+}
+
 static int set_up(void **state)
 {
     struct tree *tree = malloc(sizeof *tree);
@@ -268,6 +301,7 @@ int main(void)
         cmocka_unit_test(layers_say_more_than_a_name),
         cmocka_unit_test(hard_swish_comes_back),
         cmocka_unit_test(a_network_of_nobodys_comes_back),
+        cmocka_unit_test(dense_layers_behind_a_pool_are_head_under_any_name),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, tear_down);
 }

@@ -79,7 +79,7 @@ static void other_classes_get_a_new_last_layer(void **state)
     paint_picture(tree, "pictures/d/000.ppm", 3, 0);
     paint_picture(tree, "pictures/d/001.ppm", 3, 1);
     must_train(&options, (tdm_sink){&heard, hear}, &result);
-    assert_heard(&heard, "begins with all but the last layer of best.safetensors", true);
+    assert_heard(&heard, "begins with all but the head of best.safetensors", true);
 }
 
 static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)

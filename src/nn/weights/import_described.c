@@ -1,7 +1,7 @@
 /*
  * A network that a Keras model_config describes: its layers become nodes, and every node's tensors
  * are looked for under the layer's name. Where other classes are asked for, the network ends before
- * its last layer with weights and a head of ours follows.
+ * the layers that made its classes, and a head of ours follows.
  */
 #include "nn/weights/import_internal.h"
 #include "nn/weights/keras_layers.h"
@@ -15,7 +15,8 @@ struct describing {
     struct tdmi_keras_build build;
     bool *is_needed; /* by layer */
     int classifier;  /* the layer that gives a number a class; -1: none is known */
-    int64_t classes; /* of it */
+    int head;        /* the first of the layers that make the classes; the classifier, or before */
+    int64_t classes; /* of the classifier */
     int end;         /* the last layer that is taken */
     bool is_cut;     /* a new head follows it */
 };
@@ -53,6 +54,30 @@ static void find_classifier(struct describing *d)
         d->classes = 2; /* one number decides between two */
 }
 
+/*
+ * Dense layers in a row from a global pooling to the classifier made the former classes of the
+ * features, so they are head. Those behind a whole picture (Flatten) are features themselves.
+ */
+static void find_head(struct describing *d)
+{
+    const struct tdmi_keras_config *config = &d->config;
+    int first = d->classifier;
+    d->head = first;
+    for (int at = first; at > 0 && config->layers[at].n_inputs == 1;) {
+        const struct tdmi_keras_layer *layer = &config->layers[at];
+        if (strcmp(layer->class, "GlobalAveragePooling2D") == 0) {
+            d->head = first;
+            return;
+        }
+        if (strcmp(layer->class, "Dense") == 0)
+            first = at;
+        else if (at != d->classifier && strcmp(layer->class, "BatchNormalization") != 0 &&
+                 !tdmi_keras_is_passive(layer))
+            return;
+        at = layer->inputs[0];
+    }
+}
+
 static void choose_end(struct describing *d)
 {
     const struct tdmi_head *head = &d->it->wish->head;
@@ -61,7 +86,7 @@ static void choose_end(struct describing *d)
     d->is_cut = head->classes > 0 && is_other;
     d->end = d->config.output;
     if (d->is_cut && d->classifier >= 0)
-        d->end = d->config.layers[d->classifier].inputs[0];
+        d->end = d->config.layers[d->head].inputs[0];
 }
 
 static void mark_needed(struct describing *d)
@@ -154,12 +179,18 @@ static tdm_status add_new_head(struct describing *d, int node, tdm_error *err)
         node = tdmi_add_global_pool(graph, "features", node);
     tdmi_add_head(graph, &d->it->wish->head, is_taken ? "new_predictions" : "predictions", node);
     d->it->import->has_new_head = true;
-    return tdmi_import_note(d->it, err,
-                            d->classifier < 0 ? "the head for %d classes is new: the file has none"
-                                              : "the head for %d classes is new: it takes the "
-                                                "place of layer '%s'",
-                            d->it->wish->head.classes,
-                            d->classifier < 0 ? "" : d->config.layers[d->classifier].name);
+    const int classes = d->it->wish->head.classes;
+    const struct tdmi_keras_layer *layers = d->config.layers;
+    if (d->classifier < 0)
+        return tdmi_import_note(d->it, err, "the head for %d classes is new: the file has none",
+                                classes);
+    if (d->head == d->classifier)
+        return tdmi_import_note(d->it, err,
+                                "the head for %d classes is new: it takes the place of layer '%s'",
+                                classes, layers[d->classifier].name);
+    return tdmi_import_note(
+        d->it, err, "the head for %d classes is new: it takes the place of layers '%s' to '%s'",
+        classes, layers[d->head].name, layers[d->classifier].name);
 }
 
 static tdm_status add_end(struct describing *d, tdm_error *err)
@@ -174,7 +205,7 @@ static tdm_status add_end(struct describing *d, tdm_error *err)
                         "the network ends in a picture of features, so it tells no classes; "
                         "training on classes of one's own gives it a head");
     for (int i = 0; i < d->build.n_sources; i++)
-        if (d->build.sources[i].layer == d->classifier)
+        if (d->build.sources[i].layer == d->head)
             graph->head = d->build.sources[i].node;
     struct tdmi_op_attrs attrs = {.label_smoothing = d->it->wish->head.label_smoothing};
     const bool is_logistic = end == TDMI_KERAS_SIGMOID;
@@ -300,6 +331,7 @@ static tdm_status build(struct describing *d, tdm_error *err)
         !import->network)
         return TDM_FAIL(err, TDM_E_MEMORY, "building a network: out of memory");
     find_classifier(d);
+    find_head(d);
     choose_end(d);
     mark_needed(d);
     tdm_status status = add_input(d, err);

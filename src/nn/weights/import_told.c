@@ -29,6 +29,25 @@ static bool is_called(const tdmi_graph *graph, int node, enum tdmi_op_kind kind,
            strcmp(graph->nodes[node].name, name) == 0;
 }
 
+/*
+ * Networks that a Keras file describes may have dense layers of other names between a global
+ * pooling and the last (import_described.c): they are head as well. Otherwise from.
+ */
+static int first_of_dense(const tdmi_graph *told, int from)
+{
+    int first = from;
+    for (int at = from; at > 0 && told->nodes[at].n_inputs == 1; at = told->nodes[at].inputs[0]) {
+        const struct tdmi_node *node = &told->nodes[at];
+        if (node->kind == TDMI_OP_GLOBAL_POOL)
+            return first;
+        if (node->kind == TDMI_OP_DENSE)
+            first = at;
+        else if (at != from && node->n_params > 0 && node->kind != TDMI_OP_BATCH_NORM)
+            return from;
+    }
+    return from;
+}
+
 /* Back from the end over what has no weights, then over what tdmi_add_head puts before. */
 static void find_head(struct telling *t)
 {
@@ -52,6 +71,7 @@ static void find_head(struct telling *t)
         t->cut -= 2;
         t->head.hidden = told->nodes[t->cut].attrs.channels;
     }
+    t->cut = first_of_dense(told, t->cut);
 }
 
 /* What is not asked for stays as it is. */
