@@ -292,12 +292,18 @@ int tdmi_graph_logits(const tdmi_graph *graph)
     return graph->nodes[graph->n_nodes - 1].in[0].c;
 }
 
-void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, int index,
-                             float *values)
+/*
+ * Squares of a weight's bound, times its inputs. 6 is He's: from scratch a network with less begins
+ * too slowly. A new head on known layers begins with less.
+ */
+enum { scratch_gain = 6, on_known_gain = 1 };
+
+static void draw(const struct tdmi_tensor *tensor, uint64_t seed, int index, int gain,
+                 float *values)
 {
     if (tensor->spec.init == TDMI_INIT_HE) {
         tdmi_rng rng = tdmi_rng_at(seed, TDMI_RNG_INIT, 0, (uint64_t)index);
-        float bound = sqrtf(6.0f / (float)tensor->spec.fan_in);
+        float bound = sqrtf((float)gain / (float)tensor->spec.fan_in);
         for (int64_t i = 0; i < tensor->n; i++)
             values[i] = tdmi_rng_uniform(&rng, -bound, bound);
     } else {
@@ -306,10 +312,16 @@ void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, in
     }
 }
 
+void tdmi_tensor_init_on_known(const struct tdmi_tensor *tensor, uint64_t seed, int index,
+                               float *values)
+{
+    draw(tensor, seed, index, on_known_gain, values);
+}
+
 void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states)
 {
     for (int i = 0; i < graph->n_params; i++)
-        tdmi_tensor_init_values(&graph->params[i], seed, i, params + graph->params[i].offset);
+        draw(&graph->params[i], seed, i, scratch_gain, params + graph->params[i].offset);
     for (int i = 0; i < graph->n_states; i++)
-        tdmi_tensor_init_values(&graph->states[i], seed, i, states + graph->states[i].offset);
+        draw(&graph->states[i], seed, i, scratch_gain, states + graph->states[i].offset);
 }

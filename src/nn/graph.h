@@ -83,9 +83,13 @@ int tdmi_graph_logits(const tdmi_graph *graph);
 
 /* Fill fresh values by each tensor's rule: a pure function of seed and tensor index. */
 void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states);
-/* Of one: index is its number among the graph's parameters or states. */
-void tdmi_tensor_init_values(const struct tdmi_tensor *tensor, uint64_t seed, int index,
-                             float *values);
+/*
+ * One that is new where layers before it are known: the same draws, a sixth of the variance, since
+ * what a new head says at first is noise to them (docs/nn.md, "First values"). index is its number
+ * among the graph's parameters or states.
+ */
+void tdmi_tensor_init_on_known(const struct tdmi_tensor *tensor, uint64_t seed, int index,
+                               float *values);
 
 /* As an array of nodes under key, and back: what a model file carries, so that it can be read when
  * the builder of that name has long changed. */

@@ -223,7 +223,7 @@ static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *
                               const struct tdmi_binding *binding, float *at, tdm_error *err)
 {
     if (binding->is_fresh) {
-        tdmi_tensor_init_values(tensor, it->seed, index, at);
+        tdmi_tensor_init_on_known(tensor, it->seed, index, at);
         return TDM_OK;
     }
     const bool turns = it->bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
