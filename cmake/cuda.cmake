@@ -1,36 +1,71 @@
-# Finds nvcc, the CUDA toolkit (12 or newer) and cuDNN 9, also inside the nvidia/ folders of a
-# Python environment (-DTANDEM_CUDNN_ROOT=DIR names another place). Ends with one sentence when a
-# part is missing.
+# Finds nvcc, the CUDA toolkit (12 or newer) and cuDNN 9's headers, also inside the nvidia/ folders
+# of a Python environment (-DTANDEM_CUDNN_ROOT=DIR names another place). Sets TDM_HAVE_CUDA, or
+# cuda_missing: one sentence about what is not there. cuDNN's library is not looked for: it is opened
+# at run time.
 set(TANDEM_CUDNN_ROOT "" CACHE PATH "folder with cuDNN's include/ and lib/")
+set(cuda_missing "")
 
 find_package(CUDAToolkit 12 QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
-  message(FATAL_ERROR "TANDEM_CUDA=ON needs the CUDA toolkit, version 12 or newer, and found no "
-    "nvcc of it: put nvcc on the PATH or pass -DCUDAToolkit_ROOT=DIR.")
+  set(cuda_missing "the CUDA toolkit, version 12 or newer, and found no nvcc of it: put nvcc on the \
+PATH or pass -DCUDAToolkit_ROOT=DIR.")
 endif()
 
-file(GLOB cudnn_hints
-  $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cudnn
-  /usr/lib/python3*/site-packages/nvidia/cudnn
-  /usr/local/lib/python3*/*-packages/nvidia/cudnn)
-set(cudnn_hints ${TANDEM_CUDNN_ROOT} ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_INCLUDE_DIRS}/..
-  ${cudnn_hints})
-find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${cudnn_hints} PATH_SUFFIXES include)
-find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${cudnn_hints}
-  PATH_SUFFIXES lib lib64 lib/x86_64-linux-gnu)
-if(NOT CUDNN_INCLUDE_DIR OR NOT CUDNN_LIBRARY)
-  message(FATAL_ERROR "TANDEM_CUDA=ON needs cuDNN 9 and found no cudnn_version.h with a "
-    "libcudnn.so beside it: install it or pass -DTANDEM_CUDNN_ROOT=DIR.")
-endif()
-foreach(part MAJOR MINOR PATCHLEVEL)
-  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h line REGEX "define CUDNN_${part} ")
-  string(REGEX REPLACE ".*CUDNN_${part} +([0-9]+).*" "\\1" CUDNN_${part} "${line}")
-endforeach()
-set(TDM_CUDNN_VERSION "${CUDNN_MAJOR}.${CUDNN_MINOR}.${CUDNN_PATCHLEVEL}")
-if(TDM_CUDNN_VERSION VERSION_LESS 9)
-  message(FATAL_ERROR "TANDEM_CUDA=ON needs cuDNN 9 or newer and found ${TDM_CUDNN_VERSION} in "
-    "${CUDNN_INCLUDE_DIR}: pass -DTANDEM_CUDNN_ROOT=DIR of a newer one.")
+if(NOT cuda_missing)
+  file(GLOB cudnn_hints
+    $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cudnn
+    /usr/lib/python3*/site-packages/nvidia/cudnn
+    /usr/local/lib/python3*/*-packages/nvidia/cudnn)
+  set(cudnn_hints ${TANDEM_CUDNN_ROOT} ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_INCLUDE_DIRS}/..
+    ${cudnn_hints})
+  find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${cudnn_hints} PATH_SUFFIXES include)
+  if(NOT CUDNN_INCLUDE_DIR)
+    set(cuda_missing "cuDNN 9 and found no cudnn_version.h: install it or pass \
+-DTANDEM_CUDNN_ROOT=DIR.")
+  endif()
 endif()
 
-set(TDM_HAVE_CUDA 1)
-set(TDM_CUDA_VERSION "${CUDAToolkit_VERSION}")
+if(NOT cuda_missing)
+  foreach(part MAJOR MINOR PATCHLEVEL)
+    file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h line REGEX "define CUDNN_${part} ")
+    string(REGEX REPLACE ".*CUDNN_${part} +([0-9]+).*" "\\1" CUDNN_${part} "${line}")
+  endforeach()
+  set(TDM_CUDNN_VERSION "${CUDNN_MAJOR}.${CUDNN_MINOR}.${CUDNN_PATCHLEVEL}")
+  if(TDM_CUDNN_VERSION VERSION_LESS 9)
+    set(cuda_missing "cuDNN 9 or newer and found ${TDM_CUDNN_VERSION} in ${CUDNN_INCLUDE_DIR}: pass \
+-DTANDEM_CUDNN_ROOT=DIR of a newer one.")
+  endif()
+endif()
+
+if(NOT cuda_missing)
+  set(TDM_HAVE_CUDA 1)
+  set(TDM_CUDA_VERSION "${CUDAToolkit_VERSION}")
+  # Machine code for the cards of data centres (later cards of the same generation run it, too), and
+  # PTX of the newest for what comes after.
+  set(cuda_code -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90)
+  if(CUDAToolkit_VERSION VERSION_LESS 12.8)
+    list(APPEND cuda_code -gencode arch=compute_90,code=compute_90)
+  else()
+    list(APPEND cuda_code -gencode "arch=compute_100,code=[sm_100,compute_100]")
+  endif()
+endif()
+
+# cuda_objects(result sources…): an object file of each .cu, by nvcc itself, so that no flag that is
+# meant for C reaches it.
+function(cuda_objects result)
+  set(objects)
+  foreach(source ${ARGN})
+    get_filename_component(name ${source} NAME)
+    set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+    add_custom_command(OUTPUT ${object}
+      COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++17 -O3 -lineinfo ${cuda_code}
+        -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
+        -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unused-function
+        -Xcompiler -fno-exceptions,-fno-threadsafe-statics # nothing of the C++ library is linked
+        -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM)
+    list(APPEND objects ${object})
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
+  set(${result} ${objects} PARENT_SCOPE)
+endfunction()

@@ -13,7 +13,7 @@ if(TARGET tandem)
 endif()
 # What libtandem opens at run time lies with the libraries it is for.
 set(plugins)
-foreach(plugin tandem_arrow tandem_http)
+foreach(plugin tandem_arrow tandem_http tandem_cuda)
   if(TARGET ${plugin})
     set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN")
     install(TARGETS ${plugin} LIBRARY DESTINATION ${private_libdir})

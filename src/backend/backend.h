@@ -161,7 +161,10 @@ struct tdmi_backend {
  */
 tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
                              tdm_error *err) TDM_MUST_USE;
-/* The backends of this build, NULL past the end. */
+/* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);
+/* Backend cuda, which is libtandem_cuda.so (base/plugin.h): opened with the first call.
+ * TDM_E_ABSENT: this build has none, or it cannot be opened here. */
+tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -123,6 +123,7 @@ struct tdmi_draws {
     const int64_t *samples; /* n of them; NULL: the positions in the call, for measuring alone */
 };
 
+/* Whatever it points to lies on the device: pixels too, the pointers as well as the pictures. */
 struct tdmi_op_call {
     int n;                          /* images, 1 to max_images */
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */

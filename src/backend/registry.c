@@ -3,6 +3,7 @@
  */
 #include "backend/backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,40 +70,61 @@ static bool read_index(const char *text, int *index)
     return *end == '\0' && value < 1024;
 }
 
+/* "cpu, ref" */
+static void list_names(char *text, size_t text_bytes)
+{
+    size_t length = (size_t)snprintf(text, text_bytes, "cpu");
+    for (int i = 0; i < n_backends && length + 24 < text_bytes; i++)
+        if (strcmp(backends[i]->name, "cpu") != 0)
+            length +=
+                (size_t)snprintf(text + length, text_bytes - length, ", %s", backends[i]->name);
+}
+
+/* Is there a card of that number? Who has none at all says best why. */
+static tdm_status take(const char *name, const struct tdmi_backend *found, int card,
+                       const struct tdmi_backend **backend, tdm_error *err)
+{
+    const int count = found->device.count();
+    tdmi_device *opened = NULL;
+    if (count == 0) {
+        TDM_TRY(found->device.open(card, &opened, err), err, "choosing the device '%s'", name);
+        found->device.close(opened); /* it has come in between */
+    } else if (card >= count) {
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "choosing the device '%s': this machine has %d of them, counted from 0",
+                        name, count);
+    }
+    *backend = found;
+    return TDM_OK;
+}
+
+static tdm_status find_card(const char *name, int card, const struct tdmi_backend **backend,
+                            tdm_error *err)
+{
+    const struct tdmi_backend *found = NULL;
+    TDM_TRY(tdmi_cuda_backend(&found, err), err, "choosing the device '%s'", name);
+    return take(name, found, card, backend, err);
+}
+
 tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
                              tdm_error *err)
 {
-    size_t name_bytes = strcspn(name, ":");
-    for (int i = 0; i < n_backends; i++) {
-        if (!is_called(backends[i], name, name_bytes))
-            continue;
-        if (!read_index(name + name_bytes, index))
-            return TDM_FAIL(err, TDM_E_USAGE,
-                            "choosing the device '%s': '%s' is no card number; a name or NAME:0, "
-                            "NAME:1, … is wanted",
-                            name, name + name_bytes);
-        int count = backends[i]->device.count();
-        if (*index >= count)
-            return TDM_FAIL(err, TDM_E_ABSENT,
-                            "choosing the device '%s': this machine has %d of them, counted from 0",
-                            name, count);
-        *backend = backends[i];
-        return TDM_OK;
-    }
-    char known[128] = "cpu";
-    size_t length = 3;
-    for (int i = 0; i < n_backends && length + 24 < sizeof known; i++) {
-        size_t bytes = strlen(backends[i]->name);
-        if (strcmp(backends[i]->name, "cpu") == 0)
-            continue;
-        memcpy(known + length, ", ", 2);
-        memcpy(known + length + 2, backends[i]->name, bytes + 1);
-        length += 2 + bytes;
-    }
-    if (strncmp(name, "cuda", 4) == 0)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "choosing the device '%s': this build has no cuda backend; it has %s", name,
-                        known);
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "choosing the device '%s': there is no such backend; there is %s", name, known);
+    char known[128];
+    const size_t name_bytes = strcspn(name, ":");
+    const bool is_cuda = name_bytes == 4 && memcmp(name, "cuda", 4) == 0;
+    const struct tdmi_backend *found = NULL;
+    for (int i = 0; i < n_backends && !found; i++)
+        found = is_called(backends[i], name, name_bytes) ? backends[i] : NULL;
+    list_names(known, sizeof known);
+    if (!found && !is_cuda)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "choosing the device '%s': there is no such backend; there is %s, cuda",
+                        name, known);
+    if (!read_index(name + name_bytes, index))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "choosing the device '%s': '%s' is no card number; a name or NAME:0, "
+                        "NAME:1, … is wanted",
+                        name, name + name_bytes);
+    return is_cuda ? find_card(name, *index, backend, err)
+                   : take(name, found, *index, backend, err);
 }

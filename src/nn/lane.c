@@ -19,6 +19,11 @@ struct tdmi_lane {
 tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane **lane,
                           tdm_error *err)
 {
+    if (!plan->backend->device.is_host)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "opening a lane on the backend %s: whole networks are not built for cards "
+                        "yet; --device cpu is accepted",
+                        plan->backend->name);
     tdmi_lane *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening a lane: out of memory");

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/plugin.h"
+#include "backend/backend.h"
 #include "data/arrow_bridge.h"
 #include "dist/library_probe.h"
 #include "tandem/stop.h"
@@ -89,11 +90,14 @@ static void describe_library(void (*probe)(struct tdmi_library *),
 static bool can_open(const char *name, tdm_error *why)
 {
     const void *table;
+    const struct tdmi_backend *cards;
     if (strcmp(name, "arrow") == 0)
         return tdmi_arrow_require(why) == TDM_OK;
     if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
         return tdmi_plugin_open("http", "the part of tandem that answers over HTTP", 0, &table,
                                 why) == TDM_OK;
+    if (strcmp(name, "cuda") == 0)
+        return tdmi_cuda_backend(&cards, why) == TDM_OK;
     return true;
 }
 

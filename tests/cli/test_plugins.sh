@@ -17,6 +17,15 @@ if [ -e "$BUILD/libtandem_http.so" ]; then
 else
     skip "this build has no libmicrohttpd"
 fi
+if [ -e "$BUILD/libtandem_cuda.so" ]; then
+    expect_same tdmi_plugin "$(nm -D --defined-only "$BUILD/libtandem_cuda.so" | awk '{ print $3 }')" \
+        "the part for NVIDIA cards gives out one symbol"
+    expect_same "" "$(readelf -d "$BUILD/libtandem_cuda.so" |
+        grep -E 'NEEDED.*(libcuda|libcudnn|libcublas|libstdc)')" \
+        "and can be opened where no driver is"
+else
+    skip "this build has no backend for cards"
+fi
 if [ ! -e "$BUILD/libtandem_arrow.so" ]; then
     skip "this build has no Arrow"
     finish
@@ -87,6 +96,14 @@ if [ -e "$BUILD/libtandem_http.so" ]; then
     echo "this is no library" >fake/libtandem_http.so
     expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
     expect_stdout_matches '^  http +off +libtandem_http.so, the part of tandem that answers over HTTP'
+fi
+
+if [ -e "$BUILD/libtandem_cuda.so" ]; then
+    cp fake/libtandem_arrow.so fake/libtandem_cuda.so
+    expect_exit 4 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" selftest --device cuda
+    expect_stderr_matches "libtandem_cuda.so, the part of tandem that computes on NVIDIA cards, cannot be used: .* of another build"
+    expect_exit 0 env LD_LIBRARY_PATH="$PWD/fake" "$TANDEM" doctor --no-measure
+    expect_stdout_matches '^  cuda +off +libtandem_cuda.so, the part of tandem that computes on NVIDIA'
 fi
 
 printf 'PAR1' >a.parquet

@@ -159,12 +159,15 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
 
 /* ---- running ---------------------------------------------------------------------------- */
 
+enum staged { LABELS, MIXED, JUDGEMENTS, CLASS_WEIGHTS, SAMPLES, PICTURES, PIXELS, STAGED };
+
 struct device_run {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_stream *stream;
     void *of[TDMI_T_TENSORS];
     void *dy, *saved, *workspace, *norm, *packed;
+    void *staged[STAGED]; /* what else a call points to */
 };
 
 static void release(struct device_run *run)
@@ -172,6 +175,9 @@ static void release(struct device_run *run)
     for (int t = 0; t < TDMI_T_TENSORS; t++)
         if (run->of[t])
             run->backend->memory.free(run->device, run->of[t]);
+    for (int k = 0; k < STAGED; k++)
+        if (run->staged[k])
+            run->backend->memory.free(run->device, run->staged[k]);
     if (run->dy)
         run->backend->memory.free(run->device, run->dy);
     if (run->saved)
@@ -211,6 +217,36 @@ static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, 
     return place(run, to, poison, bytes, err);
 }
 
+/* Pictures, labels and their like: a call finds them on its device, too. */
+static tdm_status stage(struct device_run *run, const struct tdmi_case *it,
+                        const struct tdmi_op_desc *desc, const struct tdmi_op_values *values,
+                        tdmi_arena *arena, tdm_error *err)
+{
+    const size_t n = (size_t)it->n, picture = (size_t)tdmi_shape_values(desc->out);
+    const uint8_t **pixels = tdmi_arena_alloc(arena, n, sizeof *pixels);
+    const struct {
+        const void *from;
+        size_t bytes;
+    } what[STAGED] = {
+        [LABELS] = {values->labels, n * sizeof *values->labels},
+        [MIXED] = {values->mixed, n * sizeof *values->mixed},
+        [CLASS_WEIGHTS] = {values->class_weights, (size_t)desc->out.c * sizeof(float)},
+        [SAMPLES] = {values->samples, n * sizeof *values->samples},
+        [PICTURES] = {values->pixels, n * picture},
+    };
+    if (!pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+    for (int k = 0; k < STAGED; k++)
+        if (what[k].from)
+            TDM_TRY(place(run, &run->staged[k], what[k].from, what[k].bytes, err), err, "samples");
+    TDM_TRY(
+        place_poison(run, &run->staged[JUDGEMENTS], n * sizeof(struct tdmi_judgement), arena, err),
+        err, "judgements");
+    for (size_t i = 0; i < n; i++)
+        pixels[i] = (const uint8_t *)run->staged[PICTURES] + i * picture;
+    return place(run, &run->staged[PIXELS], pixels, n * sizeof *pixels, err);
+}
+
 static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
 {
@@ -233,32 +269,32 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *d
 }
 
 static tdm_status fetch(struct device_run *run, const struct tdmi_case *it,
-                        struct tdmi_op_values *values, const struct tdmi_judgement *judgements,
-                        tdm_error *err)
+                        struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
 {
+    struct tdmi_judgement *judgements = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *judgements);
+    if (!judgements)
+        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "running");
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++)
         if (run->of[t])
             TDM_TRY(run->backend->memory.download(run->stream, values->of[t], run->of[t],
                                                   sizeof(float) * (size_t)values->n[t], err),
                     err, "fetching");
+    TDM_TRY(run->backend->memory.download(run->stream, judgements, run->staged[JUDGEMENTS],
+                                          (size_t)it->n * sizeof *judgements, err),
+            err, "fetching");
+    TDM_TRY(run->backend->stream.wait(run->stream, err), err, "fetching");
     for (int i = 0; tdmi_op_of(it->kind)->judges && i < it->n; i++) {
         values->of[TDMI_T_LOSS][i] = judgements[i].loss;
         values->predicted[i] = judgements[i].predicted;
     }
-    return run->backend->stream.wait(run->stream, err);
+    return TDM_OK;
 }
 
 static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *kernel,
                              const struct tdmi_case *it, const struct tdmi_op_desc *desc,
                              struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
 {
-    struct tdmi_judgement *judgements = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *judgements);
-    const uint8_t **pixels = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *pixels);
-    if (!judgements || !pixels)
-        return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
-    for (int i = 0; i < it->n; i++)
-        pixels[i] = values->pixels + i * tdmi_shape_values(desc->out);
     struct tdmi_op_call call = {
         .n = it->n,
         .x = {run->of[TDMI_T_X], run->of[TDMI_T_SECOND_X]},
@@ -271,12 +307,12 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         .state_sums = {run->of[TDMI_T_STATE_SUM0], run->of[TDMI_T_STATE_SUM1]},
         .saved = run->saved,
         .workspace = run->workspace,
-        .pixels = pixels,
-        .labels = values->labels,
-        .mixed = values->mixed,
-        .judgements = judgements,
-        .class_weights = values->class_weights,
-        .draws = {.seed = seed, .epoch = 3, .samples = values->samples},
+        .pixels = run->staged[PIXELS],
+        .labels = run->staged[LABELS],
+        .mixed = run->staged[MIXED],
+        .judgements = run->staged[JUDGEMENTS],
+        .class_weights = run->staged[CLASS_WEIGHTS],
+        .draws = {.seed = seed, .epoch = 3, .samples = run->staged[SAMPLES]},
     };
     if (kernel->pack)
         kernel->pack(run->stream, desc,
@@ -296,7 +332,7 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
             kernel->reduce_backward(run->stream, desc, &call);
         kernel->backward(run->stream, desc, &call);
     }
-    return fetch(run, it, values, judgements, err);
+    return fetch(run, it, values, arena, err);
 }
 
 tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
@@ -326,6 +362,8 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
     tdm_status status = backend->stream.open(device, &run.stream, err);
     if (status == TDM_OK)
         status = place_all(&run, &desc, values, &arena, err);
+    if (status == TDM_OK)
+        status = stage(&run, it, &desc, values, &arena, err);
     if (status == TDM_OK)
         status = run_kernel(&run, kernel, it, &desc, values, &arena, err);
     release(&run);

@@ -1,0 +1,28 @@
+/*
+ * The table of backend cuda, which is all that libtandem_cuda.so gives out (base/plugin.h).
+ */
+#include "backend/cuda/cuda.h"
+
+static const struct tdmi_backend backend = {
+    .name = "cuda",
+    .summary = "NVIDIA cards: kernels of our own",
+    .device = {tdmi_cuda_count, tdmi_cuda_device_open, tdmi_cuda_device_close,
+               tdmi_cuda_device_describe, false},
+    .memory = {tdmi_cuda_alloc, tdmi_cuda_free, tdmi_cuda_upload, tdmi_cuda_download},
+    .stream = {.open = tdmi_cuda_stream_open,
+               .close = tdmi_cuda_stream_close,
+               .wait = tdmi_cuda_stream_wait,
+               .event_open = tdmi_cuda_event_open,
+               .event_close = tdmi_cuda_event_close,
+               .event_record = tdmi_cuda_event_record,
+               .event_wait = tdmi_cuda_event_wait},
+    .kernels = tdmi_cuda_kernels,
+};
+
+const void *tdmi_plugin_table(size_t *table_bytes);
+
+const void *tdmi_plugin_table(size_t *table_bytes)
+{
+    *table_bytes = sizeof backend;
+    return &backend;
+}

@@ -1,0 +1,59 @@
+/*
+ * Inside backend cuda: a card, a queue of work on it, and the kernels by op. Files that include no
+ * header of CUDA (op_*.c, kernels.c, columns.c, every .cu) also run under the shim.
+ */
+#ifndef TANDEM_BACKEND_CUDA_CUDA_H
+#define TANDEM_BACKEND_CUDA_CUDA_H
+
+#include "backend/backend.h"
+
+struct CUstream_st;
+
+struct tdmi_device {
+    int index; /* of the cards that CUDA sees, counted from 0 */
+    int multiprocessors;
+    int compute_major, compute_minor;
+    int runtime_version, driver_version; /* 13000 for 13.0 */
+    char name[256];
+};
+
+/* Calls return no status: the first thing that failed is kept, and told by the next wait. */
+struct tdmi_stream {
+    tdmi_device *device;
+    struct CUstream_st *queue;
+    int failure; /* the runtime's code; 0: none */
+    const char *failed;
+};
+
+/* The queue to start kernels on: its card becomes that of the calling thread. */
+struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream);
+/* Keeps the code of a launch, if it is one of failure. what: "softmax, forward". */
+void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
+
+/* NULL where there is none yet: the self-test lists those. */
+extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
+extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
+extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
+
+/* device.c, memory.c, stream.c: entries of the backend's tables */
+int tdmi_cuda_count(void);
+tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err);
+void tdmi_cuda_device_close(tdmi_device *device);
+void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes);
+
+void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes);
+void tdmi_cuda_free(tdmi_device *device, void *memory);
+tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                            tdm_error *err);
+tdm_status tdmi_cuda_download(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                              tdm_error *err);
+
+tdm_status tdmi_cuda_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
+void tdmi_cuda_stream_close(tdmi_stream *stream);
+tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err);
+tdm_status tdmi_cuda_event_open(tdmi_device *device, tdmi_event **event, tdm_error *err);
+void tdmi_cuda_event_close(tdmi_event *event);
+tdm_status tdmi_cuda_event_record(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
+tdm_status tdmi_cuda_event_wait(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Activations and sums of whole tensors, on a card. Like all launchers of this folder: pointers of
+ * the card, work queued on a stream of it, and 0 or the runtime's code returned.
+ */
+#ifndef TANDEM_BACKEND_CUDA_ELEMENTWISE_H
+#define TANDEM_BACKEND_CUDA_ELEMENTWISE_H
+
+#include "backend/op.h"
+#include "tensor/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* CUDA's stream */
+
+/* y = act(a + b), or act(a) where b is NULL; n values. y may be a or b. act: NONE, RELU, RELU6. */
+int tdmi_cuda_add_act(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,
+                      const void *a, const void *b, void *y, int64_t n);
+/* dx = dy where act let the value through that became y, else 0. dx may be dy. */
+int tdmi_cuda_act_gradient(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,
+                           const void *y, const void *dy, void *dx, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

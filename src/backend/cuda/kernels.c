@@ -1,0 +1,8 @@
+/* The kernels of the backend, by op. A new op_*.c is a line here. */
+#include "backend/cuda/cuda.h"
+
+const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS] = {
+    [TDMI_OP_RELU] = &tdmi_cuda_relu,       [TDMI_OP_RELU6] = &tdmi_cuda_relu6,
+    [TDMI_OP_ADD] = &tdmi_cuda_add,         [TDMI_OP_BATCH_NORM] = &tdmi_cuda_batch_norm,
+    [TDMI_OP_SOFTMAX] = &tdmi_cuda_softmax,
+};

@@ -1,0 +1,70 @@
+/* The shim as a backend. */
+#include "shim_backend.h"
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/shim_run.h"
+#include "backend/host.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+
+struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream)
+{
+    return stream->queue;
+}
+
+void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what)
+{
+    if (code == 0 || stream->failure != 0)
+        return;
+    stream->failure = code;
+    stream->failed = what;
+}
+
+static tdm_status open_stream(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
+{
+    *stream = tdmi_alloc(1, sizeof **stream);
+    if (!*stream)
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening a stream: out of memory");
+    (*stream)->device = device;
+    return TDM_OK;
+}
+
+static tdm_status wait_stream(tdmi_stream *stream, tdm_error *err)
+{
+    if (stream->failure == 0)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_FAILED, "%s: CUDA would say %d: %s", stream->failed, stream->failure,
+                    tdmi_shim_facts().problem);
+}
+
+static void close_stream(tdmi_stream *stream)
+{
+    tdmi_free(stream);
+}
+
+static void *alloc(tdmi_device *device, size_t bytes)
+{
+    (void)device;
+    return tdmi_alloc_aligned(bytes);
+}
+
+static void free_memory(tdmi_device *device, void *memory)
+{
+    (void)device;
+    tdmi_free(memory);
+}
+
+static void describe(const tdmi_device *device, char *text, size_t text_bytes)
+{
+    (void)device;
+    snprintf(text, text_bytes, "the shim");
+}
+
+const struct tdmi_backend tdmi_backend_shim = {
+    .name = "shim",
+    .summary = "kernels of backend cuda, run here",
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, true},
+    .memory = {alloc, free_memory, tdmi_host_copy, tdmi_host_copy},
+    .stream = {.open = open_stream, .close = close_stream, .wait = wait_stream},
+    .kernels = tdmi_cuda_kernels,
+};
