@@ -283,8 +283,8 @@ static void run_block(struct run *run)
 {
     struct fibre *next;
     run->n_begun = run->n_ended = 0;
-    memset(run->has_ended, 0, sizeof run->has_ended);
-    memset(run->of_thread, 0, sizeof run->of_thread);
+    memset(run->has_ended, 0, (size_t)run->n_threads * sizeof *run->has_ended);
+    memset(run->of_thread, 0, (size_t)run->n_threads * sizeof(struct fibre *));
     while (run->problem[0] == '\0' && run->n_ended < run->n_threads) {
         next = choose(run);
         if (next)
