@@ -58,6 +58,7 @@ static void find_memory(const char *root, struct tdmi_cpu *cpu)
         return;
     cpu->memory_bytes = kibibytes(text, "MemTotal");
     cpu->memory_available_bytes = kibibytes(text, "MemAvailable");
+    cpu->swap_bytes = kibibytes(text, "SwapTotal");
 }
 
 /* "48K", "2048K", "32M"; 0 when it is none of these. */

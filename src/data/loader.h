@@ -105,6 +105,7 @@ struct tdmi_loader_options {
     /* Ring, caches and working memory together stay inside; fewer slots and threads are taken where
      * need be. 0: no limit, and caches in memory take at most a quarter of what is free. */
     int64_t memory_bytes;
+    int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
 };

@@ -81,14 +81,15 @@ static int64_t needed_bytes(const tdmi_loader *loader)
            loader->most_threads * worker_bytes(loader);
 }
 
-static int64_t free_memory(void)
+/* But for what others are about to take. */
+static int64_t free_memory(int64_t spoken_for_bytes)
 {
     struct tdmi_cpu machine = {0};
     tdmi_cpu_describe_files("", &machine);
     int64_t bytes = machine.memory_available_bytes;
     if (machine.cgroup_memory_bytes > 0 && machine.cgroup_memory_bytes < bytes)
         bytes = machine.cgroup_memory_bytes;
-    return bytes;
+    return bytes > spoken_for_bytes ? bytes - spoken_for_bytes : 0;
 }
 
 static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
@@ -98,7 +99,8 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
     loader->n_slots = o->depth > 0 ? o->depth : DEFAULT_DEPTH;
     loader->most_threads = o->threads;
     if (limit == 0) {
-        loader->cache_limit = o->cache.kind == TDMI_CACHE_NONE ? 0 : free_memory() / 4;
+        loader->cache_limit =
+            o->cache.kind == TDMI_CACHE_NONE ? 0 : free_memory(o->spoken_for_bytes) / 4;
         return TDM_OK;
     }
     while (needed_bytes(loader) > limit && loader->n_slots > 2)

@@ -23,6 +23,18 @@ struct tdmi_judge {
     float *probabilities, *logits;
 };
 
+static int lanes_of(const tdmi_plan *plan, int max_batch, int n_threads)
+{
+    const int pieces = (max_batch + plan->max_images - 1) / plan->max_images;
+    return n_threads > pieces ? pieces : n_threads;
+}
+
+int64_t tdmi_judge_needs(const tdmi_plan *plan, int max_batch, int n_threads)
+{
+    return lanes_of(plan, max_batch, n_threads) * (int64_t)plan->arena_bytes +
+           (int64_t)plan->packed_bytes;
+}
+
 tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                            int max_batch, tdmi_judge **judge, tdm_error *err)
 {
@@ -32,9 +44,7 @@ tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool
     made->plan = plan;
     made->device = device;
     made->pool = pool;
-    made->n_lanes = (max_batch + plan->max_images - 1) / plan->max_images;
-    if (made->n_lanes > tdmi_pool_threads(pool))
-        made->n_lanes = tdmi_pool_threads(pool);
+    made->n_lanes = lanes_of(plan, max_batch, tdmi_pool_threads(pool));
     made->lanes = tdmi_alloc((size_t)made->n_lanes, sizeof *made->lanes);
     made->pixels = tdmi_alloc((size_t)max_batch, sizeof *made->pixels);
     made->labels = tdmi_alloc((size_t)max_batch, sizeof *made->labels);

@@ -11,6 +11,9 @@
 
 typedef struct tdmi_judge tdmi_judge;
 
+/* What judging on so many threads reserves, in bytes. */
+int64_t tdmi_judge_needs(const tdmi_plan *plan, int max_batch, int n_threads);
+
 /* plan is for inference. */
 tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                            int max_batch, tdmi_judge **judge, tdm_error *err) TDM_MUST_USE;

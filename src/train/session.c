@@ -350,6 +350,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_string(writer, "backend", session->backend->name);
     tdm_json_string(writer, "device", device);
     tdm_json_integer(writer, "threads", tdmi_pool_threads(session->pool));
+    tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&session->needs));
     tdm_json_integer(writer, "world", session->transport->world(session->comm));
     tdm_json_object_end(writer);
     TDM_TRY(tdmi_session_set(session, "machine", writer, err), err, "beginning the record");
@@ -479,6 +480,7 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     *session = (struct tdmi_session){.options = *options, .started_ns = tdmi_clock_ns()};
     session->saved_ns = session->started_ns;
     session->saved.best_epoch = -1;
+    session->resident_before = tdmi_memory_resident();
     tdmi_arena_init(&session->arena, 0);
     tdm_status status = tdmi_options_check(&session->options, err);
     if (status == TDM_OK)

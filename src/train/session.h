@@ -17,6 +17,7 @@
 #include "train/feed.h"
 #include "train/judge.h"
 #include "train/model_file.h"
+#include "train/needs.h"
 #include "train/outcomes.h"
 #include "train/rates.h"
 #include "train/step.h"
@@ -106,6 +107,8 @@ struct tdmi_session {
     double best_seconds;                     /* when the best epoch was judged */
     double fed_seconds, waited_seconds;      /* pictures were fed; and waited for: this sitting */
     int64_t started_ns;
+    int64_t resident_before;    /* bytes, when it was opened */
+    struct tdmi_needs needs;    /* of memory */
     bool is_fallen_back;        /* the newest checkpoint could not be used, and is still there */
     int64_t saved_ns;           /* when the newest checkpoint was written; or training began */
     struct tdmi_progress saved; /* what that checkpoint holds; best_epoch -1: there is none yet */
@@ -176,7 +179,15 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
 void tdmi_session_tell_norms(struct tdmi_session *session);
 /* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Before anything of it is reserved: session_memory.c */
+struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
+/* Fills needs. */
+tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_session_tell_memory(struct tdmi_session *session);
 /* Plans and memory: session_network.c */
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int shard,
+                                   tdmi_plan **train_plan, tdmi_plan **judge_plan,
+                                   tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -8,6 +8,9 @@
 
 #include "train/session.h"
 
+/* Pictures that rows are made of at once. */
+enum { TDMI_FEATURES_BATCH = 64 };
+
 /* precision: "f32" or "f16". is_changed: of views, as the session's augment draws them with its
  * seed; else of plain pictures. */
 tdm_status tdmi_features_open_store(const struct tdmi_session *session, const char *precision,

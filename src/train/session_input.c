@@ -96,6 +96,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
     const int64_t *const items[] = {split->train, split->val, split->test};
     const int64_t n_items[] = {split->n_train, split->n_val, split->n_test};
     const bool is_training = part == TRAIN;
+    const struct tdmi_needs *needs = &session->needs;
     struct tdmi_loader_options options = {
         .source = session->source,
         .preprocess = *tdmi_graph_preprocess(session->graph),
@@ -108,6 +109,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .augment_seed = session->options.seed,
         .memory_bytes =
             is_training ? (session->options.memory + 1) / 2 : (session->options.memory + 3) / 4,
+        .spoken_for_bytes = needs->activations + needs->gradients + needs->judging,
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
     };

@@ -233,27 +233,31 @@ static tdm_status weigh_classes(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int shard,
+                                   tdmi_plan **train_plan, tdmi_plan **judge_plan, tdm_error *err)
 {
     struct tdmi_plan_wish wish = {
-        .max_images = session->shard,
+        .max_images = shard,
         .is_training = true,
         .first_trained = session->first_trained,
         .keeps_statistics = session->keeps_statistics,
         .first_node = session->features.is_used ? session->first_trained : 0,
     };
-    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->train_plan, err), err,
+    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, train_plan, err), err,
             "planning training");
     wish.is_training = false;
-    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &session->judge_plan, err), err,
-            "planning validation");
+    return TDM_WRAP(err, tdmi_plan_make(session->graph, session->backend, &wish, judge_plan, err),
+                    "planning validation");
+}
+
+tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+{
+    TDM_TRY(tdmi_session_make_plans(session, session->shard, &session->train_plan,
+                                    &session->judge_plan, err),
+            err, "preparing the network");
     TDM_TRY(weigh_classes(session, err), err, "preparing training");
-    const struct tdmi_step_options step = {
-        .max_batch = session->batch,
-        .class_weights = session->class_weights,
-        .can_mix = tdmi_augment_has_mix(&session->augment),
-        .shares_statistics = session->shares_statistics,
-    };
+    TDM_TRY(tdmi_session_check_memory(session, err), err, "preparing training");
+    const struct tdmi_step_options step = tdmi_session_step_options(session);
     TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, &step,
                            &session->step, err),
             err, "preparing training");

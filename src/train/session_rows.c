@@ -12,8 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { batch_pictures = 64 };
-
 struct maker {
     struct tdmi_session *session;
     tdmi_plan *plan;
@@ -37,7 +35,7 @@ static tdm_status compare(const struct maker *it, struct tdmi_wanted_row entry, 
     const int width = session->features.width;
     const tdmi_store *store = tdmi_features_store(session, entry.is_val);
     const bool is_half = !entry.is_val && strcmp(session->options.features, "f16") == 0;
-    float *stored = it->rows + (size_t)batch_pictures * (size_t)width;
+    float *stored = it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)width;
     double worst = 0.0;
     bool is_same = true;
     TDM_TRY(tdmi_store_read(
@@ -143,7 +141,7 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
         .preprocess = *tdmi_graph_preprocess(session->graph),
         .items = it->items + first,
         .n_items = n,
-        .batch = batch_pictures,
+        .batch = TDMI_FEATURES_BATCH,
         .threads = tdmi_pool_threads(session->pool),
         .is_tuned = true,
         .memory_bytes = (session->options.memory + 1) / 2,
@@ -172,13 +170,14 @@ static tdm_status open_maker(struct maker *it, tdm_error *err)
     const struct tdmi_features *features = &session->features;
     TDM_TRY(tdmi_plan_new(features->base, session->backend, session->shard, false, &it->plan, err),
             err, "planning the frozen part");
-    TDM_TRY(
-        tdmi_judge_open(it->plan, session->device, session->pool, batch_pictures, &it->judge, err),
-        err, "preparing the frozen part");
+    TDM_TRY(tdmi_judge_open(it->plan, session->device, session->pool, TDMI_FEATURES_BATCH,
+                            &it->judge, err),
+            err, "preparing the frozen part");
     /* Of what is frozen an average is the value itself, up to its rounding. */
     TDM_TRY(tdmi_judge_take(it->judge, tdmi_session_trained(session), err), err,
             "preparing the frozen part");
-    it->rows = tdmi_alloc((size_t)batch_pictures + 1, (size_t)features->width * sizeof *it->rows);
+    it->rows =
+        tdmi_alloc((size_t)TDMI_FEATURES_BATCH + 1, (size_t)features->width * sizeof *it->rows);
     it->items = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->items);
     it->views = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->views);
     if (!it->rows || !it->items || !it->views)

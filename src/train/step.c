@@ -79,15 +79,19 @@ static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
                                       .runs_together = options->shares_statistics};
 }
 
-int64_t tdmi_step_bytes(const tdmi_plan *plan, const struct tdmi_step_options *options,
-                        int n_threads)
+struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
+                                       const struct tdmi_step_options *options, int n_threads)
 {
     const int lanes = lanes_of(plan, options, n_threads);
     const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
+    const int64_t first =
+        plan->segments[plan->n_segments - 1].first_value; /* of what is not frozen */
     const int64_t image = tdmi_shape_values(plan->graph->nodes[0].out);
     const int64_t mixer = options->can_mix ? (plan->max_images + 1) * image : 0;
-    return lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes +
-           tdmi_sums_arrays(&sums) * sums.n_values * (int64_t)sizeof(float);
+    return (struct tdmi_step_needs){
+        .activations = lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
+        .gradients = tdmi_sums_arrays(&sums) * (sums.n_values - first) * (int64_t)sizeof(float),
+    };
 }
 
 static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)

@@ -37,10 +37,13 @@ struct tdmi_step_options {
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
 };
 
-/* What a step on so many threads reserves: activations of the shards that run at once, gradients,
- * packed weights. */
-int64_t tdmi_step_bytes(const tdmi_plan *plan, const struct tdmi_step_options *options,
-                        int n_threads);
+/* What a step on so many threads reserves, in bytes. */
+struct tdmi_step_needs {
+    int64_t activations; /* of the shards that run at once; and packed weights */
+    int64_t gradients;   /* as far as they are written to */
+};
+struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
+                                       const struct tdmi_step_options *options, int n_threads);
 
 /* plan is for training, its max_images the shard size. Everything is reserved here. Values of nodes
  * that it has frozen are taken over by the first step, and must not change after it. */

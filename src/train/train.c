@@ -340,6 +340,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
             session->network.name, (long long)session->graph->parameters, session->options.batch,
             session->shard, (long long)session->steps_per_epoch,
             session->steps_per_epoch == 1 ? "" : "s", rates);
+        tdmi_session_tell_memory(session);
         tdmi_session_tell_norms(session);
         tell_rates(session);
         tdmi_session_tell_thawing(session);

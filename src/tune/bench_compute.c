@@ -290,8 +290,9 @@ static int64_t planned_bytes(const struct bench *it)
                values * (int64_t)sizeof(float);
     const struct tdmi_step_options step = {.max_batch = it->options->batch};
     values += it->optimizer->n_slots * graph->param_values;
-    return tdmi_step_bytes(it->plan, &step, tdmi_pool_threads(it->pool)) +
-           values * (int64_t)sizeof(float);
+    const struct tdmi_step_needs needs =
+        tdmi_step_needs(it->plan, &step, tdmi_pool_threads(it->pool));
+    return needs.activations + needs.gradients + values * (int64_t)sizeof(float);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

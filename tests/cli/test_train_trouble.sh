@@ -140,4 +140,39 @@ else
     skip "a full disk: no file system can be mounted here"
 fi
 
+# ---- its memory ----------------------------------------------------------------------------
+restore
+large="--model mobilenetv2 --size 64 --batch 48 --shard 4 --steps 1"
+expect_exit 0 "$TANDEM" train pictures -o counted $large --threads 2
+expect_stderr_matches 'it takes [0-9]+ MiB of memory \(activations [0-9]+, gradients [0-9]+, weights'
+takes=$(sed -n 's/.*it takes \([0-9]*\) MiB of memory.*/\1/p' "$err")
+expect_true "its record has it too" grep -Eq '"planned_bytes": ?[0-9]{8}' counted/run.json
+
+# in_group COMMAND…: with no more memory than $group allows.
+in_group() {
+    (sh -c 'echo $PPID' >"$group/cgroup.procs" && exec "$@")
+}
+for parent in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+    group=$parent/tandem-test-$$
+    mkdir "$group" 2>/dev/null || continue
+    [ -e "$group/memory.limit_in_bytes" ] && limit=$group/memory.limit_in_bytes || limit=$group/memory.max
+    [ -e "$limit" ] && break
+    rmdir "$group"
+done
+if [ -e "${limit:-}" ] && echo $(((takes - 3) * 1048576)) >"$limit" 2>/dev/null; then
+    expect_exit 4 in_group "$TANDEM" train pictures -o little $large --threads 2
+    expect_stderr_matches 'training takes [0-9]+ MiB of memory.* this container allows [0-9]+ MiB; --threads 1 takes [0-9]+ MiB and gives the same bits$'
+    expect_true "no run is left of it" test ! -e little
+    expect_exit 0 in_group "$TANDEM" train pictures -o little $large --threads 1
+    expect_true "with one thread it has the same bits" \
+        cmp little/best.safetensors counted/best.safetensors
+    echo $((takes * 2 / 3 * 1048576)) >"$limit"
+    expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 --resume
+    expect_stderr_matches 'even one thread takes more; more memory is wanted$'
+    rmdir "$group"
+else
+    rmdir "$group" 2>/dev/null
+    skip "a container with little memory: no group can be made here"
+fi
+
 finish

@@ -1,0 +1,86 @@
+/* Adding up, telling, and what would do instead. */
+#include "train/needs.h"
+#include "base/cgroup.h"
+#include "base/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int64_t tdmi_needs_total(const struct tdmi_needs *needs)
+{
+    return needs->weights + needs->activations + needs->gradients + needs->judging +
+           needs->pictures + needs->others;
+}
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes,
+             "%.0f MiB of memory (activations %.0f, gradients %.0f, weights and the optimizer's "
+             "state %.0f, judging %.0f, pictures read ahead %.0f, the process itself %.0f)",
+             mib(tdmi_needs_total(needs)), mib(needs->activations), mib(needs->gradients),
+             mib(needs->weights), mib(needs->judging), mib(needs->pictures), mib(needs->others));
+}
+
+struct tdmi_memory_limit tdmi_memory_limit(const char *root)
+{
+    struct tdmi_cpu machine = {0};
+    tdmi_cpu_describe_files(root, &machine);
+    const int64_t all = machine.memory_bytes + machine.swap_bytes;
+    if (machine.cgroup_memory_bytes > 0 && (all == 0 || machine.cgroup_memory_bytes < all))
+        return (struct tdmi_memory_limit){machine.cgroup_memory_bytes, "this container allows"};
+    return (struct tdmi_memory_limit){all, "this machine has"};
+}
+
+int64_t tdmi_memory_resident(void)
+{
+    char text[128], *end = NULL;
+    if (tdmi_system_text("", "/proc/self/statm", text, sizeof text) <= 0)
+        return 0;
+    (void)strtoll(text, &end, 10); /* pages in all, then those that are there */
+    const long long pages = strtoll(end, NULL, 10);
+    return pages > 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* ---- what would do ------------------------------------------------------------------------- */
+
+/* The most threads of it that stay inside. */
+static tdm_status find_threads(const struct tdmi_needs_measure *measure,
+                               struct tdmi_needs_choice choice, int64_t limit_bytes,
+                               struct tdmi_needs_choice *found, struct tdmi_needs *needs,
+                               tdm_error *err)
+{
+    for (; choice.threads > 0; choice.threads--) {
+        TDM_TRY(measure->run(measure->self, choice, needs, err), err,
+                "planning shards of %d images", choice.shard);
+        if (tdmi_needs_total(needs) <= limit_bytes) {
+            *found = choice;
+            return TDM_OK;
+        }
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_needs_find(const struct tdmi_needs_measure *measure, struct tdmi_needs_choice asked,
+                           int64_t limit_bytes, struct tdmi_needs_choice *found,
+                           struct tdmi_needs *needs, tdm_error *err)
+{
+    const int least_shard = measure->keeps_bits ? asked.shard : 1;
+    struct tdmi_needs_choice choice = asked;
+    *found = (struct tdmi_needs_choice){0};
+    for (; choice.shard >= least_shard; choice.shard /= 2) {
+        const int least_batch = measure->keeps_bits ? asked.batch : choice.shard;
+        for (choice.batch = asked.batch; choice.batch >= least_batch; choice.batch /= 2) {
+            TDM_TRY(find_threads(measure, choice, limit_bytes, found, needs, err), err,
+                    "trying batches of %d", choice.batch);
+            if (found->threads > 0)
+                return TDM_OK;
+        }
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,176 @@
+/*
+ * What the training at hand will hold, before it is reserved: told when training begins, refused
+ * with what would do where there is not so much.
+ */
+#include "train/session_features.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session)
+{
+    return (struct tdmi_step_options){
+        .max_batch = session->batch,
+        .class_weights = session->class_weights,
+        .can_mix = tdmi_augment_has_mix(&session->augment),
+        .shares_statistics = session->shares_statistics,
+    };
+}
+
+/* Parameters and states on the device and on the host; what a file gave; averages, twice too. */
+static int64_t weights_bytes(const struct tdmi_session *session)
+{
+    const tdmi_graph *graph = session->graph;
+    const int copies = 2 + (session->base.params != NULL) + 2 * (session->options.ema > 0.0);
+    return (int64_t)sizeof(float) * (copies * (graph->param_values + graph->state_values) +
+                                     2 * session->optimizer->n_slots * graph->param_values);
+}
+
+/* Of one shard size. base is NULL where no rows of a frozen part are made. */
+struct plans {
+    int shard;
+    tdmi_plan *train, *judge, *base;
+};
+
+/* As many batches as a loader has slots, of those that train and those that judge; and of those
+ * that rows are made of. */
+static int64_t pictures_bytes(const struct tdmi_session *session, const struct plans *plans,
+                              int batch)
+{
+    enum { slots = 3 };
+    int64_t bytes = 2 * slots * batch * (int64_t)tdmi_plan_sample_bytes(plans->train);
+    if (plans->base)
+        bytes += slots * TDMI_FEATURES_BATCH * (int64_t)tdmi_plan_sample_bytes(plans->base);
+    return session->options.memory > 0 && session->options.memory < bytes ? session->options.memory
+                                                                          : bytes;
+}
+
+static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
+                                  int batch, int threads)
+{
+    struct tdmi_step_options options = tdmi_session_step_options(session);
+    options.max_batch = batch;
+    const struct tdmi_step_needs step = tdmi_step_needs(plans->train, &options, threads);
+    int64_t judging = tdmi_judge_needs(plans->judge, batch, threads);
+    if (plans->base)
+        judging += tdmi_judge_needs(plans->base, TDMI_FEATURES_BATCH, threads);
+    return (struct tdmi_needs){
+        .weights = weights_bytes(session),
+        .activations = step.activations,
+        .gradients = step.gradients,
+        .judging = judging,
+        .pictures = pictures_bytes(session, plans, batch),
+        .others = session->resident_before,
+    };
+}
+
+static tdm_status plan_base(const struct tdmi_session *session, struct plans *plans, tdm_error *err)
+{
+    if (!session->features.is_used)
+        return TDM_OK;
+    return TDM_WRAP(err,
+                    tdmi_plan_new(session->features.base, session->backend, plans->shard, false,
+                                  &plans->base, err),
+                    "planning the frozen part");
+}
+
+/* The plans of the shard that was asked about last. */
+struct planner {
+    const struct tdmi_session *session;
+    struct plans plans;
+};
+
+static void forget_plans(struct planner *it)
+{
+    tdmi_plan_free(it->plans.base);
+    tdmi_plan_free(it->plans.judge);
+    tdmi_plan_free(it->plans.train);
+    it->plans = (struct plans){0};
+}
+
+static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
+                          tdm_error *err)
+{
+    struct planner *it = self;
+    if (choice.shard != it->plans.shard) {
+        forget_plans(it);
+        TDM_TRY(tdmi_session_make_plans(it->session, choice.shard, &it->plans.train,
+                                        &it->plans.judge, err),
+                err, "planning anew");
+        it->plans.shard = choice.shard;
+        TDM_TRY(plan_base(it->session, &it->plans, err), err, "planning anew");
+    }
+    *needs = needs_of(it->session, &it->plans, choice.batch, choice.threads);
+    return TDM_OK;
+}
+
+static void add_option(char *text, size_t text_bytes, const char *name, int asked, int found)
+{
+    const size_t length = strlen(text);
+    if (found != asked)
+        snprintf(text + length, text_bytes - length, "--%s %d ", name, found);
+}
+
+/* "--threads 1 takes 300 MiB": what differs from what was asked for. */
+static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice found,
+                   const struct tdmi_needs *needs, bool keeps_bits, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    if (found.threads == 0) {
+        snprintf(text, text_bytes,
+                 keeps_bits ? "even one thread takes more; more memory is wanted"
+                            : "even one picture at a time takes more; a smaller --size or --model "
+                              "is wanted");
+        return;
+    }
+    add_option(text, text_bytes, "batch", asked.batch, found.batch);
+    add_option(text, text_bytes, "shard", asked.shard, found.shard);
+    add_option(text, text_bytes, "threads", asked.threads, found.threads);
+    const size_t length = strlen(text);
+    const bool is_same = found.batch == asked.batch && found.shard == asked.shard;
+    snprintf(text + length, text_bytes - length, "takes %lld MiB%s",
+             (long long)(tdmi_needs_total(needs) >> 20) + 1,
+             is_same ? " and gives the same bits" : "");
+}
+
+static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit limit,
+                         tdm_error *err)
+{
+    const struct tdmi_needs_choice asked = {session->batch, session->shard,
+                                            tdmi_pool_threads(session->pool)};
+    struct tdmi_needs_choice found;
+    struct tdmi_needs other = {0};
+    struct planner planner = {.session = session};
+    const struct tdmi_needs_measure how = {.run = measure,
+                                           .self = &planner,
+                                           .keeps_bits =
+                                               tdmi_run_found(session->run) != TDMI_RUN_NONE};
+    char text[300], advice[200];
+    const tdm_status status = tdmi_needs_find(&how, asked, limit.bytes, &found, &other, err);
+    forget_plans(&planner);
+    TDM_TRY(status, err, "looking for what would do");
+    tdmi_needs_describe(&session->needs, text, sizeof text);
+    advise(asked, found, &other, how.keeps_bits, advice, sizeof advice);
+    return TDM_FAIL(err, TDM_E_MEMORY, "training takes %s, and %s %lld MiB; %s", text, limit.what,
+                    (long long)(limit.bytes >> 20), advice);
+}
+
+tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_memory_limit limit = tdmi_memory_limit("");
+    struct plans plans = {session->shard, session->train_plan, session->judge_plan, NULL};
+    TDM_TRY(plan_base(session, &plans, err), err, "counting memory");
+    session->needs = needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
+    tdmi_plan_free(plans.base);
+    if (!session->backend->device.is_host || limit.bytes == 0 ||
+        tdmi_needs_total(&session->needs) <= limit.bytes)
+        return TDM_OK;
+    return refuse(session, limit, err);
+}
+
+void tdmi_session_tell_memory(struct tdmi_session *session)
+{
+    char text[300];
+    tdmi_needs_describe(&session->needs, text, sizeof text);
+    tdmi_session_note(session, "it takes %s; caches of pictures take what is left", text);
+}

@@ -1,0 +1,173 @@
+/* What a training needs, what there is, and which choice would do. */
+#include "train/needs.h"
+
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* ---- a training that is easily counted ------------------------------------------------------ */
+
+struct training {
+    int n_asked;
+    bool is_broken;
+};
+
+/* 100 whatever is chosen, 10 a thread and picture of a shard, 1 a picture of the batch. */
+static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
+                          tdm_error *err)
+{
+    struct training *training = self;
+    training->n_asked++;
+    if (training->is_broken)
+        return TDM_FAIL(err, TDM_E_ABSENT, "no plan");
+    *needs = (struct tdmi_needs){.weights = 60,
+                                 .others = 40,
+                                 .activations = 10 * choice.threads * choice.shard,
+                                 .pictures = choice.batch};
+    return TDM_OK;
+}
+
+static struct tdmi_needs_choice found_for(int64_t limit, bool keeps_bits)
+{
+    struct training training = {0};
+    struct tdmi_needs_choice found;
+    struct tdmi_needs needs;
+    const struct tdmi_needs_measure how = {
+        .run = measure, .self = &training, .keeps_bits = keeps_bits};
+    assert_int_equal(
+        tdmi_needs_find(&how, (struct tdmi_needs_choice){32, 8, 4}, limit, &found, &needs, NULL),
+        TDM_OK);
+    if (found.threads > 0)
+        assert_true(tdmi_needs_total(&needs) <= limit);
+    return found;
+}
+
+static void check_found(int64_t limit, bool keeps_bits, int batch, int shard, int threads)
+{
+    const struct tdmi_needs_choice found = found_for(limit, keeps_bits);
+    if (found.batch != batch || found.shard != shard || found.threads != threads)
+        fail_msg("within %lld: batch %d, shard %d, threads %d", (long long)limit, found.batch,
+                 found.shard, found.threads);
+}
+
+static void fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards(void **state)
+{
+    (void)state;
+    check_found(452, false, 32, 8, 4); /* as asked */
+    check_found(451, false, 32, 8, 3);
+    check_found(212, false, 32, 8, 1);
+    check_found(211, false, 16, 8, 1);
+    check_found(188, false, 8, 8, 1);
+    check_found(187, false, 32, 4, 1);
+    check_found(111, false, 1, 1, 1);
+    check_found(110, false, 0, 0, 0); /* nothing does */
+}
+
+static void a_run_that_is_gone_on_with_may_change_threads_alone(void **state)
+{
+    (void)state;
+    check_found(212, true, 32, 8, 1);
+    check_found(211, true, 0, 0, 0);
+}
+
+static void what_cannot_be_planned_is_an_error(void **state)
+{
+    struct training training = {.is_broken = true};
+    struct tdmi_needs_choice found;
+    struct tdmi_needs needs;
+    (void)state;
+    assert_int_equal(
+        tdmi_needs_find(&(struct tdmi_needs_measure){.run = measure, .self = &training},
+                        (struct tdmi_needs_choice){32, 8, 4}, 452, &found, &needs, NULL),
+        TDM_E_ABSENT);
+    assert_int_equal(training.n_asked, 1);
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static void put(const char *root, const char *path, const char *text)
+{
+    char full[400];
+    snprintf(full, sizeof full, "%s/%s", root, path);
+    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(full, 0755);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void the_tighter_of_container_and_machine_is_the_limit(void **state)
+{
+    char root[] = "/tmp/tandem-needs-XXXXXX", command[100];
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(tdmi_memory_limit(root).bytes, 0);
+    put(root, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 10 kB\nSwapTotal: 500 kB\n");
+    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
+    assert_string_equal(tdmi_memory_limit(root).what, "this machine has");
+    put(root, "proc/self/cgroup", "0::/jobs/one\n");
+    put(root, "sys/fs/cgroup/jobs/one/memory.max", "max\n");
+    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
+    put(root, "sys/fs/cgroup/jobs/memory.max", "700000\n");
+    assert_int_equal(tdmi_memory_limit(root).bytes, 700000);
+    assert_string_equal(tdmi_memory_limit(root).what, "this container allows");
+    put(root, "sys/fs/cgroup/jobs/memory.max", "70000000000\n");
+    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    assert_int_equal(system(command), 0);
+}
+
+static void this_process_is_resident(void **state)
+{
+    const size_t bytes = 32 << 20;
+    const int64_t before = tdmi_memory_resident();
+    (void)state;
+    char *block = tdmi_alloc_large(bytes);
+    assert_non_null(block);
+    memset(block, 1, bytes);
+    assert_true(before > 0);
+    assert_true(tdmi_memory_resident() > before + (int64_t)bytes / 2);
+    tdmi_free_large(block);
+}
+
+static void the_sentence_adds_up(void **state)
+{
+    const int64_t mib = 1 << 20;
+    const struct tdmi_needs needs = {.weights = 3 * mib,
+                                     .activations = 400 * mib,
+                                     .gradients = 50 * mib,
+                                     .judging = 6 * mib,
+                                     .pictures = 7 * mib,
+                                     .others = mib / 2};
+    char text[300];
+    (void)state;
+    tdmi_needs_describe(&needs, text, sizeof text);
+    assert_non_null(strstr(text, "466 MiB"));
+    assert_non_null(strstr(text, "activations 400, gradients 50"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fewer_threads_come_before_smaller_batches_and_those_before_smaller_shards),
+        cmocka_unit_test(a_run_that_is_gone_on_with_may_change_threads_alone),
+        cmocka_unit_test(what_cannot_be_planned_is_an_error),
+        cmocka_unit_test(the_tighter_of_container_and_machine_is_the_limit),
+        cmocka_unit_test(this_process_is_resident),
+        cmocka_unit_test(the_sentence_adds_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
