@@ -159,7 +159,7 @@ for parent in /sys/fs/cgroup/memory /sys/fs/cgroup; do
     [ -e "$limit" ] && break
     rmdir "$group"
 done
-if [ -e "${limit:-}" ] && echo $(((takes - 3) * 1048576)) >"$limit" 2>/dev/null; then
+if [ -e "${limit:-}" ] && echo $(((takes - 8) * 1048576)) >"$limit" 2>/dev/null; then
     expect_exit 4 in_group "$TANDEM" train pictures -o little $large --threads 2
     expect_stderr_matches 'training takes [0-9]+ MiB of memory.* this container allows [0-9]+ MiB; --threads 1 takes [0-9]+ MiB and gives the same bits$'
     expect_true "no run is left of it" test ! -e little
