@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Requests a second, latency and processor time of a server of `tandem predict --serve`.
 
-    bench/serve_rate.py URL PICTURE PID [CLIENTS…]        default: 1 8 1 8 clients, 4 seconds each
+    bench/serve_rate.py URL PICTURE PID [--beside N] [CLIENTS…]        default: 1 8 1 8 clients, 4 seconds each
 
-Each client keeps one connection and sends the picture again as soon as it is answered. Processor
+--beside: one more client sends forms of N times the picture meanwhile, which are not counted. Each client keeps one connection and sends the picture again as soon as it is answered. Processor
 time is the server's (PID), all threads, for a request: what a machine shared with others changes
 least. Python only: no library is needed.
 """
@@ -11,7 +11,11 @@ import http.client, statistics, sys, threading, time
 from urllib.parse import urlsplit
 
 url, picture, process = urlsplit(sys.argv[1]), open(sys.argv[2], "rb").read(), int(sys.argv[3])
+beside = int(sys.argv.pop(4)) if sys.argv[4:5] == ["--beside"] and sys.argv.pop(4) else 0
 SECONDS = 4.0
+BOUNDARY = "x-boundary"
+form = b"".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{i}"\r\n\r\n'.encode() + picture + b"\r\n"
+                for i in range(beside)) + f"--{BOUNDARY}--\r\n".encode()
 
 
 def processor_seconds():
@@ -19,11 +23,11 @@ def processor_seconds():
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def client(end, latencies):
+def client(end, latencies, body=picture, kind="application/octet-stream"):
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     while time.perf_counter() < end:
         began = time.perf_counter()
-        connection.request("POST", "/predict", picture, {"Content-Type": "application/octet-stream"})
+        connection.request("POST", "/predict", body, {"Content-Type": kind})
         answer = connection.getresponse()
         answer.read()
         if answer.status != 200:
@@ -35,6 +39,8 @@ client(time.perf_counter() + 1, [])  # does not count
 for n in [int(text) for text in sys.argv[4:]] or [1, 8, 1, 8]:
     began, used, latencies = time.perf_counter(), processor_seconds(), []
     threads = [threading.Thread(target=client, args=(began + SECONDS, latencies)) for _ in range(n)]
+    if beside:
+        threads.append(threading.Thread(target=client, args=(began + SECONDS, [], form, f"multipart/form-data; boundary={BOUNDARY}")))
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     seconds, used = time.perf_counter() - began, processor_seconds() - used

@@ -1,6 +1,6 @@
 """What the clients of `tandem predict --serve` in this folder share: a server, questions, and how to say
 ok or not ok. Their command line is TANDEM MODEL PICTURES."""
-import http.client, json, os, signal, socket, struct, subprocess, sys, time, zlib
+import atexit, http.client, json, os, signal, socket, struct, subprocess, sys, time, zlib
 
 tandem, model, folder = sys.argv[1:4]
 names = sorted(os.listdir(folder))
@@ -20,6 +20,7 @@ class Server:
         self.process = subprocess.Popen([tandem, "predict", model, "--serve", "0", "--threads", "2", *options],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **environment})
+        atexit.register(self.process.kill)
         self.url = self.process.stdout.readline().strip()
         assert self.url.startswith("http://127.0.0.1:"), (self.url, self.process.stderr.read())
         self.port = int(self.url.rstrip("/").rsplit(":", 1)[1])
@@ -64,6 +65,15 @@ class Server:
     def memory(self):
         text = open(f"/proc/{self.process.pid}/status").read()
         return int(text.split("VmRSS:")[1].split()[0])
+
+    def is_sanitized(self):
+        """Then its memory is the sanitizer's, terabytes of addresses."""
+        return self.held() > 1 << 40
+
+    def held(self):
+        """Bytes of addresses."""
+        text = open(f"/proc/{self.process.pid}/status").read()
+        return int(text.split("VmSize:")[1].split()[0]) << 10
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)

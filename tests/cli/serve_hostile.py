@@ -83,6 +83,7 @@ check(code == 0 and took < 12, f"and ends with exit 0 ({took:.1f} s)", (code, to
 server = Server("--requests", "2", "--time-limit", "300", *endless)
 holder = send_bombs(server)
 check(until(lambda: server.open() == 1, 5), "a long request is there")
+time.sleep(1)  # its first pictures are being decoded
 waiting = server.socket()
 waiting.sendall(sized % len(first) + first)
 check(until(lambda: server.open() == 2, 5), "and one waits behind it")
@@ -100,17 +101,13 @@ check(b" 400 " in said[:20] and b"closed its side" in said, "who closes his half
 check(server.end() == 0, "it ends")
 
 # ---- memory --------------------------------------------------------------------------------------
-def memory_is_limited(process, room):
-    held = int(open(f"/proc/{process}/status").read().split("VmSize:")[1].split()[0]) << 10
-    resource.prlimit(process, resource.RLIMIT_AS, (held + room, held + room))
-
-
 server = Server()
 server.ask("POST", "/predict", first)
-if "libasan" in open(f"/proc/{server.process.pid}/maps").read() or "libtsan" in open(f"/proc/{server.process.pid}/maps").read():
+if server.is_sanitized():
     print("skip the sanitizer takes memory of its own")
 else:
-    memory_is_limited(server.process.pid, 64 << 20)
+    held = server.held() + (64 << 20)
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (held, held))
     body, form_headers = form([("a", first), ("bomb", bomb), ("b", first)])
     got = server.ask("POST", "/predict", body, form_headers)
     answers = json.loads(got[1]).get("predictions", [{}] * 3)
