@@ -13,7 +13,9 @@
 #include "data/store_merge.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static tdm_status find_root(tdmi_store *store, const char *folder, tdm_error *err)
 {
@@ -47,6 +49,16 @@ struct opened {
     int64_t n_rows;
 };
 
+/* What cannot be read is of no use to anybody; err says what is wrong with it. */
+static bool drop(const char *path, const tdm_error *err)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return false;
+    tdm_log(TDM_LOG_WARNING, "stored features are removed, and are computed again: %s",
+            err && err->n_frames > 0 ? err->frames[0].text : path);
+    return true;
+}
+
 static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_arena *arena,
                              tdm_error *err)
 {
@@ -63,6 +75,8 @@ static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_aren
         if (path == NULL)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", store->key.folder);
         status = tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
+        if (status == TDM_E_INPUT && store->drops_damaged && drop(path, err))
+            continue;
         if (status != TDM_OK)
             return status;
         opened->n_rows += opened->files[opened->n++]->n_rows;
@@ -119,6 +133,7 @@ tdm_status tdmi_store_open(const struct tdmi_store_options *options, tdmi_store 
     tdmi_arena_init(&opened->arena, 4096);
     opened->key.lock = -1;
     opened->limit_bytes = options->limit_bytes;
+    opened->drops_damaged = options->drops_damaged;
     tdm_status status =
         TDM_WRAP(err, open_store(opened, options, err), "cannot open the store of features");
     if (status != TDM_OK) {
@@ -170,6 +185,19 @@ tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values
         return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
                         store->key.folder);
     return tdmi_store_file_read(file, row, values, err);
+}
+
+tdm_status tdmi_store_discard(const tdmi_store *store, int64_t place, tdm_error *err)
+{
+    int64_t row = 0;
+    const struct tdmi_store_file *file = tdmi_store_table_at(&store->table, place, &row);
+    if (file == NULL)
+        return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
+                        store->key.folder);
+    if (unlink(file->path) != 0 && errno != ENOENT)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s, which is damaged: %s", file->path,
+                        strerror(errno));
+    return TDM_OK;
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

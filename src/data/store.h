@@ -19,6 +19,7 @@
 
 #include "tandem/error.h"
 #include "tensor/dtype.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct tdmi_store tdmi_store;
@@ -28,6 +29,7 @@ struct tdmi_store_options {
     const char *key; /* a JSON text: weights, graph, preprocessing, precision, ISA, version … */
     int width;       /* floats a row, at most 2^24 */
     int64_t limit_bytes; /* of everything under folder; 0: 32 GiB, at most half of what is free */
+    bool drops_damaged;  /* files that are damaged are removed, with a warning, and not refused */
 };
 
 struct tdmi_store_row {
@@ -49,9 +51,13 @@ void tdmi_store_close(tdmi_store *store);
 /* The place of the row, good until close; -1: not there. No lock, two cache misses. */
 int64_t tdmi_store_find(const tdmi_store *store, struct tdmi_store_row row);
 /* width floats. A row that is damaged on disk is TDM_E_INPUT with the name of the file, which is to
- * be removed: its rows are computed again. */
+ * be removed (tdmi_store_discard): its rows are computed again. */
 tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values,
                            tdm_error *err) TDM_MUST_USE;
+
+/* Removes the file that the row at this place is in, whose rows are not found again by who opens
+ * the key from now on; here they are. No failure where it is gone already. */
+tdm_status tdmi_store_discard(const tdmi_store *store, int64_t place, tdm_error *err) TDM_MUST_USE;
 
 /* ---- filling: one thread at a time ----------------------------------------------------------- */
 

@@ -22,6 +22,7 @@ struct tdmi_store {
     tdmi_arena arena;
     const char *root;
     int64_t limit_bytes;
+    bool drops_damaged;
     struct tdmi_store_key key;
     struct tdmi_store_form form;
     struct tdmi_store_table table;

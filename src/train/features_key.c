@@ -77,9 +77,10 @@ tdm_status tdmi_features_open_store(const struct tdmi_session *session, const ch
     write_key(session, precision, is_changed, writer);
     tdm_status status = tdm_json_finish(writer, &text, NULL, err);
     if (status == TDM_OK)
-        status = tdmi_store_open(
-            &(struct tdmi_store_options){.key = text, .width = session->features.width}, store,
-            err);
+        status = tdmi_store_open(&(struct tdmi_store_options){.key = text,
+                                                              .width = session->features.width,
+                                                              .drops_damaged = true},
+                                 store, err);
     tdm_json_writer_free(writer);
     return status;
 }

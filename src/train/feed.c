@@ -81,12 +81,16 @@ static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
         .view = rows->n_views > 0
                     ? tdmi_order_view(rows->order, feed->epoch, position, rows->n_views)
                     : 0};
-    const int64_t at = tdmi_store_find(rows->store, row);
+    float *values = feed->values + (size_t)p * (size_t)rows->width;
     feed->items[p] = item;
-    feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
-    if (at < 0)
-        return TDM_OK;
-    return tdmi_store_read(rows->store, at, feed->values + (size_t)p * (size_t)rows->width, err);
+    for (;;) {
+        tdm_error why = {0};
+        const int64_t at = tdmi_store_find(*rows->store, row);
+        feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
+        if (at < 0 || tdmi_store_read(*rows->store, at, values, &why) == TDM_OK)
+            return TDM_OK;
+        TDM_TRY(rows->mend(rows->self, *rows->store, at, &why, err), err, "making a feature anew");
+    }
 }
 
 static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)

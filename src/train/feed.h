@@ -14,7 +14,11 @@ typedef struct tdmi_feed tdmi_feed;
 /* Rows in place of pictures. Arrays are lent for the feed's life. */
 struct tdmi_feed_rows {
     const tdmi_source *source; /* of labels */
-    const tdmi_store *store;
+    tdmi_store *const *store;  /* may be another one after a row was mended */
+    /* A row cannot be read, as why says: makes it anew, so that it is found and read. */
+    tdm_status (*mend)(void *self, const tdmi_store *store, int64_t place, const tdm_error *why,
+                       tdm_error *err);
+    void *self;
     const uint64_t *hashes; /* content by item, where the source does not know it */
     int width;              /* floats a row */
     const int64_t *items;   /* the subset that is read */

@@ -33,6 +33,10 @@ struct tdmi_features {
     int width;               /* floats a row */
     struct tdm_features count;
     float *test_row; /* of the self-test's picture */
+    /* A row that could not be read while others were made: its place in one of the stores. */
+    const tdmi_store *damaged;
+    int64_t damaged_at;
+    int n_mended; /* times that stores were opened again */
 };
 
 struct tdmi_session {
@@ -196,6 +200,9 @@ tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Those that a later epoch wants and that are not there yet. Where no rows are used, nothing. */
 tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* For a feed: what cannot be read is removed, and all that is missing then is made again. */
+tdm_status tdmi_session_mend_row(void *session, const tdmi_store *store, int64_t place,
+                                 const tdm_error *why, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_features(struct tdmi_session *session);
 
 /* Limits: session_limits.c

@@ -152,7 +152,7 @@ static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
     const int64_t train = tdmi_features_found_train(session),
                   val = tdmi_features_found_val(session);
     const bool is_half = strcmp(session->options.features, "f16") == 0;
-    features->count.reused = features->count.rows = train + val;
+    features->count.rows = train + val;
     if (features->train == features->val)
         return tdmi_store_fill_begin(features->train, n_train - train + session->n_judged - val,
                                      TDMI_DTYPE_F32, err);
@@ -168,13 +168,6 @@ static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_features *features = &session->features;
     const char *precision = session->options.features;
-    const int64_t n = tdmi_source_items(session->source);
-    features->is_broken = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof(bool));
-    features->test_row =
-        tdmi_arena_alloc(&session->arena, (size_t)features->width, sizeof *features->test_row);
-    if (!features->is_broken || !features->test_row)
-        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld pictures: out of memory",
-                        (long long)n);
     TDM_TRY(tdmi_features_open_store(session, "f32", false, &features->val, err), err,
             "opening the feature store");
     features->train = features->val;
@@ -183,6 +176,39 @@ static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
             tdmi_features_open_store(session, precision, session->views > 0, &features->train, err),
             err, "opening the feature store");
     return begin_filling(session, err);
+}
+
+static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_features *features = &session->features;
+    const int64_t n = tdmi_source_items(session->source);
+    features->is_broken = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof(bool));
+    features->test_row =
+        tdmi_arena_alloc(&session->arena, (size_t)features->width, sizeof *features->test_row);
+    if (!features->is_broken || !features->test_row)
+        return TDM_FAIL(err, TDM_E_MEMORY, "finding the features of %lld pictures: out of memory",
+                        (long long)n);
+    TDM_TRY(open_stores(session, err), err, "finding features");
+    features->count.reused = features->count.rows;
+    return TDM_OK;
+}
+
+static void close_stores(struct tdmi_features *features)
+{
+    if (features->train != features->val)
+        tdmi_store_close(features->train);
+    tdmi_store_close(features->val);
+    features->train = features->val = NULL;
+}
+
+tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_features *features = &session->features;
+    const int64_t before = tdmi_features_found_train(session) + tdmi_features_found_val(session);
+    close_stores(features);
+    TDM_TRY(open_stores(session, err), err, "opening the feature store again");
+    features->count.remade += before - features->count.rows;
+    return TDM_OK;
 }
 
 /* ---- together -------------------------------------------------------------------------------- */
@@ -216,7 +242,7 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
         return do_without(session, reason, err);
     if (session->views > 0)
         tell_views(session);
-    const tdm_status status = open_stores(session, &why);
+    const tdm_status status = begin_features(session, &why);
     features->is_used = status == TDM_OK;
     if (status == TDM_E_SYSTEM)
         return do_without_a_place(session, &why, err);
@@ -228,9 +254,7 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
 void tdmi_session_close_features(struct tdmi_session *session)
 {
     struct tdmi_features *features = &session->features;
-    if (features->train != features->val)
-        tdmi_store_close(features->train);
-    tdmi_store_close(features->val);
+    close_stores(features);
     tdmi_graph_free(features->base);
     *features = (struct tdmi_features){0};
 }

@@ -52,6 +52,10 @@ tdm_status tdmi_wanted_checks(struct tdmi_wanted *it, tdm_error *err) TDM_MUST_U
 void tdmi_wanted_arrange(struct tdmi_wanted *it);
 void tdmi_wanted_release(struct tdmi_wanted *it);
 
+/* Closes the stores and opens them again, with room for what is missing then: what was damaged and
+ * removed, or all of it where somebody removed the folder. Counts what has to be made once more. */
+tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
 /* The store that rows of pictures that judge are in, or of those that train. */
 tdmi_store *tdmi_features_store(const struct tdmi_session *session, bool is_val);
 

@@ -135,12 +135,14 @@ static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)
 }
 
 /* Rows of pictures that judge, as they stand. */
-static struct tdmi_feed_rows judging_rows(const struct tdmi_session *session, const int64_t *items,
+static struct tdmi_feed_rows judging_rows(struct tdmi_session *session, const int64_t *items,
                                           int64_t n_items)
 {
     return (struct tdmi_feed_rows){
         .source = session->source,
-        .store = session->features.val,
+        .store = &session->features.val,
+        .mend = tdmi_session_mend_row,
+        .self = session,
         .hashes = session->contents.hashes,
         .width = session->features.width,
         .items = items,
@@ -165,7 +167,7 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
     const tdmi_split *split = &session->split;
     const struct tdmi_feed_rows judging = judging_rows(session, split->val, split->n_val);
     struct tdmi_feed_rows rows = judging_rows(session, split->train, split->n_train);
-    rows.store = session->features.train;
+    rows.store = &session->features.train;
     rows.order = &session->order;
     rows.n_views = (uint32_t)session->views;
     if (strcmp(session->options.cache, "auto") != 0 &&

@@ -4,7 +4,9 @@
  * same to the bit. Views are made by the epoch that first wants them: who stops early has not paid
  * for those of later ones.
  */
+#include "base/file.h"
 #include "base/memory.h"
+#include "tandem/log.h"
 #include "tandem/stop.h"
 #include "tensor/half.h"
 #include "train/session_features.h"
@@ -38,10 +40,13 @@ static tdm_status compare(const struct maker *it, struct tdmi_wanted_row entry, 
     float *stored = it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)width;
     double worst = 0.0;
     bool is_same = true;
-    TDM_TRY(tdmi_store_read(
-                store, tdmi_store_find(store, tdmi_features_row(session, entry.item, entry.view)),
-                stored, err),
-            err, "looking at stored features again");
+    const int64_t at = tdmi_store_find(store, tdmi_features_row(session, entry.item, entry.view));
+    const tdm_status status = tdmi_store_read(store, at, stored, err);
+    if (status != TDM_OK) {
+        it->session->features.damaged = store;
+        it->session->features.damaged_at = at;
+    }
+    TDM_TRY(status, err, "looking at stored features again");
     for (int i = 0; i < width; i++) {
         const float now = is_half ? tdmi_float_of_f16(tdmi_f16_of_float(row[i])) : row[i];
         const double difference = fabs((double)now - (double)stored[i]);
@@ -236,19 +241,28 @@ static tdm_status make_test_row(struct maker *it, tdm_error *err)
     return tdmi_judge_batch(it->judge, &picture, NULL, session->features.test_row, NULL, err);
 }
 
-tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err)
+/* Those that judge, unless training is over those of the epoch, and if asked for some again. */
+static tdm_status list_wanted(struct maker *it, bool has_checks, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    tdm_status status = tdmi_wanted_val(&it->wanted, err);
+    if (status == TDM_OK && !tdmi_session_is_over(session))
+        status = tdmi_wanted_epoch(&it->wanted, err);
+    session->features.count.checked = has_checks ? 0 : session->features.count.checked;
+    if (status == TDM_OK && has_checks)
+        status = tdmi_wanted_checks(&it->wanted, err);
+    if (status == TDM_OK)
+        tdmi_wanted_arrange(&it->wanted);
+    return status;
+}
+
+static tdm_status make_first(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_features *features = &session->features;
     struct maker it = {.session = session, .wanted = {.session = session}};
-    tdm_status status = tdmi_wanted_val(&it.wanted, err);
+    tdm_status status = list_wanted(&it, true, err);
     if (status == TDM_OK)
-        status = tdmi_wanted_epoch(&it.wanted, err);
-    if (status == TDM_OK)
-        status = tdmi_wanted_checks(&it.wanted, err);
-    if (status == TDM_OK) {
-        tdmi_wanted_arrange(&it.wanted);
         status = open_maker(&it, err);
-    }
     if (status == TDM_OK)
         status = make_test_row(&it, err);
     if (status == TDM_OK)
@@ -264,21 +278,96 @@ tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *e
     return status;
 }
 
-tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err)
+/* Of an epoch's views, or of whatever is missing since stores were opened again. */
+static tdm_status make_missing(struct tdmi_session *session, tdm_error *err)
 {
     struct maker it = {.session = session, .wanted = {.session = session}};
-    if (!session->features.is_used || session->views == 0)
-        return TDM_OK;
-    tdm_status status = tdmi_wanted_epoch(&it.wanted, err);
+    tdm_status status = list_wanted(&it, false, err);
     if (status == TDM_OK && it.wanted.n > 0) {
-        tdmi_wanted_arrange(&it.wanted);
         status = open_maker(&it, err);
         if (status == TDM_OK)
             status = make_all(&it, err);
         if (status == TDM_OK)
-            tdmi_session_note(session, "features: %lld of other views computed in %.1f s",
+            tdmi_session_note(session, "features: %lld more computed in %.1f s",
                               (long long)it.n_made, it.seconds);
     }
     close_maker(&it);
     return status;
+}
+
+/* ---- what is damaged or goes away ---------------------------------------------------------------
+ */
+
+enum { most_mended = 20 };
+
+/* A row that cannot be read, or a folder that somebody removed while it was filled; everything else
+ * is a failure like any other. */
+static bool can_mend(const struct tdmi_session *session, tdm_status status)
+{
+    const struct tdmi_features *features = &session->features;
+    if (status == TDM_OK || features->n_mended >= most_mended)
+        return false;
+    return features->damaged ||
+           (status == TDM_E_SYSTEM &&
+            (tdmi_file_kind_of(tdmi_store_folder(features->val)) == TDMI_FILE_MISSING ||
+             tdmi_file_kind_of(tdmi_store_folder(features->train)) == TDMI_FILE_MISSING));
+}
+
+static tdm_status mend(struct tdmi_session *session, const tdm_error *why, tdm_error *err)
+{
+    struct tdmi_features *features = &session->features;
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdm_error_line(why, text, sizeof text);
+    if (features->n_mended++ == 0)
+        tdm_log(TDM_LOG_WARNING, "features are computed once more where they are missing now: %s",
+                text);
+    if (features->damaged)
+        TDM_TRY(tdmi_store_discard(features->damaged, features->damaged_at, err), err,
+                "mending features (%s)", text);
+    features->damaged = NULL;
+    return TDM_WRAP(err, tdmi_features_reopen(session, err), "mending features (%s)", text);
+}
+
+/* Until it succeeds, or fails for another reason. */
+static tdm_status make_and_mend(struct tdmi_session *session,
+                                tdm_status (*make)(struct tdmi_session *session, tdm_error *err),
+                                tdm_error *err)
+{
+    for (;;) {
+        tdm_error why = {0};
+        const tdm_status status = make(session, &why);
+        if (!can_mend(session, status)) {
+            if (status != TDM_OK && err)
+                *err = why;
+            return status;
+        }
+        TDM_TRY(mend(session, &why, err), err, "computing features");
+    }
+}
+
+tdm_status tdmi_session_mend_row(void *self, const tdmi_store *store, int64_t place,
+                                 const tdm_error *why, tdm_error *err)
+{
+    struct tdmi_session *session = self;
+    session->features.damaged = store;
+    session->features.damaged_at = place;
+    if (!can_mend(session, why->code)) {
+        if (err)
+            *err = *why;
+        return why->code;
+    }
+    TDM_TRY(mend(session, why, err), err, "reading features");
+    return make_and_mend(session, make_missing, err);
+}
+
+tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err)
+{
+    return make_and_mend(session, make_first, err);
+}
+
+tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->features.is_used || session->views == 0)
+        return TDM_OK;
+    return make_and_mend(session, make_missing, err);
 }

@@ -2,6 +2,7 @@
  * The store of rows: what comes back is what was put, whatever is damaged is told by its file, and
  * rows of another key are never seen.
  */
+#include "tandem/log.h"
 #include "data/store.h"
 
 #include "stores.h"
@@ -255,6 +256,40 @@ static void a_damaged_row_is_told_by_its_file_and_the_others_are_read(void **sta
     }
 }
 
+/* Whoever would rather compute rows again than be refused has the others, and a whole store. */
+static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    char path[512];
+    tdm_error err = {0};
+    tdmi_store *store = store_open(&tree, STORE_KEY);
+    store_fill(store, 0, 10);
+    assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
+    store_fill(store, 10, 30);
+    tdmi_store_close(store);
+    change_byte(path, 40);
+    const struct tdmi_store_options options = {
+        .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH, .drops_damaged = true};
+    tdm_log_set_level(TDM_LOG_SILENT);
+    assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
+    tdm_log_set_level(TDM_LOG_WARNING);
+    assert_int_equal(store_has(store, 0, 10), 0);
+    assert_int_equal(store_has(store, 10, 30), 20);
+    assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
+    /* Of an open store: it still has them, and nobody else will. */
+    const int64_t place = tdmi_store_find(store, store_row(10));
+    assert_int_equal(tdmi_store_discard(store, place, &err), TDM_OK);
+    assert_int_equal(tdmi_store_discard(store, place, &err), TDM_OK);
+    assert_int_equal(tdmi_store_discard(store, -1, &err), TDM_E_BUG);
+    assert_int_equal(store_has(store, 10, 30), 20);
+    tdmi_store_close(store);
+    store = store_open(&tree, STORE_KEY);
+    assert_int_equal(tdmi_store_rows(store), 0);
+    tdmi_store_close(store);
+    tree_free(&tree);
+}
+
 /* Rows that changed places have right checksums of their own. */
 static void a_row_in_the_place_of_another_is_damage(void **state)
 {
@@ -477,6 +512,7 @@ int main(void)
         cmocka_unit_test(rows_are_found_and_read_while_others_are_added),
         cmocka_unit_test(a_file_with_a_damaged_head_or_index_is_refused_by_name),
         cmocka_unit_test(a_damaged_row_is_told_by_its_file_and_the_others_are_read),
+        cmocka_unit_test(damaged_files_are_dropped_for_who_asks_for_it),
         cmocka_unit_test(a_row_in_the_place_of_another_is_damage),
         cmocka_unit_test(rows_of_another_key_are_never_seen),
         cmocka_unit_test(another_text_under_the_hash_of_the_key_is_refused),

@@ -1,0 +1,157 @@
+/*
+ * Rows of a frozen base that are damaged, or whose store is removed, while a training uses or makes
+ * them: they are made once more, and the training ends with the bits of one that was left alone.
+ */
+#include "train/pictures.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <unistd.h>
+
+enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, n_val = 8 };
+
+static int set_up(void **state)
+{
+    begin_with_base(state, n_classes, per_class);
+    tdm_log_set_level(TDM_LOG_SILENT);
+    return 0;
+}
+
+static struct tdm_train_options with_frozen_base(const struct tree *tree, const char *run)
+{
+    struct tdm_train_options options = small_training(tree);
+    options.weights = below(tree, "base");
+    options.model = NULL;
+    options.run = below(tree, run);
+    return options;
+}
+
+/* A byte of every row in every file that is there, or of its head. */
+static void damage(const struct tree *tree, bool is_head)
+{
+    glob_t found;
+    int n_rows = 0;
+    assert_int_equal(glob(below(tree, "home/features/*/*.rows"), 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const int file = open(found.gl_pathv[i], O_RDWR);
+        const off_t end = is_head ? 41 : 128 + 84 * 4 * 5;
+        assert_true(file >= 0);
+        for (off_t at = is_head ? 40 : 128 + 17; at < end; at += 84 * 4, n_rows++) {
+            unsigned char byte;
+            assert_int_equal(pread(file, &byte, 1, at), 1);
+            byte ^= 0x55;
+            assert_int_equal(pwrite(file, &byte, 1, at), 1);
+        }
+        close(file);
+    }
+    assert_true(n_rows > 0);
+    globfree(&found);
+}
+
+static void damaged_rows_are_made_once_more(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_frozen_base(tree, "whole");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.features.remade, 0);
+    for (int is_head = 0; is_head < 2; is_head++) {
+        damage(tree, is_head);
+        options.run = below(tree, is_head ? "head" : "rows");
+        must_train(&options, (tdm_sink){0}, &result);
+        same_runs(tree, "whole", is_head ? "head" : "rows");
+        assert_int_equal(result.features.rows, n_pictures);
+        /* Of a damaged head it is not known what the file had. */
+        assert_int_equal(result.features.remade, is_head ? 0 : n_pictures);
+        assert_int_equal(result.features.reused, is_head ? 0 : n_pictures);
+    }
+    options.run = below(tree, "next");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.features.reused, n_pictures);
+    assert_int_equal(result.features.remade, 0);
+    same_runs(tree, "whole", "next");
+}
+
+struct trap {
+    const struct tree *tree;
+    tdm_event_kind kind;
+    const char *text; /* of the phase that the event is in; NULL: any */
+    int at, seen;
+    bool is_phase, removes;
+};
+
+static void spring(void *self, const tdm_event *event)
+{
+    struct trap *trap = self;
+    if (event->kind == TDM_EVENT_PHASE_BEGIN)
+        trap->is_phase = !trap->text || strcmp(event->text, trap->text) == 0;
+    if (event->kind != trap->kind || !trap->is_phase || ++trap->seen != trap->at)
+        return;
+    if (trap->removes)
+        assert_int_equal(rename(below(trap->tree, "home/features"), below(trap->tree, "home/gone")),
+                         0);
+    else
+        damage(trap->tree, false);
+}
+
+static void rows_damaged_in_training_and_in_validation_are_made_once_more(void **state)
+{
+    static const char *const phases[] = {"training epoch 2", "validating"};
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_frozen_base(tree, "whole");
+    must_train(&options, (tdm_sink){0}, &result);
+    for (int i = 0; i < 2; i++) {
+        struct trap trap = {
+            .tree = tree, .kind = TDM_EVENT_PHASE_BEGIN, .text = phases[i], .at = 1};
+        options.run = below(tree, phases[i]);
+        must_train(&options, (tdm_sink){&trap, spring}, &result);
+        same_runs(tree, "whole", phases[i]);
+        assert_int_equal(result.features.remade, n_pictures);
+        assert_int_equal(result.features.rows, n_pictures);
+    }
+}
+
+static void a_store_that_is_removed_while_it_is_filled_is_filled_again(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_frozen_base(tree, "alone");
+    options.augment = "flip,crop:2";
+    options.views = 2;
+    must_train(&options, (tdm_sink){0}, &result);
+    /* In the first batch of the first epoch's rows; and of the second's, which finds the first's
+     * gone. */
+    for (int n = 1; n <= 4; n += 3) {
+        char run[20];
+        snprintf(run, sizeof run, "removed-%d", n);
+        assert_int_equal(rename(below(tree, "home"), below(tree, run)), 0);
+        struct trap trap = {.tree = tree,
+                            .kind = TDM_EVENT_PROGRESS,
+                            .text = "computing features",
+                            .at = n,
+                            .removes = true};
+        snprintf(run, sizeof run, "run-%d", n);
+        options.run = below(tree, run);
+        must_train(&options, (tdm_sink){&trap, spring}, &result);
+        assert_true(trap.seen > n);
+        same_runs(tree, "alone", run);
+        assert_int_equal(result.features.rows, n_val + 2 * (n_pictures - n_val));
+        if (n > 1)
+            assert_true(result.features.remade > 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
+        CASE(damaged_rows_are_made_once_more),
+        CASE(rows_damaged_in_training_and_in_validation_are_made_once_more),
+        CASE(a_store_that_is_removed_while_it_is_filled_is_filled_again),
+#undef CASE
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
