@@ -69,6 +69,16 @@ tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm
     return TDM_OK;
 }
 
+/* Why it could not be read is asked only here: an error is large, and rows are many. */
+static tdm_status mend(const tdmi_feed *feed, int64_t at, float *values, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    tdm_error why = {0};
+    if (tdmi_store_read(*rows->store, at, values, &why) == TDM_OK)
+        return TDM_OK;
+    return rows->mend(rows->self, *rows->store, at, &why, err);
+}
+
 /* The sample at a position, into place p of the batch. */
 static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
 {
@@ -84,12 +94,11 @@ static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
     float *values = feed->values + (size_t)p * (size_t)rows->width;
     feed->items[p] = item;
     for (;;) {
-        tdm_error why = {0};
         const int64_t at = tdmi_store_find(*rows->store, row);
         feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
-        if (at < 0 || tdmi_store_read(*rows->store, at, values, &why) == TDM_OK)
+        if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
             return TDM_OK;
-        TDM_TRY(rows->mend(rows->self, *rows->store, at, &why, err), err, "making a feature anew");
+        TDM_TRY(mend(feed, at, values, err), err, "making a feature anew");
     }
 }
 

@@ -73,7 +73,7 @@ expect_same 7 "$(json_value epochs)" "going on needs no option repeated"
 expect_same lenet5 "$(json_value options.model)" "what was not said comes from the run"
 
 # A run that is stopped in the middle says so and leaves a model that can be asked.
-set -- pictures --model lenet5 --epochs 400 --batch 8 --split 0.7,0.3 --threads 1 --json
+set -- pictures --model lenet5 --epochs 100000 --batch 8 --split 0.7,0.3 --threads 1 --json
 "$TANDEM" train "$@" -o runs/stopped >stopped.json 2>stopped.txt &
 pid=$!
 tries=0
