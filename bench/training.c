@@ -194,12 +194,24 @@ static tdm_status put_pictures(struct tdmi_session *session, const char *folder,
     return status == TDM_OK ? ended : status;
 }
 
+/* The checkpoint of a training that has not begun. */
+static tdm_status put_weights(struct tdmi_session *session, tdm_error *err)
+{
+    char last[4096], first[4096];
+    snprintf(last, sizeof last, "%s/last.safetensors", tdmi_run_path(session->run));
+    snprintf(first, sizeof first, "%s/first.safetensors", tdmi_run_path(session->run));
+    TDM_TRY(tdmi_session_checkpoint(session, err), err, "keeping the first weights");
+    if (rename(last, first) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: it cannot be done", last, first);
+    return TDM_OK;
+}
+
 static tdm_status tell_pictures(const struct tdm_train_options *options, const char *folder,
                                 uint32_t epochs, tdm_error *err)
 {
     struct tdmi_session session;
     TDM_TRY(tdmi_session_open(options, (tdm_sink){0}, &session, err), err, "opening the training");
-    tdm_status status = tdmi_session_save(&session, "first.safetensors", false, err);
+    tdm_status status = put_weights(&session, err);
     if (status == TDM_OK)
         status = put_arrays(&session, folder, epochs, err);
     if (status == TDM_OK)

@@ -32,6 +32,7 @@ PARSER.add_argument("--binary", action="store_true", help="one logit for two cla
 PARSER.add_argument("--dropout", type=float, default=0.0)
 PARSER.add_argument("--patience", type=int, default=0)
 PARSER.add_argument("--trainable", action="store_true", help="the base is trained too")
+PARSER.add_argument("--momentum", type=float, help="of batch norms; tandem's where not given")
 PARSER.add_argument("--same-head", action="store_true")
 PARSER.add_argument("--threads", type=int, default=2)
 PARSER.add_argument("--seed", type=int, default=1)
@@ -51,7 +52,7 @@ def fill(base, first):
         kind = type(layer).__name__
         if kind == "BatchNormalization":
             layer.epsilon = first.nodes[layer.name]["epsilon"]
-            layer.momentum = 1.0 - first.nodes[layer.name]["momentum"]
+            layer.momentum = OPTIONS.momentum or 1.0 - first.nodes[layer.name]["momentum"]
             layer.set_weights([first[f"{layer.name}.{part}"]
                                for part in ("weight", "bias", "running_mean", "running_var")])
         elif kind == "DepthwiseConv2D":

@@ -39,6 +39,19 @@ int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *sta
     return n;
 }
 
+int tdmi_norms_quicken(tdmi_graph *graph, int first, double least)
+{
+    int n = 0;
+    for (int i = first; i < graph->n_nodes; i++) {
+        struct tdmi_node *node = &graph->nodes[i];
+        if (node->kind != TDMI_OP_BATCH_NORM || node->attrs.momentum >= least)
+            continue;
+        node->attrs.momentum = least;
+        n++;
+    }
+    return n;
+}
+
 int64_t tdmi_norms_sums(const tdmi_graph *graph, int first)
 {
     int64_t n = 0;

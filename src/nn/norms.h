@@ -1,7 +1,8 @@
 /*
  * Batch norms that were folded into the convolutions before them, and left behind doing nothing:
  * every mean 0, every variance 1. What they read can be measured, and then they get statistics
- * back, with scales and shifts that leave what the network computes as it is.
+ * back, with scales and shifts that leave what the network computes as it is. And norms whose
+ * running statistics are too slow for a training of hundreds of steps.
  */
 #ifndef TANDEM_NN_NORMS_H
 #define TANDEM_NN_NORMS_H
@@ -12,6 +13,10 @@
 bool tdmi_norm_is_folded(const tdmi_graph *graph, int node, const float *states);
 int tdmi_norms_count(const tdmi_graph *graph, int first);
 int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
+
+/* Running statistics of norms from `first` on move by `least` of the way in a step, at least; how
+ * many moved by less. */
+int tdmi_norms_quicken(tdmi_graph *graph, int first, double least);
 
 /* Doubles that the sums of all norms from `first` on take: 2 · channels each, in their order. */
 int64_t tdmi_norms_sums(const tdmi_graph *graph, int first);

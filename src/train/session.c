@@ -435,6 +435,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     }
     if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_tell_weights(session);
+    if (status == TDM_OK && !is_resumed)
+        tdmi_session_quicken_norms(session);
     if (status == TDM_OK)
         status = tdmi_session_open_values(session, is_resumed ? &stored : NULL, err);
     if (status == TDM_OK)

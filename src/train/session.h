@@ -179,6 +179,8 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session,
 /* Statistics for batch norms that are trained and were folded into the convolutions by whoever
  * published the weights, measured over pictures: session_norms.c */
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Of weights that are begun with: norms that are trained get running statistics that follow. */
+void tdmi_session_quicken_norms(struct tdmi_session *session);
 /* What becomes of batch norms, in one line. */
 void tdmi_session_tell_norms(struct tdmi_session *session);
 /* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */

@@ -170,12 +170,32 @@ static void norms_that_need_none_are_left_alone(void **state)
     tdmi_graph_free(graph);
 }
 
+static void slow_statistics_are_quickened_behind_the_border(void **state)
+{
+    struct values values;
+    tdmi_graph *graph = folded(&values, -1);
+    const int last = last_norm(graph), all = tdmi_norms_count(graph, 0);
+    (void)state;
+    for (int i = 0; i < graph->n_nodes; i++)
+        graph->nodes[i].attrs.momentum = i == last ? 0.5 : 0.001;
+    assert_int_equal(tdmi_norms_quicken(graph, last, 0.01), 0);
+    assert_int_equal(tdmi_norms_quicken(graph, 0, 0.01), all - 1);
+    assert_int_equal(tdmi_norms_quicken(graph, 0, 0.01), 0);
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM)
+            assert_true(graph->nodes[i].attrs.momentum == (i == last ? 0.5 : 0.01));
+    free(values.params);
+    free(values.states);
+    tdmi_graph_free(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_gives_the_same_with_measured_statistics),
         cmocka_unit_test(training_with_measured_statistics_is_the_same_however_it_is_fused),
         cmocka_unit_test(norms_that_need_none_are_left_alone),
+        cmocka_unit_test(slow_statistics_are_quickened_behind_the_border),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

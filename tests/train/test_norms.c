@@ -16,8 +16,26 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Of a trained model, with norms that say nothing: as if they stood in the convolutions. */
-static struct tdm_train_options with_folded(const struct tree *tree)
+/* The same words, with every momentum at 0.001. */
+static char *slow(const char *words)
+{
+    static const char key[] = "\"momentum\"";
+    char *text = calloc(2 * strlen(words) + 1, 1), *to = text;
+    assert_non_null(text);
+    while (*words) {
+        const bool is_key = strncmp(words, key, sizeof key - 1) == 0;
+        *to++ = *words++;
+        if (!is_key)
+            continue;
+        to += sprintf(to, "%s:0.001", key + 1);
+        words += strcspn(words, ",}");
+    }
+    return text;
+}
+
+/* Of a trained model: with norms that say nothing, as if they stood in the convolutions, or with
+ * statistics that hardly move. */
+static struct tdm_train_options with_changed(const struct tree *tree, bool is_folded)
 {
     struct tdm_train_result result;
     struct tdm_train_options options = small_norm_training(tree);
@@ -29,27 +47,34 @@ static struct tdm_train_options with_folded(const struct tree *tree)
     assert_int_equal(tdmi_safetensors_open(below(tree, "base/best.safetensors"), &file, &err),
                      TDM_OK);
     tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    const char *words = tdmi_safetensors_metadata(file, "tandem");
+    char *slower = slow(words);
     tdmi_safetensors_note(writer, "format", tdmi_safetensors_metadata(file, "format"));
-    tdmi_safetensors_note(writer, "tandem", tdmi_safetensors_metadata(file, "tandem"));
+    tdmi_safetensors_note(writer, "tandem", is_folded ? words : slower);
     for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
         const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_at(file, i);
         float *values = (float *)(uintptr_t)tensor->data;
         bool is_mean = strstr(tensor->name, "running_mean") != NULL;
-        if (is_mean || strstr(tensor->name, "running_var"))
+        if (is_folded && (is_mean || strstr(tensor->name, "running_var")))
             for (int64_t v = 0; v < tensor->n_values; v++)
                 values[v] = is_mean ? 0.0F : 1.0F;
         tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
                              tensor->data);
     }
-    assert_int_equal(tdmi_safetensors_finish(writer, below(tree, "folded.safetensors"), &err),
-                     TDM_OK);
+    options.weights = below(tree, is_folded ? "folded.safetensors" : "slow.safetensors");
+    assert_int_equal(tdmi_safetensors_finish(writer, options.weights, &err), TDM_OK);
     tdmi_safetensors_writer_free(writer);
     tdmi_safetensors_close(file);
+    free(slower);
     options.run = below(tree, "next");
-    options.weights = below(tree, "folded.safetensors");
     options.model = NULL;
     options.schedule = "constant";
     return options;
+}
+
+static struct tdm_train_options with_folded(const struct tree *tree)
+{
+    return with_changed(tree, true);
 }
 
 /* A number of the run's record: a member of "norms". */
@@ -109,6 +134,43 @@ static void a_run_with_measured_norms_is_gone_on_with_to_the_same_bits(void **st
     options.resume = true;
     must_train(&options, (tdm_sink){0}, &result);
     same_runs(tree, "next", "cut");
+}
+
+static bool says(const struct tree *tree, const char *path, const char *words)
+{
+    tdmi_safetensors *file = NULL;
+    assert_int_equal(tdmi_safetensors_open(below(tree, path), &file, NULL), TDM_OK);
+    const bool found = strstr(tdmi_safetensors_metadata(file, "tandem"), words) != NULL;
+    tdmi_safetensors_close(file);
+    return found;
+}
+
+/* And a run that goes on has them from its checkpoint. */
+static void running_statistics_of_weights_follow_what_is_trained(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_changed(tree, false);
+    options.epochs = 2;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "running statistics of 6 batch norms go 0.01 of the way in a step", true);
+    assert_true(says(tree, "next/best.safetensors", "\"momentum\":0.01,"));
+    assert_false(says(tree, "next/best.safetensors", "\"momentum\":0.001"));
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    options.epochs = 2;
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "cut");
+    /* Those that stay need not move. */
+    heard.text[0] = '\0';
+    options.bn = "frozen";
+    options.resume = false;
+    options.run = below(tree, "frozen");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "running statistics", false);
 }
 
 /* Stops at the n-th time that norms are measured. */
@@ -357,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
         IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),
+        IN_TREE(running_statistics_of_weights_follow_what_is_trained),
         IN_TREE(frozen_statistics_stay_while_scales_and_shifts_are_trained),
         IN_TREE(there_are_no_statistics_to_keep_from_scratch),
         IN_TREE(what_becomes_of_batch_norms_is_told),
