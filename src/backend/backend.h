@@ -35,6 +35,12 @@ struct tdmi_memory_table {
                          tdm_error *err);
     tdm_status (*download)(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                            tdm_error *err);
+    /* All bytes become 0. */
+    void (*clear)(tdmi_stream *stream, void *memory, size_t bytes);
+    /* Optional, a pair; NULL: any ordinary memory does. Ordinary memory that is copied to the
+     * device without another copy in between, and while the caller goes on. */
+    void *(*alloc_pinned)(tdmi_device *device, size_t bytes);
+    void (*free_pinned)(tdmi_device *device, void *memory);
 };
 
 struct tdmi_stream_table {
@@ -140,6 +146,10 @@ struct tdmi_update_table {
                   float momentum);
     /* to += from: gradients of a tensor that several nodes read */
     void (*accumulate)(tdmi_stream *stream, float *to, const float *from, int64_t n);
+    /* What a shard of n samples says of itself: tail gets TDMI_TAIL_VALUES. A mixed sample counts
+     * as the class that it is more of. mixed NULL: none is. */
+    void (*tail)(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+                 const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail);
 };
 
 struct tdmi_backend {

@@ -33,6 +33,28 @@ tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_
     return TDM_OK;
 }
 
+void tdmi_host_clear(tdmi_stream *stream, void *memory, size_t bytes)
+{
+    (void)stream;
+    memset(memory, 0, bytes);
+}
+
+void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+                    const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail)
+{
+    int correct = 0;
+    double loss = 0.0;
+    (void)stream;
+    for (int i = 0; i < n; i++) {
+        const bool is_other = mixed && mixed[i].weight < 0.5f;
+        correct += judgements[i].predicted == (is_other ? mixed[i].other : labels[i]);
+        loss += (double)judgements[i].loss;
+    }
+    tail[TDMI_TAIL_SAMPLES] = (float)n;
+    tail[TDMI_TAIL_CORRECT] = (float)correct;
+    tail[TDMI_TAIL_LOSS] = (float)loss;
+}
+
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
 {
     (void)device;

@@ -13,6 +13,11 @@ void tdmi_host_close(tdmi_device *device);
 
 tdm_status tdmi_host_copy(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                           tdm_error *err);
+void tdmi_host_clear(tdmi_stream *stream, void *memory, size_t bytes);
+
+void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+                    const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
+                    float *tail);
 
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_host_stream_close(tdmi_stream *stream);

@@ -116,6 +116,9 @@ struct tdmi_mixed_label {
     float weight; /* of its own label, 0 to 1; 1: not mixed */
 };
 
+/* What a shard says of itself: samples, how many were judged right, and the sum of their losses. */
+enum { TDMI_TAIL_SAMPLES, TDMI_TAIL_CORRECT, TDMI_TAIL_LOSS, TDMI_TAIL_VALUES };
+
 /* Whose draws a shard makes: keys of the counter generator. */
 struct tdmi_draws {
     uint64_t seed;

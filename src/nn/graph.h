@@ -35,8 +35,6 @@ struct tdmi_tensor {
     int64_t offset, n; /* in floats */
 };
 
-enum { TDMI_TAIL_SAMPLES, TDMI_TAIL_CORRECT, TDMI_TAIL_LOSS, TDMI_TAIL_VALUES };
-
 typedef struct tdmi_graph {
     tdmi_arena arena; /* holds all below */
     struct tdmi_node *nodes;

@@ -4,26 +4,29 @@
 #include "nn/lane.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "nn/staging.h"
 
 struct tdmi_lane {
     const tdmi_plan *plan;
     tdmi_device *device;
     tdmi_stream *stream;
-    char *memory; /* plan->arena_bytes on the device */
-    struct tdmi_shard shard;
-    int total_images; /* that share statistics with the shard; 0: it has its own */
+    char *memory;            /* plan->arena_bytes on the device */
+    tdmi_staging *staging;   /* NULL on the host */
+    struct tdmi_shard given; /* by the caller */
+    struct tdmi_shard shard; /* the same as kernels find it */
+    int total_images;        /* that share statistics with the shard; 0: it has its own */
     const void *packed;
     struct tdmi_profile profile; /* arrays NULL: none wanted */
 };
 
+static void *at(const tdmi_lane *lane, struct tdmi_buffer buffer)
+{
+    return buffer.bytes ? lane->memory + buffer.offset : NULL;
+}
+
 tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane **lane,
                           tdm_error *err)
 {
-    if (!plan->backend->device.is_host)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "opening a lane on the backend %s: whole networks are not built for cards "
-                        "yet; --device cpu is accepted",
-                        plan->backend->name);
     tdmi_lane *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening a lane: out of memory");
@@ -38,6 +41,8 @@ tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane 
                               "smaller --shard or --size needs less",
                               plan->arena_bytes >> 20, plan->max_images);
     }
+    if (status == TDM_OK && plan->staging.bytes)
+        status = tdmi_staging_open(plan, device, at(made, plan->staging), &made->staging, err);
     if (status != TDM_OK) {
         tdmi_lane_close(made);
         return status;
@@ -50,6 +55,7 @@ void tdmi_lane_close(tdmi_lane *lane)
 {
     if (!lane)
         return;
+    tdmi_staging_close(lane->staging);
     if (lane->memory)
         lane->plan->backend->memory.free(lane->device, lane->memory);
     if (lane->stream)
@@ -60,11 +66,6 @@ void tdmi_lane_close(tdmi_lane *lane)
 tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane)
 {
     return lane->stream;
-}
-
-static void *at(const tdmi_lane *lane, struct tdmi_buffer buffer)
-{
-    return buffer.bytes ? lane->memory + buffer.offset : NULL;
 }
 
 void tdmi_lane_use(tdmi_lane *lane, const void *packed)
@@ -243,24 +244,18 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     }
 }
 
-/* A mixed sample counts as the class that it is more of. */
-static int heavier_label(const struct tdmi_shard *shard, int i)
+/* What the shard says of itself goes to the sums that travel; without training, to who asked. */
+static void end_forward(const tdmi_lane *lane, float *sums)
 {
-    return shard->mixed && shard->mixed[i].weight < 0.5f ? shard->mixed[i].other : shard->labels[i];
-}
-
-/* What the shard says of itself, in the sums that travel. */
-static void write_tail(const tdmi_lane *lane, float *tail)
-{
-    int correct = 0;
-    double loss = 0.0;
-    for (int i = 0; i < lane->shard.n; i++) {
-        correct += lane->shard.judgements[i].predicted == heavier_label(&lane->shard, i);
-        loss += (double)lane->shard.judgements[i].loss;
-    }
-    tail[TDMI_TAIL_SAMPLES] = (float)lane->shard.n;
-    tail[TDMI_TAIL_CORRECT] = (float)correct;
-    tail[TDMI_TAIL_LOSS] = (float)loss;
+    const tdmi_plan *plan = lane->plan;
+    const struct tdmi_shard *shard = &lane->shard;
+    if (plan->is_training)
+        plan->backend->update->tail(lane->stream, shard->judgements, shard->labels, shard->mixed,
+                                    shard->n, sums + tdmi_graph_tail_at(plan->graph));
+    else if (lane->staging && shard->labels) /* a failure shows at the next wait */
+        (void)plan->backend->memory.download(lane->stream, lane->given.judgements,
+                                             shard->judgements,
+                                             (size_t)shard->n * sizeof *shard->judgements, NULL);
 }
 
 static int64_t start_clock(const tdmi_lane *lane)
@@ -304,7 +299,8 @@ static void step_backward(tdmi_lane *lane, struct tdmi_values values, int index,
 
 void tdmi_lane_begin(tdmi_lane *lane, const struct tdmi_shard *shard, int total_images)
 {
-    lane->shard = *shard;
+    lane->given = *shard;
+    lane->shard = lane->staging ? tdmi_staging_fill(lane->staging, lane->stream, shard) : *shard;
     lane->total_images = total_images;
 }
 
@@ -330,7 +326,7 @@ static void take_rows(const tdmi_lane *lane)
     char *y = at(lane, plan->nodes[plan->first_node - 1].y);
     for (int i = 0; i < lane->shard.n; i++) /* a failure shows at the next wait */
         (void)plan->backend->memory.upload(lane->stream, y + (size_t)i * bytes,
-                                           lane->shard.pixels[i], bytes, NULL);
+                                           lane->given.pixels[i], bytes, NULL);
 }
 
 void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,
@@ -341,8 +337,8 @@ void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int firs
         take_rows(lane);
     for (int i = first; i <= last; i++)
         step_forward(lane, values, i, sums);
-    if (plan->is_training && last + 1 == plan->graph->n_nodes)
-        write_tail(lane, sums + tdmi_graph_tail_at(plan->graph));
+    if (last + 1 == plan->graph->n_nodes)
+        end_forward(lane, sums);
 }
 
 void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int first, int last,

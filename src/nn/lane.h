@@ -13,9 +13,11 @@ struct tdmi_shard {
     const uint8_t *const *pixels;         /* n pictures; or rows of floats: plan->first_node */
     const int32_t *labels;                /* n, or NULL: only probabilities are wanted */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
-    struct tdmi_judgement *judgements;    /* n, written when there are labels */
-    const float *class_weights;           /* training: one a class, or NULL: all 1 */
-    struct tdmi_draws draws;              /* training, where the network has dropout */
+    /* n, written when there are labels; where memory is not the host's, not in training, where they
+     * only go to the tail */
+    struct tdmi_judgement *judgements;
+    const float *class_weights; /* training: one a class, or NULL: all 1 */
+    struct tdmi_draws draws;    /* training, where the network has dropout */
 };
 
 /* Values on the backend's memory, laid out as the graph says. */
@@ -42,7 +44,8 @@ tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane);
 void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
- * backward has run. */
+ * backward has run, and the stream must have been waited for since the shard before. What cannot be
+ * brought to the device shows at the stream's next wait. */
 void tdmi_lane_forward(tdmi_lane *lane, struct tdmi_values values, const struct tdmi_shard *shard,
                        float *sums);
 /* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */

@@ -98,10 +98,11 @@ tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int 
         return TDM_OK;
     packed->values = values;
     packed->first_node = first_node;
-    tdm_status status = packed->plan->packed_bytes <= few_bytes
-                            ? tdmi_pool_run(pool, 1, pack_all, packed, err)
-                            : tdmi_pool_run(pool, packed->plan->graph->n_nodes - first_node,
-                                            pack_task, packed, err);
+    const bool is_one = packed->plan->packed_bytes <= few_bytes ||
+                        !packed->plan->backend->device.is_host; /* one thread queues */
+    tdm_status status = is_one ? tdmi_pool_run(pool, 1, pack_all, packed, err)
+                               : tdmi_pool_run(pool, packed->plan->graph->n_nodes - first_node,
+                                               pack_task, packed, err);
     TDM_TRY(status, err, "packing weights");
     return packed->plan->backend->stream.wait(packed->stream, err);
 }

@@ -3,6 +3,7 @@
  */
 #include "nn/plan.h"
 #include "base/memory.h"
+#include "nn/staging.h"
 
 /* A segment closes when it holds this many gradients (1 MiB): enough to be worth sending. */
 enum { segment_values = 256 * 1024 };
@@ -201,7 +202,7 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
 {
     int n = plan->graph->n_nodes;
     struct tdmi_buffer **buffers =
-        tdmi_arena_alloc(&plan->arena, (5 + TDMI_OP_INPUTS) * (size_t)n, sizeof *buffers);
+        tdmi_arena_alloc(&plan->arena, (5 + TDMI_OP_INPUTS) * (size_t)n + 1, sizeof *buffers);
     if (!buffers)
         return TDM_FAIL(err, TDM_E_MEMORY, "placing buffers: out of memory");
     int count = 0;
@@ -222,6 +223,8 @@ static tdm_status place(tdmi_plan *plan, tdm_error *err)
     for (int i = 0; i < n; i++)
         live_backward(plan, i);
     tdmi_share_gradients(plan);
+    plan->staging = (struct tdmi_buffer){tdmi_staging_bytes(plan), 0, 0, 2 * n};
+    buffers[count++] = &plan->staging;
     plan->arena_bytes = tdmi_place_buffers(buffers, count);
     return TDM_OK;
 }

@@ -80,7 +80,8 @@ typedef struct tdmi_plan {
     bool keeps_statistics;        /* of batch norms that are trained */
     struct tdmi_node_plan *nodes; /* one per node of the graph */
     struct tdmi_segment *segments;
-    int n_segments; /* 0 when not training */
+    int n_segments;             /* 0 when not training */
+    struct tdmi_buffer staging; /* where memory is not the host's: nn/staging.h */
     size_t arena_bytes;
     size_t packed_bytes; /* of weights as the kernels want them, shared by all lanes */
     tdmi_arena arena;    /* holds the arrays */

@@ -25,6 +25,8 @@ struct tdmi_judge {
 
 static int lanes_of(const tdmi_plan *plan, int max_batch, int n_threads)
 {
+    if (!plan->backend->device.is_host)
+        return 1; /* queued on by one thread */
     const int pieces = (max_batch + plan->max_images - 1) / plan->max_images;
     return n_threads > pieces ? pieces : n_threads;
 }

@@ -67,16 +67,20 @@ static int shards_of(const tdmi_plan *plan, const struct tdmi_step_options *opti
 static int lanes_of(const tdmi_plan *plan, const struct tdmi_step_options *options, int n_threads)
 {
     const int shards = shards_of(plan, options);
+    if (!plan->backend->device.is_host)
+        return 1; /* which is queued on by one thread */
     return options->shares_statistics || n_threads > shards ? shards : n_threads;
 }
 
+/* All shards of a device's queue have an array each until the end. */
 static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
                                         const struct tdmi_step_options *options, int n_lanes)
 {
     return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
                                       .max_shards = shards_of(plan, options),
                                       .n_threads = n_lanes,
-                                      .runs_together = options->shares_statistics};
+                                      .runs_together = options->shares_statistics ||
+                                                       !plan->backend->device.is_host};
 }
 
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
@@ -158,7 +162,9 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
                 "preparing thread %d of %d for training", i + 1, step->n_lanes);
         tdmi_lane_use(step->lanes[i], tdmi_packed_memory(step->packed));
     }
-    const struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
+    struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
+    if (!step->plan->backend->device.is_host)
+        sums.stream = tdmi_lane_stream(step->lanes[0]);
     TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,
             "preparing steps of %d images", max_batch);
     return TDM_OK;
@@ -283,8 +289,9 @@ static bool begin(tdmi_step *step, int lane, int s)
 {
     const struct gathered *gathered = &step->shards[s];
     if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
-        memset(tdmi_sums_of(step->sums, s), 0,
-               sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
+        step->plan->backend->memory.clear(
+            tdmi_lane_stream(step->lanes[lane]), tdmi_sums_of(step->sums, s),
+            sizeof(float) * (size_t)tdmi_graph_sums_values(step->plan->graph));
         return false;
     }
     struct tdmi_shard shard = {.n = gathered->n,
@@ -313,15 +320,31 @@ static void backward(tdmi_step *step, tdmi_lane *lane, int s, int segment)
         tdmi_lane_backward(lane, step->values, segment, tdmi_sums_of(step->sums, s));
 }
 
+static tdm_status wait_for(const tdmi_step *step, int lane, tdm_error *err)
+{
+    return step->plan->backend->stream.wait(tdmi_lane_stream(step->lanes[lane]), err);
+}
+
+static tdm_status run_whole(tdmi_step *step, int index, int lane, tdm_error *err)
+{
+    const int s = tdmi_sums_take(step->sums, index);
+    forward(step, lane, s);
+    for (int segment = 0; segment < step->plan->n_segments; segment++)
+        backward(step, step->lanes[lane], s, segment);
+    tdmi_sums_give(step->sums, s);
+    return wait_for(step, lane, err);
+}
+
 static tdm_status early_task(void *self, int index, int worker, tdm_error *err)
 {
-    tdmi_step *step = self;
-    (void)err;
-    const int s = tdmi_sums_take(step->sums, index);
-    forward(step, worker, s);
-    for (int segment = 0; segment < step->plan->n_segments; segment++)
-        backward(step, step->lanes[worker], s, segment);
-    tdmi_sums_give(step->sums, s);
+    return run_whole(self, index, worker, err);
+}
+
+/* In the only lane. */
+static tdm_status early_shards(tdmi_step *step, tdm_error *err)
+{
+    for (int i = 0; i < step->n_early; i++)
+        TDM_TRY(run_whole(step, i, 0, err), err, "shard %d of %d", i + 1, step->n_shards);
     return TDM_OK;
 }
 
@@ -330,13 +353,12 @@ static tdm_status last_wave_task(void *self, int index, int worker, tdm_error *e
 {
     tdmi_step *step = self;
     (void)worker;
-    (void)err;
     if (step->segment == 0) {
         step->wave[index] = tdmi_sums_take(step->sums, step->n_early + index);
         forward(step, index, step->wave[index]);
     }
     backward(step, step->lanes[index], step->wave[index], step->segment);
-    return TDM_OK;
+    return wait_for(step, index, err);
 }
 
 enum { slice_values = 16 * 1024 };
@@ -351,6 +373,17 @@ static tdm_status tree_task(void *self, int index, int worker, tdm_error *err)
     int64_t n = range->n_values - begin;
     tdmi_sums_add(step->sums, range->first_value + begin, n < slice_values ? n : slice_values);
     return TDM_OK;
+}
+
+/* The sums of a segment's range are final after it. */
+static tdm_status add_up(tdmi_step *step, tdm_error *err)
+{
+    const struct tdmi_segment *range = &step->plan->segments[step->segment];
+    if (step->plan->backend->device.is_host)
+        return tdmi_pool_run(step->pool, (int)((range->n_values + slice_values - 1) / slice_values),
+                             tree_task, step, err);
+    tdmi_sums_add(step->sums, range->first_value, range->n_values);
+    return wait_for(step, 0, err);
 }
 
 /* ---- statistics shared over the batch: lane s runs shard s --------------------------------- */
@@ -439,17 +472,16 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
                                  step->has_packed ? step->plan->first_trained : 0, step->pool, err),
                 err, "beginning a step");
         step->has_packed = true;
-        TDM_TRY(tdmi_pool_run(step->pool, step->n_early, early_task, step, err), err,
-                "running shards");
+        TDM_TRY(step->plan->backend->device.is_host
+                    ? tdmi_pool_run(step->pool, step->n_early, early_task, step, err)
+                    : early_shards(step, err),
+                err, "running shards");
     }
     for (step->segment = first; step->segment <= last; step->segment++) {
-        int64_t n_values = step->plan->segments[step->segment].n_values;
         TDM_TRY(run_shards(step, err), err, "running the last shards");
         if (step->segment == 0)
             tdmi_sums_settle(step->sums);
-        TDM_TRY(tdmi_pool_run(step->pool, (int)((n_values + slice_values - 1) / slice_values),
-                              tree_task, step, err),
-                err, "adding gradients");
+        TDM_TRY(add_up(step, err), err, "adding gradients");
     }
     return TDM_OK;
 }

@@ -15,6 +15,10 @@
  *
  * Small networks have one segment, and no wave is the last.
  *
+ * On a device whose memory is not the host's one lane runs the shards one after another, and sums
+ * are added there in the same tree; whoever wants them on the host copies them. Best is one shard a
+ * batch.
+ *
  * run(first, last) executes a range of segments and returns; what is then final may travel
  * while the next range is computed. Nothing here calls upward.
  */

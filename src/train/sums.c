@@ -28,6 +28,7 @@ struct block {
 struct tdmi_sums {
     const struct tdmi_backend *backend;
     tdmi_device *device;
+    tdmi_stream *stream; /* that adds; NULL: threads do */
     int64_t n_values;
     int max_shards, n_arrays;
     float **arrays;
@@ -87,6 +88,7 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to add gradients: out of memory");
     made->backend = backend;
     made->device = device;
+    made->stream = options->stream;
     made->n_values = options->n_values;
     made->max_shards = options->max_shards;
     made->n_arrays = tdmi_sums_arrays(options);
@@ -248,7 +250,20 @@ void tdmi_sums_settle(tdmi_sums *sums)
                                        sums->additions);
 }
 
+/* The same tree, level by level: right sides are written to, for nobody reads them again. */
+static void add_on_device(const tdmi_sums *sums, int64_t first, int64_t n)
+{
+    for (int step = 1; step < sums->n_shards; step *= 2)
+        for (int s = 0; s + step < sums->n_shards; s += 2 * step)
+            sums->backend->update->accumulate(sums->stream, sums->of_shard[s] + first,
+                                              sums->of_shard[s + step] + first, n);
+}
+
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n)
 {
+    if (sums->stream) {
+        add_on_device(sums, first, n);
+        return;
+    }
     tdmi_tree_sum(sums->parts, sums->additions, sums->n_additions, first, n);
 }

@@ -13,7 +13,7 @@
  * While shards run the tree needs an array a level besides those that are written to. So there are
  * as many as threads and levels, and half as many again as threads, for shards that end out of
  * order: with fewer, threads begin to wait for the slowest. Where a batch has no more shards than
- * that, or all of its arrays are small, nothing is added before the end.
+ * that, all of its arrays are small, or one queue runs them all, nothing is added before the end.
  */
 #ifndef TANDEM_TRAIN_SUMS_H
 #define TANDEM_TRAIN_SUMS_H
@@ -27,6 +27,9 @@ struct tdmi_sums_options {
     int max_shards;
     int n_threads;      /* that run shards */
     bool runs_together; /* all shards of a batch are written to until its end */
+    /* On a device whose memory is not the host's: the one queue that shards run on and sums are
+     * added on; they run together then. NULL: threads add what is ordinary memory. */
+    tdmi_stream *stream;
 };
 
 /* How many arrays there are for that. */

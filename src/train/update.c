@@ -228,13 +228,14 @@ static tdm_status all_pieces(void *self, int index, int worker, tdm_error *err)
 static tdm_status run_pass(tdmi_update *update, enum pass pass, tdm_error *err)
 {
     update->pass = pass;
-    if (update->graph->param_values + update->graph->state_values <= few_values)
+    if (update->graph->param_values + update->graph->state_values <= few_values ||
+        !update->backend->device.is_host) /* one thread queues */
         TDM_TRY(tdmi_pool_run(update->pool, 1, all_pieces, update, err), err,
                 "updating parameters");
     else
         TDM_TRY(tdmi_pool_run(update->pool, pieces_of(update), piece_task, update, err), err,
                 "updating parameters");
-    return pass == STEP ? TDM_OK : update->backend->stream.wait(update->stream, err);
+    return update->backend->stream.wait(update->stream, err);
 }
 
 /* ---- a step ----------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Which instruction set a step ends with. */
 #include "backend/cpu/update.h"
 #include "backend/cpu/cpu.h"
+#include "backend/host.h"
 
 const struct tdmi_update_table *tdmi_cpu_updates(enum tdmi_isa isa)
 {
@@ -64,4 +65,5 @@ const struct tdmi_update_table tdmi_cpu_update = {
     .squares = squares,
     .blend = blend,
     .accumulate = accumulate,
+    .tail = tdmi_host_tail,
 };

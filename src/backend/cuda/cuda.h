@@ -47,6 +47,9 @@ tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, siz
                             tdm_error *err);
 tdm_status tdmi_cuda_download(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                               tdm_error *err);
+void tdmi_cuda_clear(tdmi_stream *stream, void *memory, size_t bytes);
+void *tdmi_cuda_alloc_pinned(tdmi_device *device, size_t bytes);
+void tdmi_cuda_free_pinned(tdmi_device *device, void *memory);
 
 tdm_status tdmi_cuda_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_cuda_stream_close(tdmi_stream *stream);

@@ -30,8 +30,9 @@ static tdm_status copy(tdmi_stream *stream, void *to, const void *from, size_t b
     const cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, queue);
     if (code != cudaSuccess) {
         (void)cudaGetLastError();
-        return TDM_FAIL(err, TDM_E_SYSTEM, "copying %zu bytes %s card %d: %s", bytes, direction,
-                        stream->device->index, cudaGetErrorString(code));
+        tdmi_cuda_note(stream, (int)code, direction); /* a caller may leave it to the next wait */
+        return TDM_FAIL(err, TDM_E_SYSTEM, "%s card %d, %zu bytes: %s", direction,
+                        stream->device->index, bytes, cudaGetErrorString(code));
     }
     return TDM_OK;
 }
@@ -39,11 +40,33 @@ static tdm_status copy(tdmi_stream *stream, void *to, const void *from, size_t b
 tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                             tdm_error *err)
 {
-    return copy(stream, to, from, bytes, cudaMemcpyHostToDevice, "to", err);
+    return copy(stream, to, from, bytes, cudaMemcpyHostToDevice, "copying to", err);
 }
 
 tdm_status tdmi_cuda_download(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                               tdm_error *err)
 {
-    return copy(stream, to, from, bytes, cudaMemcpyDeviceToHost, "from", err);
+    return copy(stream, to, from, bytes, cudaMemcpyDeviceToHost, "copying from", err);
+}
+
+void tdmi_cuda_clear(tdmi_stream *stream, void *memory, size_t bytes)
+{
+    tdmi_cuda_note(stream, (int)cudaMemsetAsync(memory, 0, bytes, tdmi_cuda_queue(stream)),
+                   "clearing memory");
+}
+
+void *tdmi_cuda_alloc_pinned(tdmi_device *device, size_t bytes)
+{
+    void *memory = NULL;
+    if (cudaSetDevice(device->index) == cudaSuccess &&
+        cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocDefault) == cudaSuccess)
+        return memory;
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+void tdmi_cuda_free_pinned(tdmi_device *device, void *memory)
+{
+    (void)cudaSetDevice(device->index);
+    (void)cudaFreeHost(memory);
 }

@@ -11,6 +11,7 @@
  *
  * Running statistics, and averages of weights, move towards what is new.
  */
+#include "backend/host.h"
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -152,4 +153,5 @@ const struct tdmi_update_table tdmi_ref_update = {
     .squares = squares,
     .blend = blend,
     .accumulate = accumulate,
+    .tail = tdmi_host_tail,
 };

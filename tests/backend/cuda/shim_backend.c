@@ -64,7 +64,11 @@ const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
     .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, true},
-    .memory = {alloc, free_memory, tdmi_host_copy, tdmi_host_copy},
+    .memory = {.alloc = alloc,
+               .free = free_memory,
+               .upload = tdmi_host_copy,
+               .download = tdmi_host_copy,
+               .clear = tdmi_host_clear},
     .stream = {.open = open_stream, .close = close_stream, .wait = wait_stream},
     .kernels = tdmi_cuda_kernels,
 };

@@ -1,0 +1,286 @@
+/*
+ * Steps, updates and judging on memory that is not the host's: nothing follows a pointer of the
+ * device, and the bits are those of the same shards on the host, ragged batches and all.
+ */
+#include "backend/away.h"
+#include "nn/known_network.h"
+#include "optim/optimizer.h"
+#include "train/judge.h"
+#include "train/step.h"
+#include "train/steps.h"
+#include "train/update.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Whatever a step can be asked: batch norm, dropout, two readers of one tensor. */
+static tdmi_graph *small_graph(int hidden)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
+                                                            .height = size,
+                                                            .channels = 1,
+                                                            .crop_fraction = 1.0,
+                                                            .scale = TDMI_SCALE_TF});
+    x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv", x, 5, 3, 1, 1, false));
+    const int y = tdmi_add_relu(
+        graph, "relu2",
+        tdmi_add_batch_norm(graph, "bn", tdmi_add_conv(graph, "conv2", x, 5, 3, 1, 1, false)));
+    x = tdmi_add_max_pool(graph, "pool", tdmi_add_sum(graph, "add", x, y), 2, 2);
+    x = tdmi_add_relu(graph, "relu3", tdmi_add_dense(graph, "dense1", x, hidden));
+    x = tdmi_add_dropout(graph, "dropout", x, 0.25, 0);
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense2", x, classes));
+    assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
+    return graph;
+}
+
+/* A training from the bench's values on a backend; its arrays are the device's. */
+struct training {
+    const struct tdmi_backend *backend;
+    const struct bench *of;
+    tdmi_plan *plan, *judge_plan;
+    tdmi_pool *pool;
+    tdmi_step *step;
+    tdmi_update *update;
+    tdmi_judge *judge;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS], *sums;
+};
+
+struct way {
+    int shard, threads;
+    const char *optimizer;
+    bool has_weights; /* of classes */
+};
+
+static float *placed(const struct tdmi_backend *backend, const float *from, int64_t n)
+{
+    float *to = backend->memory.alloc(NULL, sizeof *to * (size_t)(n + 1));
+    assert_non_null(to);
+    if (from)
+        assert_int_equal(backend->memory.upload(NULL, to, from, sizeof *to * (size_t)n, NULL),
+                         TDM_OK);
+    return to;
+}
+
+static struct training begin(const struct bench *of, const struct tdmi_backend *backend,
+                             struct way way)
+{
+    static const float weights[classes] = {0.5f, 2.0f, 1.25f};
+    struct training it = {.backend = backend, .of = of};
+    const struct tdmi_optimizer *optimizer;
+    const struct tdmi_step_options options = {.max_batch = most_batch,
+                                              .can_mix = true,
+                                              .class_weights = way.has_weights ? weights : NULL};
+    const int64_t n = of->graph->param_values;
+    assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
+    it.params = placed(backend, of->params, n);
+    it.states = placed(backend, of->states, of->graph->state_values);
+    for (int i = 0; i < optimizer->n_slots; i++)
+        it.slots[i] = placed(backend, NULL, n);
+    it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
+    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, true, &it.plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, false, &it.judge_plan, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(it.plan, NULL, it.pool, &options, &it.step, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(of->graph, 0, backend, NULL, optimizer, it.pool, it.params,
+                                      it.states, it.slots, &it.update, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_judge_open(it.judge_plan, NULL, it.pool, most_batch, &it.judge, NULL),
+                     TDM_OK);
+    return it;
+}
+
+static void end(struct training *it)
+{
+    tdmi_judge_close(it->judge);
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_pool_free(it->pool);
+    tdmi_plan_free(it->plan);
+    tdmi_plan_free(it->judge_plan);
+    it->backend->memory.free(NULL, it->params);
+    it->backend->memory.free(NULL, it->states);
+    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
+        if (it->slots[i])
+            it->backend->memory.free(NULL, it->slots[i]);
+    free(it->sums);
+}
+
+static void fetch(const struct training *it, float *to, const float *from, int64_t n)
+{
+    assert_int_equal(it->backend->memory.download(NULL, to, from, sizeof *to * (size_t)n, NULL),
+                     TDM_OK);
+}
+
+/* Sums of one batch, then a step; by_segment runs segments one by one. */
+static void run(struct training *it, const struct tdmi_batch *batch,
+                const struct tdmi_mixing *mixing, bool by_segment, double clip_norm)
+{
+    const int last = it->plan->n_segments - 1;
+    tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, mixing);
+    for (int s = 0; s <= last; s = by_segment ? s + 1 : last + 1)
+        assert_int_equal(tdmi_step_run(it->step, s, by_segment ? s : last, NULL), TDM_OK);
+    fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));
+    const float n = it->sums[tdmi_graph_tail_at(it->of->graph) + TDMI_TAIL_SAMPLES];
+    const struct tdmi_update_rates rates = {.learning_rate = 0.02f,
+                                            .momentum = 0.9f,
+                                            .weight_decay = 1e-3f,
+                                            .step = 1,
+                                            .clip_norm = clip_norm};
+    if (n > 0.0f)
+        assert_int_equal(tdmi_update_run(it->update, tdmi_step_sums(it->step), n, rates, NULL),
+                         TDM_OK);
+}
+
+static void same_values(const struct training *a, const struct training *b)
+{
+    const tdmi_graph *graph = a->of->graph;
+    const int64_t n = graph->param_values + graph->state_values;
+    float *of_a = calloc((size_t)n, sizeof *of_a), *of_b = calloc((size_t)n, sizeof *of_b);
+    fetch(a, of_a, a->params, graph->param_values);
+    fetch(a, of_a + graph->param_values, a->states, graph->state_values);
+    fetch(b, of_b, b->params, graph->param_values);
+    fetch(b, of_b + graph->param_values, b->states, graph->state_values);
+    assert_memory_equal(of_a, of_b, sizeof *of_a * (size_t)n);
+    assert_memory_equal(a->sums, b->sums,
+                        sizeof *a->sums * (size_t)(tdmi_graph_tail_at(graph) + TDMI_TAIL_VALUES));
+    free(of_a);
+    free(of_b);
+}
+
+/* Seven batches of the same pictures: a whole one, ragged ones, one with nothing in it. */
+static void compare(const struct bench *of, struct way way)
+{
+    static const int sizes[] = {most_batch, 1, 12, most_batch, 4, 5, 16};
+    struct training host = begin(of, &tdmi_backend_ref, way), there = begin(of, away(), way);
+    struct tdmi_augment mixes, none = {0};
+    assert_int_equal(tdmi_augment_read("mixup:0.4", &mixes, NULL), TDM_OK);
+    for (int k = 0; k < 7; k++) {
+        int32_t labels[most_batch];
+        struct tdmi_batch batch = first_of(of, sizes[k]);
+        const struct tdmi_mixing mixing = {k % 2 ? &mixes : &none, 5, (uint32_t)k};
+        for (int i = 0; i < sizes[k]; i++)
+            labels[i] = k == 4 || (k > 4 && i % 5 == 2) ? -1 : of->labels[i];
+        batch.labels = labels;
+        run(&host, &batch, &mixing, false, k == 3 ? 0.1 : 0.0);
+        run(&there, &batch, &mixing, k % 3 == 0, k == 3 ? 0.1 : 0.0);
+        same_values(&host, &there);
+    }
+    end(&host);
+    end(&there);
+}
+
+static void one_shard_a_batch_gives_the_bits_of_the_host(void **state)
+{
+    for (int threads = 1; threads <= 3; threads += 2)
+        compare(*state, (struct way){most_batch, threads, "sgd", threads == 3});
+}
+
+static void shards_one_after_another_are_added_in_the_same_tree(void **state)
+{
+    for (int shard = 1; shard <= 8; shard++)
+        compare(*state, (struct way){shard, 1 + shard % 3, "sgd", false});
+}
+
+static void every_optimizer_steps_there(void **state)
+{
+    const struct tdmi_optimizer *optimizer;
+    for (int i = 0; (optimizer = tdmi_optimizer_at(i)) != NULL; i++)
+        compare(*state, (struct way){most_batch, 2, optimizer->name, true});
+}
+
+static void segments_are_final_one_by_one(void **state)
+{
+    struct bench large;
+    (void)state;
+    open_bench_of(&large, small_graph(3300));
+    compare(&large, (struct way){6, 3, "sgd", false});
+    compare(&large, (struct way){most_batch, 1, "adamw", false});
+    close_bench(&large);
+}
+
+static void verdicts_come_back(void **state)
+{
+    const struct bench *of = *state;
+    for (int shard = 1; shard <= most_batch; shard += 8) {
+        const struct way way = {shard, 2, "sgd", false};
+        struct training host = begin(of, &tdmi_backend_ref, way), there = begin(of, away(), way);
+        struct tdmi_judgement wanted[most_batch] = {{0}}, got[most_batch] = {{0}};
+        float rows[2][most_batch * classes], logits[2][most_batch * classes];
+        const struct tdmi_batch batch = first_of(of, most_batch - 2);
+        const size_t bytes = sizeof(float) * (most_batch - 2) * classes;
+        assert_int_equal(
+            tdmi_judge_take(host.judge, (struct tdmi_values){host.params, host.states}, NULL),
+            TDM_OK);
+        assert_int_equal(
+            tdmi_judge_take(there.judge, (struct tdmi_values){there.params, there.states}, NULL),
+            TDM_OK);
+        assert_int_equal(tdmi_judge_batch(host.judge, &batch, wanted, rows[0], logits[0], NULL),
+                         TDM_OK);
+        assert_int_equal(tdmi_judge_batch(there.judge, &batch, got, rows[1], logits[1], NULL),
+                         TDM_OK);
+        assert_memory_equal(got, wanted, sizeof got);
+        assert_memory_equal(rows[0], rows[1], bytes);
+        assert_memory_equal(logits[0], logits[1], bytes);
+        end(&host);
+        end(&there);
+    }
+}
+
+/* The guard itself: the same look at memory from outside and from inside. */
+static void whoever_follows_a_pointer_of_the_device_is_caught(void **state)
+{
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        volatile float *there = guarded_alloc(64);
+        int ended = 0;
+        assert_non_null(there);
+        const pid_t child = fork();
+        if (child == 0) {
+            signal(SIGSEGV, SIG_DFL);
+            if (inside)
+                guarded_enter();
+            _exit(there[3] == 0.0f ? 7 : 8);
+        }
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        if (inside)
+            assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 7);
+        else
+            assert_false(WIFEXITED(ended) && WEXITSTATUS(ended) == 7);
+        guarded_free((void *)(uintptr_t)there);
+    }
+}
+
+static int set_up(void **state)
+{
+    struct bench *it = calloc(1, sizeof *it);
+    assert_non_null(it);
+    tdmi_thread_flush_denormals(); /* as the pool's threads do, which step large tensors here */
+    open_bench_of(it, small_graph(40));
+    *state = it;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    close_bench(*state);
+    free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_follows_a_pointer_of_the_device_is_caught),
+        cmocka_unit_test(one_shard_a_batch_gives_the_bits_of_the_host),
+        cmocka_unit_test(shards_one_after_another_are_added_in_the_same_tree),
+        cmocka_unit_test(every_optimizer_steps_there),
+        cmocka_unit_test(segments_are_final_one_by_one),
+        cmocka_unit_test(verdicts_come_back),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
