@@ -10,6 +10,7 @@
 #define TANDEM_BACKEND_BACKEND_H
 
 #include "backend/op.h"
+#include "backend/update.h"
 #include "tandem/error.h"
 
 typedef struct tdmi_device tdmi_device; /* an opened card, or the CPU */
@@ -104,17 +105,6 @@ struct tdmi_chain_table {
                     const struct tdmi_op_call *calls, int n);
 };
 
-enum { TDMI_UPDATE_SLOTS = 2 };
-
-/* Coefficients of steps that are divided by the root of a running mean of squares. */
-struct tdmi_moments {
-    float first, second;         /* how far the running means of g and of g · g move */
-    float of_first, of_gradient; /* what the numerator has of the mean, and of g itself */
-    float of_root;
-    float epsilon; /* added to the root */
-    float keep;    /* weights are multiplied by it first: decay that is no part of g */
-};
-
 /* One optimiser step over one run of values that share all hyper-parameters. */
 struct tdmi_update_call {
     float *params;
@@ -150,6 +140,17 @@ struct tdmi_update_table {
      * as the class that it is more of. mixed NULL: none is. */
     void (*tail)(tdmi_stream *stream, const struct tdmi_judgement *judgements,
                  const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail);
+
+    /* All tensors in one launch, of a backend that queues (backend/update.h); NULL, all three,
+     * where every piece is called by itself, and then those above are there. The pieces are
+     * copied. */
+    tdm_status (*open)(tdmi_stream *stream, const struct tdmi_update_arrays *arrays,
+                       const struct tdmi_update_piece *pieces, int n, tdmi_update_list **list,
+                       tdm_error *err);
+    void (*close)(tdmi_update_list *list);
+    /* sums and facts lie on the device. */
+    void (*run)(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_way way,
+                const float *sums, const struct tdmi_step_facts *facts);
 };
 
 struct tdmi_backend {

@@ -21,4 +21,5 @@ const struct tdmi_optimizer tdmi_optimizer_adam = {
     .weight_decay = 0.0,
     .prepare = tdmi_moments_prepare,
     .step = tdmi_moments_step,
+    .rule = TDMI_RULE_ADAM,
 };

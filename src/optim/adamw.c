@@ -17,6 +17,13 @@ static void prepare(const double *values, int64_t step, struct tdmi_momenta *mom
     call->weight_decay = 0.0f;
 }
 
+static void tell(const double *values, const struct tdmi_update_call *asked,
+                 struct tdmi_step_facts *facts)
+{
+    (void)values;
+    facts->beside = asked->weight_decay;
+}
+
 const struct tdmi_optimizer tdmi_optimizer_adamw = {
     .name = "adamw",
     .summary = "Adam with weight decay beside the step instead of in the gradient",
@@ -29,4 +36,6 @@ const struct tdmi_optimizer tdmi_optimizer_adamw = {
     .weight_decay = 0.01,
     .prepare = prepare,
     .step = tdmi_moments_step,
+    .rule = TDMI_RULE_ADAM,
+    .tell = tell,
 };

@@ -45,4 +45,5 @@ const struct tdmi_optimizer tdmi_optimizer_lamb = {
     .measure = measure,
     .adapt = adapt,
     .step = step,
+    .rule = TDMI_RULE_LAMB,
 };

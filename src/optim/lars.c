@@ -45,6 +45,14 @@ static void adapt(const double *values, const double lengths[2], struct tdmi_upd
     call->weight_decay = (float)(trust * (double)call->weight_decay);
 }
 
+static void tell(const double *values, const struct tdmi_update_call *asked,
+                 struct tdmi_step_facts *facts)
+{
+    (void)asked;
+    facts->trust = values[TRUST];
+    facts->trust_epsilon = values[EPSILON];
+}
+
 const struct tdmi_optimizer tdmi_optimizer_lars = {
     .name = "lars",
     .summary = "SGD with steps as long as a part of each tensor's weights, for large batches",
@@ -59,4 +67,6 @@ const struct tdmi_optimizer tdmi_optimizer_lars = {
     .measure = measure,
     .adapt = adapt,
     .step = tdmi_momentum_step,
+    .rule = TDMI_RULE_LARS,
+    .tell = tell,
 };

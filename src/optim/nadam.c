@@ -50,4 +50,5 @@ const struct tdmi_optimizer tdmi_optimizer_nadam = {
     .weight_decay = 0.0,
     .prepare = prepare,
     .step = tdmi_moments_step,
+    .rule = TDMI_RULE_ADAM,
 };

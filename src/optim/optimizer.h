@@ -5,6 +5,9 @@
  *     prepare   once a step: its place among the steps becomes coefficients
  *     measure   LARS and LAMB: lengths of a run of values; adapt: of a whole tensor, into its call
  *     step      a run of values
+ *
+ * A device that steps all tensors at once does the last two by itself: it is told the rule, and
+ * facts of the step (backend/update.h).
  */
 #ifndef TANDEM_OPTIM_OPTIMIZER_H
 #define TANDEM_OPTIM_OPTIMIZER_H
@@ -46,6 +49,11 @@ struct tdmi_optimizer {
     /* call is complete but for the backend's function. */
     void (*step)(const struct tdmi_backend *backend, tdmi_stream *stream,
                  const struct tdmi_update_call *call);
+    enum tdmi_update_rule rule;
+    /* Optional: what of the facts is not as in the prepared call. asked is the call before it was
+     * prepared. */
+    void (*tell)(const double *values, const struct tdmi_update_call *asked,
+                 struct tdmi_step_facts *facts);
 };
 
 /* One that was asked for, with its parameters' values. */

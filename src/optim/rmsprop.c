@@ -36,4 +36,5 @@ const struct tdmi_optimizer tdmi_optimizer_rmsprop = {
     .weight_decay = 0.0,
     .prepare = prepare,
     .step = step,
+    .rule = TDMI_RULE_RMSPROP,
 };

@@ -28,4 +28,5 @@ const struct tdmi_optimizer tdmi_optimizer_sgd = {
     .weight_decay = 5e-4,
     .prepare = prepare,
     .step = tdmi_momentum_step,
+    .rule = TDMI_RULE_SGD,
 };

@@ -3,6 +3,9 @@
  * biases and batch norm are spared, is one number for the whole piece. Up to three passes, each
  * over all pieces: squares of the gradient, where it may be too long; what the optimiser measures,
  * where it does; the step. What pieces measured is added up in their order.
+ *
+ * A backend that steps all tensors at once (backend/update.h) is given the pieces as one list, and
+ * does the passes by itself.
  */
 #include "train/update.h"
 #include "base/memory.h"
@@ -43,6 +46,11 @@ struct tdmi_update {
     double (*squares)[2]; /* one row a piece of parameters */
     struct tdmi_momenta momenta;
     const float *parts; /* of the rate, by the graph's parameters; NULL: all of it */
+
+    /* where all tensors are stepped at once */
+    tdmi_device *device;
+    tdmi_update_list *list;              /* NULL: to be made from the pieces */
+    struct tdmi_step_facts *facts, told; /* on the device; and here */
 
     /* of the step at hand */
     const float *sums;
@@ -117,6 +125,12 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
         made->slots[i] = slots[i];
     cut_all(made, first_node);
     tdm_status status = backend->stream.open(device, &made->stream, err);
+    made->device = device;
+    if (status == TDM_OK && backend->update->run) {
+        made->facts = backend->memory.alloc(device, sizeof *made->facts);
+        if (!made->facts)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "facts of a step: out of the device's memory");
+    }
     if (status != TDM_OK) {
         tdmi_update_close(made);
         return status;
@@ -125,10 +139,21 @@ tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
     return TDM_OK;
 }
 
+/* What it was made of has changed. */
+static void forget_list(tdmi_update *update)
+{
+    if (update->list)
+        update->backend->update->close(update->list);
+    update->list = NULL;
+}
+
 void tdmi_update_close(tdmi_update *update)
 {
     if (!update)
         return;
+    forget_list(update);
+    if (update->facts)
+        update->backend->memory.free(update->device, update->facts);
     if (update->stream)
         update->backend->stream.close(update->stream);
     tdmi_free(update->pieces);
@@ -141,16 +166,19 @@ void tdmi_update_average(tdmi_update *update, float *params, float *states)
 {
     update->mean_params = params;
     update->mean_states = states;
+    forget_list(update);
 }
 
 void tdmi_update_keep_statistics(tdmi_update *update)
 {
     update->n_pieces = update->n_param_pieces; /* those of states are the last */
+    forget_list(update);
 }
 
 void tdmi_update_scale(tdmi_update *update, const float *parts)
 {
     update->parts = parts;
+    forget_list(update);
 }
 
 /* ---- pieces ----------------------------------------------------------------------------- */
@@ -296,6 +324,76 @@ static void prepare(tdmi_update *update, const double *values, int64_t step,
     }
 }
 
+/* ---- all at once ------------------------------------------------------------------------ */
+
+static tdm_status make_list(tdmi_update *update, tdm_error *err)
+{
+    const struct tdmi_update_arrays arrays = {
+        .params = update->params,
+        .states = update->states,
+        .slots = {update->slots[0], update->slots[1]},
+        .mean_params = update->mean_params,
+        .mean_states = update->mean_states,
+        .state_sums_at = tdmi_graph_state_sums_at(update->graph),
+    };
+    struct tdmi_update_piece *pieces = tdmi_alloc((size_t)update->n_pieces, sizeof *pieces);
+    if (!pieces)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing parameters: out of memory");
+    for (int i = 0; i < update->n_pieces; i++) {
+        const struct piece *piece = &update->pieces[i];
+        const struct tensor *tensor = piece->is_state ? NULL : &update->tensors[piece->tensor];
+        pieces[i] = (struct tdmi_update_piece){
+            .offset = piece->offset,
+            .n = piece->n,
+            .tensor = piece->tensor,
+            .part = tensor && update->parts ? update->parts[tensor->param] : 1.0f,
+            .has_decay = tensor && tensor->has_decay,
+            .is_state = piece->is_state,
+            .momentum = piece->momentum,
+        };
+    }
+    const tdm_status status = update->backend->update->open(update->stream, &arrays, pieces,
+                                                            update->n_pieces, &update->list, err);
+    tdmi_free(pieces);
+    return status;
+}
+
+static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values, int64_t step,
+                                       const struct tdmi_update_call *asked)
+{
+    struct tdmi_update_call call = *asked;
+    update->optimizer->prepare(values, step, &update->momenta, &call);
+    struct tdmi_step_facts facts = {
+        .scale = asked->gradient_scale,
+        .learning_rate = call.learning_rate,
+        .momentum = call.momentum,
+        .weight_decay = call.weight_decay,
+        .average = update->average,
+        .is_nesterov = call.is_nesterov,
+        .moments = call.moments,
+    };
+    if (update->optimizer->tell)
+        update->optimizer->tell(values, asked, &facts);
+    return facts;
+}
+
+static tdm_status step_at_once(tdmi_update *update, const double *values,
+                               const struct tdmi_update_rates *rates,
+                               const struct tdmi_update_call *asked, tdm_error *err)
+{
+    const struct tdmi_backend *backend = update->backend;
+    const struct tdmi_update_way way = {update->optimizer->rule, rates->clip_norm > 0.0};
+    if (!update->list)
+        TDM_TRY(make_list(update, err), err, "preparing optimizer steps");
+    update->told = facts_of(update, values, rates->step > 0 ? rates->step : 1, asked);
+    update->told.clip_norm = rates->clip_norm;
+    TDM_TRY(backend->memory.upload(update->stream, update->facts, &update->told,
+                                   sizeof update->told, err),
+            err, "telling the device of a step");
+    backend->update->run(update->stream, update->list, way, update->sums, update->facts);
+    return backend->stream.wait(update->stream, err);
+}
+
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
                            struct tdmi_update_rates rates, tdm_error *err)
 {
@@ -312,6 +410,8 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
     update->scale = 1.0f / n;
     update->average = (float)(1.0 - rates.average);
     tdmi_parameters_usual(update->optimizer->parameters, usual);
+    if (update->backend->update->run)
+        return step_at_once(update, values, &rates, &call, err);
     if (rates.clip_norm > 0.0)
         TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
                 "clipping the gradient");

@@ -34,6 +34,7 @@ void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
 extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
 extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
+extern const struct tdmi_update_table tdmi_cuda_update_table; /* op_update.c */
 
 /* device.c, memory.c, stream.c: entries of the backend's tables */
 int tdmi_cuda_count(void);

@@ -29,7 +29,7 @@ static tdm_status open_stream(tdmi_device *device, tdmi_stream **stream, tdm_err
     return TDM_OK;
 }
 
-static tdm_status wait_stream(tdmi_stream *stream, tdm_error *err)
+tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err)
 {
     if (stream->failure == 0)
         return TDM_OK;
@@ -42,16 +42,22 @@ static void close_stream(tdmi_stream *stream)
     tdmi_free(stream);
 }
 
-static void *alloc(tdmi_device *device, size_t bytes)
+void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
 {
     (void)device;
     return tdmi_alloc_aligned(bytes);
 }
 
-static void free_memory(tdmi_device *device, void *memory)
+void tdmi_cuda_free(tdmi_device *device, void *memory)
 {
     (void)device;
     tdmi_free(memory);
+}
+
+tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                            tdm_error *err)
+{
+    return tdmi_host_copy(stream, to, from, bytes, err);
 }
 
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
@@ -64,11 +70,12 @@ const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
     .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, true},
-    .memory = {.alloc = alloc,
-               .free = free_memory,
-               .upload = tdmi_host_copy,
+    .memory = {.alloc = tdmi_cuda_alloc,
+               .free = tdmi_cuda_free,
+               .upload = tdmi_cuda_upload,
                .download = tdmi_host_copy,
                .clear = tdmi_host_clear},
-    .stream = {.open = open_stream, .close = close_stream, .wait = wait_stream},
+    .stream = {.open = open_stream, .close = close_stream, .wait = tdmi_cuda_stream_wait},
     .kernels = tdmi_cuda_kernels,
+    .update = &tdmi_cuda_update_table,
 };
