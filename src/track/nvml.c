@@ -15,22 +15,36 @@ struct memory_info {
     unsigned long long total, available, used;
 };
 
+struct use_rates {
+    unsigned card, memory;
+};
+
 /* X(required, field, symbol, parameters): each becomes a function pointer, looked up by name. */
-#define NVML_CALLS(X)                                                                        \
-    X(1, init, "nvmlInit_v2", (void))                                                        \
-    X(1, shutdown, "nvmlShutdown", (void))                                                   \
-    X(1, count, "nvmlDeviceGetCount_v2", (unsigned *))                                       \
-    X(1, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned, device_handle *))               \
-    X(0, driver, "nvmlSystemGetDriverVersion", (char *, unsigned))                           \
-    X(0, cuda, "nvmlSystemGetCudaDriverVersion_v2", (int *))                                 \
-    X(0, name, "nvmlDeviceGetName", (device_handle, char *, unsigned))                       \
-    X(0, uuid, "nvmlDeviceGetUUID", (device_handle, char *, unsigned))                       \
-    X(0, memory, "nvmlDeviceGetMemoryInfo", (device_handle, struct memory_info *))           \
-    X(0, compute, "nvmlDeviceGetCudaComputeCapability", (device_handle, int *, int *))       \
-    X(0, pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration", (device_handle, unsigned *)) \
-    X(0, pcie_lanes, "nvmlDeviceGetMaxPcieLinkWidth", (device_handle, unsigned *))           \
-    X(0, nvlink, "nvmlDeviceGetNvLinkState", (device_handle, unsigned, unsigned *))          \
-    X(0, power_limit, "nvmlDeviceGetPowerManagementLimit", (device_handle, unsigned *))
+#define NVML_CALLS(X)                                                                          \
+    X(1, init, "nvmlInit_v2", (void))                                                          \
+    X(1, shutdown, "nvmlShutdown", (void))                                                     \
+    X(1, count, "nvmlDeviceGetCount_v2", (unsigned *))                                         \
+    X(1, handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned, device_handle *))                 \
+    X(0, driver, "nvmlSystemGetDriverVersion", (char *, unsigned))                             \
+    X(0, cuda, "nvmlSystemGetCudaDriverVersion_v2", (int *))                                   \
+    X(0, name, "nvmlDeviceGetName", (device_handle, char *, unsigned))                         \
+    X(0, uuid, "nvmlDeviceGetUUID", (device_handle, char *, unsigned))                         \
+    X(0, memory, "nvmlDeviceGetMemoryInfo", (device_handle, struct memory_info *))             \
+    X(0, compute, "nvmlDeviceGetCudaComputeCapability", (device_handle, int *, int *))         \
+    X(0, pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration", (device_handle, unsigned *))   \
+    X(0, pcie_lanes, "nvmlDeviceGetMaxPcieLinkWidth", (device_handle, unsigned *))             \
+    X(0, nvlink, "nvmlDeviceGetNvLinkState", (device_handle, unsigned, unsigned *))            \
+    X(0, power_limit, "nvmlDeviceGetPowerManagementLimit", (device_handle, unsigned *))        \
+    X(0, use, "nvmlDeviceGetUtilizationRates", (device_handle, struct use_rates *))            \
+    X(0, power, "nvmlDeviceGetPowerUsage", (device_handle, unsigned *))                        \
+    X(0, energy, "nvmlDeviceGetTotalEnergyConsumption", (device_handle, unsigned long long *)) \
+    X(0, clock, "nvmlDeviceGetClockInfo", (device_handle, int, unsigned *))                    \
+    X(0, temperature, "nvmlDeviceGetTemperature", (device_handle, int, unsigned *))            \
+    X(0, pcie_traffic, "nvmlDeviceGetPcieThroughput", (device_handle, int, unsigned *))        \
+    X(0, reasons, "nvmlDeviceGetCurrentClocksThrottleReasons",                                 \
+      (device_handle, unsigned long long *))                                                   \
+    X(0, newer_reasons, "nvmlDeviceGetCurrentClocksEventReasons",                              \
+      (device_handle, unsigned long long *))
 
 struct tdmi_nvml {
     void *library;
@@ -44,6 +58,8 @@ struct tdmi_nvml {
 };
 
 enum { nvlinks_max = 18, driver_not_loaded = 9 };
+/* NVML's numbers of what is asked for */
+enum { sm_clock = 1, memory_clock = 2, chip_temperature = 0, pcie_sent = 0, pcie_received = 1 };
 
 /* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
  * are the same, ISO C only lets us copy them. */
@@ -56,9 +72,8 @@ static bool look_up(void *library, const char *symbol, void *function, size_t fu
     return true;
 }
 
-static tdm_status load(tdmi_nvml *nvml, tdm_error *err)
+static tdm_status load(tdmi_nvml *nvml, const char *file, tdm_error *err)
 {
-    static const char file[] = "libnvidia-ml.so.1";
     nvml->library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
     if (!nvml->library)
         return TDM_FAIL(err, TDM_E_ABSENT, "there is no NVIDIA driver (%s is not installed)", file);
@@ -72,12 +87,17 @@ static tdm_status load(tdmi_nvml *nvml, tdm_error *err)
 
 tdm_status tdmi_nvml_open(tdmi_nvml **result, tdm_error *err)
 {
+    return tdmi_nvml_open_file("libnvidia-ml.so.1", result, err);
+}
+
+tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **result, tdm_error *err)
+{
     tdm_status status;
     tdmi_nvml *nvml = tdmi_alloc(1, sizeof *nvml);
     *result = NULL;
     if (!nvml)
         return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to look for NVIDIA cards");
-    status = load(nvml, err);
+    status = load(nvml, file, err);
     if (status != TDM_OK)
         goto out;
     int code = nvml->init();
@@ -148,6 +168,15 @@ static void describe_links(const tdmi_nvml *nvml, device_handle handle,
     }
 }
 
+static tdm_status find_card(const tdmi_nvml *nvml, int index, device_handle *handle, tdm_error *err)
+{
+    const int code = nvml->handle((unsigned)index, handle);
+    if (code != 0)
+        return TDM_FAIL(err, TDM_E_ABSENT, "card %d of %u cannot be reached (NVML says %d)", index,
+                        nvml->n_devices, code);
+    return TDM_OK;
+}
+
 tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
                               tdm_error *err)
 {
@@ -155,10 +184,9 @@ tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml
     struct memory_info memory;
     unsigned milliwatts;
     memset(device, 0, sizeof *device);
-    int code = nvml->handle((unsigned)index, &handle);
-    if (code != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "card %d of %u cannot be reached (NVML says %d)", index,
-                        nvml->n_devices, code);
+    const tdm_status status = find_card(nvml, index, &handle, err);
+    if (status != TDM_OK)
+        return status;
     if (nvml->name && nvml->name(handle, device->name, sizeof device->name) != 0)
         device->name[0] = '\0';
     if (nvml->uuid && nvml->uuid(handle, device->uuid, sizeof device->uuid) != 0)
@@ -173,4 +201,68 @@ tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml
         device->power_limit_watts = milliwatts / 1000.0;
     describe_links(nvml, handle, device);
     return TDM_OK;
+}
+
+/* ---- at this moment --------------------------------------------------------------------- */
+
+/* -1 where the call is not there, or fails. */
+static int64_t number_of(int (*call)(device_handle, unsigned *), device_handle handle)
+{
+    unsigned number;
+    return call && call(handle, &number) == 0 ? (int64_t)number : -1;
+}
+
+static int64_t number_which(int (*call)(device_handle, int, unsigned *), device_handle handle,
+                            int which)
+{
+    unsigned number;
+    return call && call(handle, which, &number) == 0 ? (int64_t)number : -1;
+}
+
+static int64_t long_number_of(int (*call)(device_handle, unsigned long long *),
+                              device_handle handle)
+{
+    unsigned long long number;
+    return call && call(handle, &number) == 0 ? (int64_t)number : -1;
+}
+
+tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_sample *sample,
+                            tdm_error *err)
+{
+    device_handle handle;
+    struct memory_info memory;
+    struct use_rates use;
+    memset(sample, 0, sizeof *sample);
+    const tdm_status status = find_card(nvml, index, &handle, err);
+    if (status != TDM_OK)
+        return status;
+    const bool has_use = nvml->use && nvml->use(handle, &use) == 0;
+    sample->busy_percent = has_use ? (int)use.card : -1;
+    sample->memory_busy_percent = has_use ? (int)use.memory : -1;
+    const bool has_memory = nvml->memory && nvml->memory(handle, &memory) == 0;
+    sample->memory_used_bytes = has_memory ? (int64_t)memory.used : -1;
+    const int64_t milliwatts = number_of(nvml->power, handle);
+    sample->power_watts = milliwatts < 0 ? -1.0 : (double)milliwatts / 1000.0;
+    const int64_t millijoules = long_number_of(nvml->energy, handle);
+    sample->energy_joules = millijoules < 0 ? -1.0 : (double)millijoules / 1000.0;
+    sample->sm_mhz = (int)number_which(nvml->clock, handle, sm_clock);
+    sample->memory_mhz = (int)number_which(nvml->clock, handle, memory_clock);
+    sample->temperature_celsius = (int)number_which(nvml->temperature, handle, chip_temperature);
+    sample->pcie_sent_kb_per_s = number_which(nvml->pcie_traffic, handle, pcie_sent);
+    sample->pcie_received_kb_per_s = number_which(nvml->pcie_traffic, handle, pcie_received);
+    sample->reasons = long_number_of(nvml->reasons, handle);
+    if (sample->reasons < 0)
+        sample->reasons = long_number_of(nvml->newer_reasons, handle);
+    return TDM_OK;
+}
+
+const char *tdmi_nvml_reason_text(int64_t reason)
+{
+    static const char *const texts[] = {
+        "idle", "clocks were set",   "power cap",          "hardware", "synced with other cards",
+        "heat", "heat, by hardware", "power, by hardware", "display"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (reason == (int64_t)1 << i)
+            return texts[i];
+    return NULL;
 }

@@ -20,8 +20,36 @@ struct tdmi_nvml_device {
     double power_limit_watts;
 };
 
+/* Why a card's clocks are lower than they could be; nothing of this is an error. */
+enum tdmi_nvml_reason {
+    TDMI_NVML_IDLE = 1,
+    TDMI_NVML_CLOCKS_ASKED = 2, /* somebody set them */
+    TDMI_NVML_POWER_CAP = 4,
+    TDMI_NVML_HARDWARE = 8, /* one of those below that say hardware, or an unknown one */
+    TDMI_NVML_SYNCED = 16,  /* with other cards */
+    TDMI_NVML_HEAT = 32,
+    TDMI_NVML_HARDWARE_HEAT = 64,
+    TDMI_NVML_HARDWARE_POWER = 128,
+    TDMI_NVML_DISPLAY = 256
+};
+
+/* How a card is at this moment. What the driver leaves unsaid is below 0. */
+struct tdmi_nvml_sample {
+    int busy_percent;        /* of the last moments: part of the time that a kernel ran */
+    int memory_busy_percent; /* and that memory was read or written */
+    int64_t memory_used_bytes;
+    double power_watts;
+    double energy_joules; /* since the driver was loaded */
+    int sm_mhz, memory_mhz;
+    int temperature_celsius;
+    int64_t pcie_sent_kb_per_s, pcie_received_kb_per_s; /* of 20 ms; from the card, to it */
+    int64_t reasons;                                    /* of enum tdmi_nvml_reason */
+};
+
 /* TDM_E_ABSENT when there is no driver or no card it serves. */
 tdm_status tdmi_nvml_open(tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
+/* The same of another library file than the driver's. */
+tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
 void tdmi_nvml_close(tdmi_nvml *nvml);
 
 int tdmi_nvml_count(const tdmi_nvml *nvml);
@@ -31,5 +59,10 @@ int tdmi_nvml_cuda(const tdmi_nvml *nvml);           /* 12040 for CUDA 12.4; 0 u
 /* index in [0, count). */
 tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml_device *device,
                               tdm_error *err) TDM_MUST_USE;
+/* Takes some 40 ms: PCIe traffic is counted while it waits. */
+tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_sample *sample,
+                            tdm_error *err) TDM_MUST_USE;
+/* "power cap" for one bit of reasons, in English; NULL: the driver is newer than this. */
+const char *tdmi_nvml_reason_text(int64_t reason);
 
 #endif

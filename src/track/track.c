@@ -1,7 +1,10 @@
 /* The fan-out: the caller's sink and those of sinks.def, each with its own memory of failure. */
 #include "track/track.h"
 #include "base/memory.h"
+#include "base/arena.h"
+#include "base/file.h"
 #include "tandem/log.h"
+#include "track/sampler.h"
 #include <stdbool.h>
 #include "base/banned.h"
 
@@ -20,6 +23,7 @@ struct tdmi_track {
         bool is_open, has_failed;
     } sinks[SINKS];
     int64_t n_failures;
+    tdmi_sampler *sampler; /* NULL: nobody watches cards */
 };
 
 static void count_failure(tdmi_track *track, int sink, const tdm_error *err)
@@ -54,14 +58,34 @@ void tdmi_track_free(tdmi_track *track)
 {
     if (track == NULL)
         return;
+    tdmi_sampler_stop(track->sampler);
     for (int i = SINKS - 1; i >= 0; i--)
         if (track->sinks[i].is_open)
             tables[i]->close(track->sinks[i].self);
     tdmi_free(track);
 }
 
+void tdmi_track_watch_cards(tdmi_track *track, const char *library)
+{
+    tdmi_arena arena;
+    tdm_error problem = {0};
+    tdmi_arena_init(&arena, 0);
+    const struct tdmi_sampler_options options = {
+        .path = tdmi_path_join(&arena, tdmi_run_path(track->run), "system.jsonl"),
+        .library = library};
+    const tdm_status status =
+        options.path ? tdmi_sampler_start(&options, &track->sampler, &problem)
+                     : TDM_FAIL(&problem, TDM_E_MEMORY, "watching cards: out of memory");
+    if (status != TDM_OK)
+        tdm_log(TDM_LOG_WARNING, "%s: cards are not watched: %s", tdmi_run_path(track->run),
+                problem.frames[0].text);
+    tdmi_arena_release(&arena);
+}
+
 void tdmi_track_tell(tdmi_track *track, const tdm_event *event)
 {
+    if (track->sampler && event->step > 0)
+        tdmi_sampler_place(track->sampler, event->step);
     if (track->caller.event != NULL)
         track->caller.event(track->caller.self, event);
 }

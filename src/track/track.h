@@ -34,6 +34,10 @@ tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track,
 /* Closes the run's sinks, not the run. Accepts NULL. */
 void tdmi_track_free(tdmi_track *track);
 
+/* From here on RUN/system.jsonl gets what the machine's NVIDIA cards do (track/sampler.h); library
+ * is NULL for the driver's. What fails is logged. */
+void tdmi_track_watch_cards(tdmi_track *track, const char *library);
+
 /* Hand an event to everyone; one thread at a time. */
 void tdmi_track_event(tdmi_track *track, const tdm_event *event);
 /* The halves of it, for what is to be recorded before it is done and told afterwards: the run's

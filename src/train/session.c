@@ -459,6 +459,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_record(session, err);
     if (status == TDM_OK)
         status = tdmi_run_save(session->run, TDMI_RUN_RUNNING, err);
+    if (status == TDM_OK && !session->backend->device.is_host)
+        tdmi_track_watch_cards(session->track, NULL);
     tdmi_model_file_release(&stored);
     return status;
 }

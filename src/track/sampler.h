@@ -1,0 +1,28 @@
+/*
+ * Looks at the machine's NVIDIA cards every few seconds, on a thread of its own, and writes what it
+ * saw as lines of RUN/system.jsonl (docs/files.md). A run is not worth less without it: what fails
+ * is logged once, and the run goes on.
+ */
+#ifndef TANDEM_TRACK_SAMPLER_H
+#define TANDEM_TRACK_SAMPLER_H
+
+#include "tandem/error.h"
+#include <stdint.h>
+
+typedef struct tdmi_sampler tdmi_sampler;
+
+struct tdmi_sampler_options {
+    const char *path;    /* of the file */
+    const char *library; /* NULL: the driver's */
+    int64_t every_ms;    /* 0: as usual */
+};
+
+/* The driver is asked on the thread, too: where there is none, there will be no file. */
+tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_sampler **sampler,
+                              tdm_error *err) TDM_MUST_USE;
+/* After a last look. Accepts NULL. */
+void tdmi_sampler_stop(tdmi_sampler *sampler);
+/* Where the run stands: any thread. */
+void tdmi_sampler_place(tdmi_sampler *sampler, int64_t step);
+
+#endif

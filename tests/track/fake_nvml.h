@@ -1,0 +1,13 @@
+/* What the fake library answers; a test finds it there by this name. */
+#ifndef TANDEM_TESTS_TRACK_FAKE_NVML_H
+#define TANDEM_TESTS_TRACK_FAKE_NVML_H
+
+struct fake_nvml {
+    int fails; /* the answer of everything optional; 0: all is well */
+    int init_code, handle_code;
+    unsigned n_cards;
+    unsigned long long millijoules, reasons;
+    int n_started, n_ended, n_samples;
+};
+
+#endif

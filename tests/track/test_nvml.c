@@ -1,0 +1,276 @@
+/* Cards through a library that looks like the driver's, as far as it goes; and what a run's file
+ * says of them. */
+#include "track/nvml.h"
+#include "fake_nvml.h"
+#include "folder.h"
+#include "tandem/json.h"
+#include "track/run.h"
+#include "track/sampler.h"
+#include "track/track.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <cmocka.h>
+
+/* Keeps the library loaded, so that what is set here is what it answers. */
+static struct fake_nvml *open_fake(const char *file, void **library)
+{
+    *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!*library)
+        fail_msg("%s", dlerror());
+    struct fake_nvml *fake = dlsym(*library, "fake_nvml");
+    assert_non_null(fake);
+    return fake;
+}
+
+static tdmi_nvml *open_nvml(const char *file)
+{
+    tdmi_nvml *nvml;
+    assert_int_equal(tdmi_nvml_open_file(file, &nvml, NULL), TDM_OK);
+    return nvml;
+}
+
+static void same(double got, double wanted)
+{
+    if (!(fabs(got - wanted) < 1e-9))
+        fail_msg("%.9g, wanted %.9g", got, wanted);
+}
+
+static void every_field_is_what_the_driver_says(void **state)
+{
+    static const char *const files[] = {FAKE_NVML, FAKE_NVML_NEW};
+    (void)state;
+    for (int f = 0; f < 2; f++) {
+        void *library;
+        struct fake_nvml *fake = open_fake(files[f], &library);
+        struct tdmi_nvml_sample sample;
+        tdmi_nvml *nvml = open_nvml(files[f]);
+        const double before = (double)fake->millijoules / 1000.0;
+        assert_int_equal(tdmi_nvml_count(nvml), 2);
+        assert_int_equal(tdmi_nvml_sample(nvml, 1, &sample, NULL), TDM_OK);
+        assert_int_equal(sample.busy_percent, 97);
+        assert_int_equal(sample.memory_busy_percent, 41);
+        assert_true(sample.memory_used_bytes == ((int64_t)30 << 30) + 1000);
+        same(sample.power_watts, 613.5);
+        same(sample.energy_joules, before);
+        assert_int_equal(sample.sm_mhz, 2980);
+        assert_int_equal(sample.memory_mhz, 4201);
+        assert_int_equal(sample.temperature_celsius, 63);
+        assert_int_equal(sample.pcie_sent_kb_per_s, 1120);
+        assert_int_equal(sample.pcie_received_kb_per_s, 10000);
+        assert_int_equal(sample.reasons, TDMI_NVML_POWER_CAP | TDMI_NVML_HEAT);
+        tdmi_nvml_close(nvml);
+        assert_int_equal(fake->n_ended, 1);
+        dlclose(library);
+    }
+}
+
+static void expect_unsaid(const struct tdmi_nvml_sample *sample)
+{
+    assert_int_equal(sample->busy_percent, -1);
+    assert_int_equal(sample->memory_busy_percent, -1);
+    assert_int_equal(sample->memory_used_bytes, -1);
+    assert_true(sample->power_watts < 0.0 && sample->energy_joules < 0.0);
+    assert_int_equal(sample->sm_mhz, -1);
+    assert_int_equal(sample->memory_mhz, -1);
+    assert_int_equal(sample->temperature_celsius, -1);
+    assert_int_equal(sample->pcie_sent_kb_per_s, -1);
+    assert_int_equal(sample->pcie_received_kb_per_s, -1);
+    assert_int_equal(sample->reasons, -1);
+}
+
+static void what_fails_or_is_missing_is_unsaid(void **state)
+{
+    void *library;
+    struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
+    struct tdmi_nvml_sample sample;
+    tdmi_nvml *nvml = open_nvml(FAKE_NVML);
+    (void)state;
+    fake->fails = 3; /* not supported by this card */
+    assert_int_equal(tdmi_nvml_sample(nvml, 0, &sample, NULL), TDM_OK);
+    expect_unsaid(&sample);
+    tdmi_nvml_close(nvml);
+    dlclose(library);
+    nvml = open_nvml(FAKE_NVML_OLD);
+    assert_int_equal(tdmi_nvml_sample(nvml, 0, &sample, NULL), TDM_OK);
+    expect_unsaid(&sample);
+    tdmi_nvml_close(nvml);
+}
+
+static void expect_absent(const char *file, const char *part)
+{
+    tdmi_nvml *nvml;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_nvml_open_file(file, &nvml, &err), TDM_E_ABSENT);
+    assert_null(nvml);
+    if (!strstr(err.frames[0].text, part))
+        fail_msg("'%s' does not say '%s'", err.frames[0].text, part);
+}
+
+static void libraries_that_are_of_no_use_are_named(void **state)
+{
+    void *library;
+    (void)state;
+    expect_absent("/nowhere/libnvidia-ml.so.1", "/nowhere/libnvidia-ml.so.1 is not installed");
+    expect_absent(FAKE_NVML_BROKEN, "lacks the function nvmlDeviceGetCount_v2");
+    struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
+    fake->init_code = 9;
+    expect_absent(FAKE_NVML, "installed but not running (NVML says 9)");
+    fake->init_code = 12;
+    expect_absent(FAKE_NVML, "does not answer (NVML says 12)");
+    fake->init_code = 0;
+    fake->n_cards = 0;
+    expect_absent(FAKE_NVML, "sees no card");
+    fake->n_cards = 2;
+    fake->handle_code = 15; /* lost */
+    tdmi_nvml *nvml = open_nvml(FAKE_NVML);
+    struct tdmi_nvml_sample sample;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_nvml_sample(nvml, 1, &sample, &err), TDM_E_ABSENT);
+    assert_non_null(strstr(err.frames[0].text, "card 1 of 2 cannot be reached (NVML says 15)"));
+    tdmi_nvml_close(nvml);
+    dlclose(library);
+}
+
+static void every_reason_has_its_words(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 9; i++)
+        assert_non_null(tdmi_nvml_reason_text((int64_t)1 << i));
+    assert_string_equal(tdmi_nvml_reason_text(TDMI_NVML_DISPLAY), "display");
+    assert_string_equal(tdmi_nvml_reason_text(TDMI_NVML_HARDWARE_POWER), "power, by hardware");
+    assert_null(tdmi_nvml_reason_text(512));
+    assert_null(tdmi_nvml_reason_text(3));
+}
+
+/* ---- system.jsonl ----------------------------------------------------------------------- */
+
+/* The library is asked on another thread: its count is looked at until it has come so far. */
+static void wait_for(const volatile int *count, int wanted)
+{
+    for (int i = 0; i < 5000 && *count < wanted; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(*count >= wanted);
+}
+
+static void expect_line(const char *line, int64_t step, int card, double joules)
+{
+    tdm_json_document *document = NULL;
+    tdm_error err = {0};
+    if (tdm_json_read(line, strcspn(line, "\n"), "a line", &document, &err) != TDM_OK)
+        fail_msg("%s: %s", line, err.frames[0].text);
+    const tdm_json_value *root = tdm_json_root(document);
+#define NUMBER(name) tdm_json_as_number(tdm_json_member(root, name), -7.0)
+    assert_true(NUMBER("seconds") >= 0.0);
+    same(NUMBER("step"), (double)step);
+    same(NUMBER("card"), card);
+    same(NUMBER("busy_percent"), 97);
+    same(NUMBER("memory_busy_percent"), 41);
+    same(NUMBER("memory_used_bytes"), (double)(30ull << 30) + 1000 * card);
+    same(NUMBER("power_watts"), 612.5 + card);
+    same(NUMBER("energy_joules"), joules);
+    same(NUMBER("sm_mhz"), 1980 + 1000 * card);
+    same(NUMBER("memory_mhz"), 3201 + 1000 * card);
+    same(NUMBER("temperature_celsius"), 63);
+    same(NUMBER("pcie_sent_kb_per_s"), 120 + 1000 * card);
+    same(NUMBER("pcie_received_kb_per_s"), 9000 + 1000 * card);
+#undef NUMBER
+    const tdm_json_value *held = tdm_json_member(root, "clocks_held_by");
+    assert_int_equal(tdm_json_count(held), 2);
+    assert_string_equal(tdm_json_as_string(tdm_json_at(held, 0), ""), "power cap");
+    assert_string_equal(tdm_json_as_string(tdm_json_at(held, 1), ""), "bit 9");
+    tdm_json_document_free(document);
+}
+
+/* A look when it begins, and one when it ends. */
+static void a_run_says_what_its_cards_did(void **state)
+{
+    char path[1024], file[1100];
+    void *library;
+    struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
+    tdmi_run *run;
+    tdmi_track *track;
+    fake->reasons = TDMI_NVML_POWER_CAP | 512;
+    in_folder(state, "watched", path);
+    assert_int_equal(tdmi_run_open(path, TDMI_RUN_NEW, &run, NULL), TDM_OK);
+    assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
+    assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
+    tdmi_track_watch_cards(track, FAKE_NVML);
+    wait_for(&fake->n_samples, 2);
+    tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_PROGRESS, .step = 70});
+    tdmi_track_free(track);
+    tdmi_run_close(run);
+    snprintf(file, sizeof file, "%s/system.jsonl", path);
+    char *text = text_of(file), *at = text;
+    int n = 0;
+    for (; *at; at = strchr(at, '\n') + 1, n++)
+        if (n >= 2) /* of the first two, the step may be either */
+            expect_line(at, 70, n - 2, 0.5);
+    assert_int_equal(n, 4);
+    free(text);
+    assert_int_equal(fake->n_ended, 1);
+    dlclose(library);
+}
+
+static void looks_follow_each_other(void **state)
+{
+    char file[1024];
+    void *library;
+    struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
+    tdmi_sampler *sampler;
+    const struct tdmi_sampler_options options = {in_folder(state, "often.jsonl", file), FAKE_NVML,
+                                                 1};
+    assert_int_equal(tdmi_sampler_start(&options, &sampler, NULL), TDM_OK);
+    wait_for(&fake->n_samples, 20);
+    tdmi_sampler_stop(sampler);
+    char *text = text_of(file);
+    int n = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        n++;
+    assert_int_equal(n, fake->n_samples);
+    free(text);
+    dlclose(library);
+}
+
+/* What is logged goes to stderr, which is a file for as long. */
+static void a_run_goes_on_without_a_driver(void **state)
+{
+    char file[1024], log[1024];
+    tdmi_sampler *sampler;
+    const struct tdmi_sampler_options options = {in_folder(state, "none.jsonl", file),
+                                                 FAKE_NVML_BROKEN, 0};
+    const int kept = dup(STDERR_FILENO);
+    assert_non_null(freopen(in_folder(state, "log", log), "wb", stderr));
+    assert_int_equal(tdmi_sampler_start(&options, &sampler, NULL), TDM_OK);
+    tdmi_sampler_place(sampler, 5);
+    tdmi_sampler_stop(sampler);
+    tdmi_sampler_stop(NULL);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    char *text = text_of(log);
+    const char *said = strstr(text, "cards are not watched");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "cards are not watched"));
+    free(text);
+    assert_int_equal(access(file, F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_is_what_the_driver_says),
+        cmocka_unit_test(what_fails_or_is_missing_is_unsaid),
+        cmocka_unit_test(libraries_that_are_of_no_use_are_named),
+        cmocka_unit_test(every_reason_has_its_words),
+        cmocka_unit_test(a_run_says_what_its_cards_did),
+        cmocka_unit_test(looks_follow_each_other),
+        cmocka_unit_test(a_run_goes_on_without_a_driver),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
