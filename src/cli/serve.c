@@ -70,6 +70,8 @@ tdm_status tdmi_serve(struct tdmi_call *call, const struct tdm_model_options *mo
             ? TDM_FAIL(err, TDM_E_USAGE,
                        "TANDEM_TOKEN is empty, which is no token; unset it to serve without one")
             : tdm_serve_check(&own, err);
+    if (status != TDM_OK && own.token && *own.token)
+        status = TDM_WRAP(err, status, "serving with the token in TANDEM_TOKEN");
     if (status == TDM_OK)
         status = tdm_model_open(call->arguments[0], model, &opened, err);
     if (status == TDM_OK)

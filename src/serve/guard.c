@@ -49,14 +49,18 @@ tdm_status tdmi_guard_read(struct tdmi_guard *guard, const char *path, tdm_error
 {
     void *bytes = NULL;
     size_t length = 0;
-    struct stat about;
     TDM_TRY(tdmi_file_read(path, token_file_bytes, &bytes, &length, err), err, "reading the token");
-    if (stat(path, &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        tdm_log(TDM_LOG_WARNING, "others may read the token in %s; chmod 600 keeps it", path);
     tdm_status status = take(guard, bytes, strcspn(bytes, "\r\n"), path, err);
     memset(bytes, 0, length);
     tdmi_free(bytes);
     return status;
+}
+
+void tdmi_guard_warn(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        tdm_log(TDM_LOG_WARNING, "others may read the token in %s; chmod 600 keeps it", path);
 }
 
 bool tdmi_guard_lets_in(const struct tdmi_guard *guard, const char *authorization)

@@ -22,6 +22,8 @@ tdm_status tdmi_guard_set(struct tdmi_guard *guard, const char *token, const cha
                           tdm_error *err) TDM_MUST_USE;
 /* The first line of a file. */
 tdm_status tdmi_guard_read(struct tdmi_guard *guard, const char *path, tdm_error *err) TDM_MUST_USE;
+/* In the log, where others than its owner may read that file. */
+void tdmi_guard_warn(const char *path);
 
 /* Does "Bearer TOKEN" (NULL: no header) hold the token? In a time that says nothing about it. */
 bool tdmi_guard_lets_in(const struct tdmi_guard *guard, const char *authorization);

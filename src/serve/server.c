@@ -125,6 +125,8 @@ static tdm_status start(tdm_server *server, const struct tdm_serve_options *opti
 {
     struct tdmi_address address;
     tdm_status status = check(options, &address, &server->guard, &server->layer, err);
+    if (status == TDM_OK && options->token_file)
+        tdmi_guard_warn(options->token_file);
     if (status == TDM_OK)
         status = describe(server, err);
     if (status == TDM_OK)

@@ -26,6 +26,8 @@ expect_stderr_matches 'has 5 characters; 16 to 256 are accepted'
 expect_exit 3 "$TANDEM" predict run --serve 0 --token-file nowhere.txt
 TANDEM_TOKEN='' expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0
 expect_stderr_matches 'TANDEM_TOKEN is empty, which is no token; unset it'
+TANDEM_TOKEN=short expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0
+expect_stderr_matches '^tandem: serving with the token in TANDEM_TOKEN$'
 expect_exit 2 timeout 20 "$TANDEM" predict run --serve 0 --request-pixel-limit 1000
 expect_stderr_matches 'requests up to 1000 pixels with pictures up to 100000000'
 expect_exit 2 "$TANDEM" predict run shown/red1.ppm --request-pixel-limit 1000
@@ -60,6 +62,19 @@ wait "$server" || status=$?
 expect_same 0 "$status" "SIGTERM ends it with exit 0"
 cp served.json "$out"
 expect_json url requests pictures
+
+# ---- a token that others may read ------------------------------------------------------------------
+echo correct-horse-battery >token.txt
+chmod 644 token.txt
+"$TANDEM" predict run --serve 0 --token-file token.txt >served.txt 2>warned.txt &
+server=$!
+for _ in $(seq 100); do
+    grep -q 'answers at http' warned.txt && break
+    sleep 0.1
+done
+kill -TERM "$server"
+wait "$server"
+expect_same 1 "$(grep -c 'others may read the token in token.txt' warned.txt)" "that is told once"
 
 # ---- what clients see ---------------------------------------------------------------------------
 python3 -B "$SOURCE/tests/cli/serve_client.py" "$TANDEM" run shown || n_failed=$((n_failed + 1))
