@@ -148,6 +148,8 @@ struct tdmi_import_input tdmi_session_input(const struct tdmi_session *session);
 /* What thaws by --unfreeze: session_thaw.c.
  * The border in an epoch, from 0; and the step that its optimiser began with. */
 int tdmi_session_border_at(const struct tdmi_session *session, int epoch);
+/* In the last epoch that --epochs and --steps allow. */
+int tdmi_session_border_at_end(const struct tdmi_session *session);
 int64_t tdmi_session_optimizer_began(const struct tdmi_session *session);
 /* Before an epoch: moves the border if it is time; what depends on it is opened anew. */
 tdm_status tdmi_session_thaw(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
@@ -187,11 +189,11 @@ void tdmi_session_tell_norms(struct tdmi_session *session);
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Before anything of it is reserved: session_memory.c */
 struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
-/* Fills needs. */
+/* Fills needs: the most until training ends, layers that thaw later too. */
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_tell_memory(struct tdmi_session *session);
 /* Plans and memory: session_network.c */
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int shard,
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int border, int shard,
                                    tdmi_plan **train_plan, tdmi_plan **judge_plan,
                                    tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

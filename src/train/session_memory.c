@@ -26,15 +26,19 @@ static int64_t weights_bytes(const struct tdmi_session *session)
                                      2 * session->optimizer->n_slots * graph->param_values);
 }
 
-/* Of one shard size. base is NULL where no rows of a frozen part are made. */
+/* Of one shard size and border. base is NULL where no rows of a frozen part are made. */
+struct phase {
+    tdmi_plan *train, *judge, *base;
+};
+/* Now, and from the last move of the border on; last.train is NULL where none is to come. */
 struct plans {
     int shard;
-    tdmi_plan *train, *judge, *base;
+    struct phase now, last;
 };
 
 /* As many batches as a loader has slots, of those that train and those that judge; and of those
  * that rows are made of. */
-static int64_t pictures_bytes(const struct tdmi_session *session, const struct plans *plans,
+static int64_t pictures_bytes(const struct tdmi_session *session, const struct phase *plans,
                               int batch)
 {
     enum { slots = 3 };
@@ -45,8 +49,8 @@ static int64_t pictures_bytes(const struct tdmi_session *session, const struct p
                                                                           : bytes;
 }
 
-static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
-                                  int batch, int threads)
+static struct tdmi_needs phase_needs(const struct tdmi_session *session, const struct phase *plans,
+                                     int batch, int threads)
 {
     struct tdmi_step_options options = tdmi_session_step_options(session);
     options.max_batch = batch;
@@ -64,14 +68,39 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
     };
 }
 
-static tdm_status plan_base(const struct tdmi_session *session, struct plans *plans, tdm_error *err)
+/* Of the phase that holds more: who thaws layers is told before the head is trained. */
+static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
+                                  int batch, int threads)
 {
-    if (!session->features.is_used)
+    const struct tdmi_needs now = phase_needs(session, &plans->now, batch, threads);
+    if (!plans->last.train)
+        return now;
+    const struct tdmi_needs last = phase_needs(session, &plans->last, batch, threads);
+    return tdmi_needs_total(&last) > tdmi_needs_total(&now) ? last : now;
+}
+
+/* Of plans whose now.train and now.judge are there. */
+static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
+                              tdm_error *err)
+{
+    const int border = tdmi_session_border_at_end(session);
+    if (session->features.is_used)
+        TDM_TRY(tdmi_plan_new(session->features.base, session->backend, plans->shard, false,
+                              &plans->now.base, err),
+                err, "planning the frozen part");
+    if (border >= session->first_trained)
         return TDM_OK;
     return TDM_WRAP(err,
-                    tdmi_plan_new(session->features.base, session->backend, plans->shard, false,
-                                  &plans->base, err),
-                    "planning the frozen part");
+                    tdmi_session_make_plans(session, border, plans->shard, &plans->last.train,
+                                            &plans->last.judge, err),
+                    "planning what thaws");
+}
+
+static void forget_others(struct plans *plans)
+{
+    tdmi_plan_free(plans->last.judge);
+    tdmi_plan_free(plans->last.train);
+    tdmi_plan_free(plans->now.base);
 }
 
 /* The plans of the shard that was asked about last. */
@@ -82,9 +111,9 @@ struct planner {
 
 static void forget_plans(struct planner *it)
 {
-    tdmi_plan_free(it->plans.base);
-    tdmi_plan_free(it->plans.judge);
-    tdmi_plan_free(it->plans.train);
+    forget_others(&it->plans);
+    tdmi_plan_free(it->plans.now.judge);
+    tdmi_plan_free(it->plans.now.train);
     it->plans = (struct plans){0};
 }
 
@@ -94,11 +123,11 @@ static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct td
     struct planner *it = self;
     if (choice.shard != it->plans.shard) {
         forget_plans(it);
-        TDM_TRY(tdmi_session_make_plans(it->session, choice.shard, &it->plans.train,
-                                        &it->plans.judge, err),
+        TDM_TRY(tdmi_session_make_plans(it->session, it->session->first_trained, choice.shard,
+                                        &it->plans.now.train, &it->plans.now.judge, err),
                 err, "planning anew");
         it->plans.shard = choice.shard;
-        TDM_TRY(plan_base(it->session, &it->plans, err), err, "planning anew");
+        TDM_TRY(plan_others(it->session, &it->plans, err), err, "planning anew");
     }
     *needs = needs_of(it->session, &it->plans, choice.batch, choice.threads);
     return TDM_OK;
@@ -141,10 +170,11 @@ static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit 
     struct tdmi_needs_choice found;
     struct tdmi_needs other = {0};
     struct planner planner = {.session = session};
-    const struct tdmi_needs_measure how = {.run = measure,
-                                           .self = &planner,
-                                           .keeps_bits =
-                                               tdmi_run_found(session->run) != TDMI_RUN_NONE};
+    const struct tdmi_needs_measure how = {
+        .run = measure,
+        .self = &planner,
+        .keeps_bits = tdmi_run_found(session->run) != TDMI_RUN_NONE || session->progress.step > 0,
+    };
     char text[300], advice[200];
     const tdm_status status = tdmi_needs_find(&how, asked, limit.bytes, &found, &other, err);
     forget_plans(&planner);
@@ -158,10 +188,16 @@ static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit 
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_memory_limit limit = tdmi_memory_limit("");
-    struct plans plans = {session->shard, session->train_plan, session->judge_plan, NULL};
-    TDM_TRY(plan_base(session, &plans, err), err, "counting memory");
-    session->needs = needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
-    tdmi_plan_free(plans.base);
+    struct plans plans = {
+        .shard = session->shard,
+        .now = {.train = session->train_plan, .judge = session->judge_plan},
+    };
+    const tdm_status status = plan_others(session, &plans, err);
+    if (status == TDM_OK)
+        session->needs =
+            needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
+    forget_others(&plans);
+    TDM_TRY(status, err, "counting memory");
     if (!session->backend->device.is_host || limit.bytes == 0 ||
         tdmi_needs_total(&session->needs) <= limit.bytes)
         return TDM_OK;

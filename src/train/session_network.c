@@ -233,15 +233,16 @@ static tdm_status weigh_classes(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int shard,
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int border, int shard,
                                    tdmi_plan **train_plan, tdmi_plan **judge_plan, tdm_error *err)
 {
+    const bool reads_rows = session->features.is_used && border == session->first_trained;
     struct tdmi_plan_wish wish = {
         .max_images = shard,
         .is_training = true,
-        .first_trained = session->first_trained,
+        .first_trained = border,
         .keeps_statistics = session->keeps_statistics,
-        .first_node = session->features.is_used ? session->first_trained : 0,
+        .first_node = reads_rows ? border : 0,
     };
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, train_plan, err), err,
             "planning training");
@@ -252,8 +253,8 @@ tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int shard
 
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(tdmi_session_make_plans(session, session->shard, &session->train_plan,
-                                    &session->judge_plan, err),
+    TDM_TRY(tdmi_session_make_plans(session, session->first_trained, session->shard,
+                                    &session->train_plan, &session->judge_plan, err),
             err, "preparing the network");
     TDM_TRY(weigh_classes(session, err), err, "preparing training");
     TDM_TRY(tdmi_session_check_memory(session, err), err, "preparing training");

@@ -19,6 +19,15 @@ int tdmi_session_border_at(const struct tdmi_session *session, int epoch)
                               options->unfreeze_layers, epoch / options->unfreeze);
 }
 
+int tdmi_session_border_at_end(const struct tdmi_session *session)
+{
+    const double total = tdmi_rates_total_epochs(&session->options, session->steps_per_epoch);
+    if (session->options.unfreeze == 0)
+        return session->first_trained;
+    return total > 0.0 ? tdmi_session_border_at(session, (int)ceil(total) - 1) /* from 0 */
+                       : session->last_border;
+}
+
 int64_t tdmi_session_optimizer_began(const struct tdmi_session *session)
 {
     int epoch = session->options.unfreeze > 0 ? session->progress.epoch : 0;
@@ -91,8 +100,7 @@ void tdmi_session_tell_thawing(struct tdmi_session *session)
     const double total = tdmi_rates_total_epochs(options, session->steps_per_epoch);
     if (options->unfreeze == 0 || !(total > 0.0))
         return;
-    const int last_epoch = (int)ceil(total) - 1; /* from 0 */
-    const int border = tdmi_session_border_at(session, last_epoch);
+    const int border = tdmi_session_border_at_end(session);
     const int n_left = tdmi_freeze_layers(session->graph, session->last_border, border);
     if (n_left > 0)
         tdmi_session_note(

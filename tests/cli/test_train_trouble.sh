@@ -150,6 +150,14 @@ expect_stderr_matches 'it takes [0-9]+ MiB of memory \(activations [0-9]+, gradi
 takes=$(sed -n 's/.*it takes \([0-9]*\) MiB of memory.*/\1/p' "$err")
 expect_true "its record has it too" grep -Eq '"planned_bytes": ?[0-9]{8}' counted/run.json
 
+# What thaws later is told before the head is trained.
+later="--weights counted --model mobilenetv2 --batch 48 --shard 4 --threads 2"
+expect_exit 0 "$TANDEM" train pictures -o thawed $later --freeze none --steps 1
+thawed=$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")
+expect_exit 0 "$TANDEM" train pictures -o later $later --unfreeze 1 --epochs 2
+expect_true "layers that thaw take what they take from the first step on" \
+    test "$(sed -n 's/.*it takes .*(activations \([0-9]*\),.*/\1/p' "$err")" = "$thawed"
+
 # in_group COMMAND…: with no more memory than $group allows.
 in_group() {
     (sh -c 'echo $PPID' >"$group/cgroup.procs" && exec "$@")
@@ -168,6 +176,9 @@ if [ -e "${limit:-}" ] && echo $(((takes - 8) * 1048576)) >"$limit" 2>/dev/null;
     expect_exit 0 in_group "$TANDEM" train pictures -o little $large --threads 1
     expect_true "with one thread it has the same bits" \
         cmp little/best.safetensors counted/best.safetensors
+    expect_exit 4 in_group "$TANDEM" train pictures -o new $later --unfreeze 1 --epochs 2
+    expect_stderr_matches 'training takes [0-9]+ MiB of memory.*; --threads 1 takes [0-9]+ MiB and gives the same bits$'
+    expect_true "refused before the head is trained" test ! -e new
     echo $((takes * 2 / 3 * 1048576)) >"$limit"
     expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 --resume
     expect_stderr_matches 'even one thread takes more; more memory is wanted$'
