@@ -5,7 +5,7 @@
  *                                           │ route_predict.c
  *                                           ▼
  *                                       predictor (one thread, owns the model)
- *                                           │ everything that waits, in one batch
+ *                                           │ what waits, in turns (turn.h)
  *                                           ▼
  *                                       answers, each to its connection
  */

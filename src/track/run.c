@@ -326,6 +326,19 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json, td
     return TDM_OK;
 }
 
+void tdmi_run_forget(tdmi_run *run, const char *section)
+{
+    for (int i = 0; i < run->n_sections; i++) {
+        if (strcmp(run->sections[i].name, section) != 0)
+            continue;
+        tdm_json_document_free(run->sections[i].set);
+        run->n_sections--;
+        memmove(&run->sections[i], &run->sections[i + 1],
+                sizeof *run->sections * (size_t)(run->n_sections - i));
+        return;
+    }
+}
+
 /* The reader limits the depth of what can come here. */
 static void copy_value(tdm_json_writer *json, const char *key, const tdm_json_value *value)
 {

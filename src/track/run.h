@@ -62,11 +62,13 @@ const tdm_json_value *tdmi_run_recorded(const tdmi_run *run, const char *section
 /* ---- the record ------------------------------------------------------------------------- */
 
 /* Give a section its value: any JSON text, copied. Sections not set keep what was recorded before.
- * Known names: "command", "options", "machine", "data", "validation", "result". The run's own
- * members
- * ("format_version", "tandem", "status", "started", "ended", "sittings") are TDM_E_BUG. */
+ * Known names: "command", "options", "machine", "data", "clock", "validation", "result". The run's
+ * own members ("format_version", "tandem", "status", "started", "ended", "sittings") are TDM_E_BUG.
+ */
 tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
+/* From the next save on the record is without that section. */
+void tdmi_run_forget(tdmi_run *run, const char *section);
 /* Is the folder still the one that was opened? A folder that somebody removed or renamed is not
  * made again: TDM_E_SYSTEM. */
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;

@@ -98,7 +98,7 @@ struct tdmi_session {
     float *probabilities;              /* likewise */
     tdmi_outcomes outcomes;            /* of the newest validation */
     tdmi_outcomes best_outcomes;       /* of the best, while they are not on disk yet */
-    struct tdm_metrics metrics;        /* likewise */
+    struct tdm_metrics metrics;        /* of the newest validation */
 
     float *params, *states;             /* on the device */
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */

@@ -151,6 +151,7 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
 
 tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
 {
+    session->is_best_unwritten = false; /* of the best before, whose copy is no longer whole */
     session->outcomes.epoch = epoch;
     session->outcomes.step = session->progress.step;
     TDM_TRY(tdmi_outcomes_copy(&session->outcomes, &session->best_outcomes, err), err,
@@ -254,8 +255,12 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming checkpoints: out of memory");
     else
         status = write_checkpoint(session, next, last, previous, err);
-    if (status != TDM_OK && next) /* it has its name, or is of no use */
-        (void)unlink(next);
+    if (status != TDM_OK && next) {
+        (void)unlink(next); /* it has its name, or is of no use */
+        /* A clock says that there is a checkpoint: who goes on without one would be refused. */
+        if (!tdmi_session_has_checkpoint(&scratch, folder))
+            tdmi_run_forget(session->run, "clock");
+    }
     tdmi_arena_release(&scratch);
     return TDM_WRAP(err, status, "writing a checkpoint");
 }

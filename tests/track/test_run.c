@@ -169,15 +169,18 @@ static void leftovers_of_killed_writers_are_removed(void **state)
 
 /* ---- the record ------------------------------------------------------------------------- */
 
-static void the_record_keeps_what_was_set_over_sittings(void **state)
+static void the_record_keeps_what_was_set_and_not_forgotten(void **state)
 {
     static const char options[] =
         "{\"seed\":9007199254740993,\"rate\":0.1,\"x\":[true,null,\"\\u00e4\",{}]}";
     tdm_error err = {0};
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_set(run, "options", options, &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "clock", "{}", &err), TDM_OK);
+    assert_int_equal(tdmi_run_set(run, "data", "{}", &err), TDM_OK);
     assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"old\"}", &err), TDM_OK);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
+    tdmi_run_forget(run, "data");
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_STOPPED, &err), TDM_OK);
     tdmi_run_close(run);
 
@@ -185,6 +188,7 @@ static void the_record_keeps_what_was_set_over_sittings(void **state)
     assert_int_equal(tdmi_run_found(run), TDMI_RUN_STOPPED);
     const tdm_json_value *found = tdmi_run_recorded(run, "options");
     assert_int_equal(tdm_json_as_integer(tdm_json_member(found, "seed"), 0), 9007199254740993);
+    tdmi_run_forget(run, "clock");
     assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"newer\"}", &err), TDM_OK);
     assert_int_equal(tdmi_run_set(run, "machine", "{\"cpu\":\"new\"}", &err), TDM_OK);
     assert_int_equal(tdmi_run_set(run, "result", "{\"n\":7}", &err), TDM_OK);
@@ -203,6 +207,8 @@ static void the_record_keeps_what_was_set_over_sittings(void **state)
     assert_string_equal(tdm_json_as_string(tdm_json_member(root, "tandem"), ""), tdm_version());
     assert_int_equal(strlen(tdm_json_as_string(tdm_json_member(root, "started"), "")), 20);
     assert_int_equal(strlen(tdm_json_as_string(tdm_json_member(root, "ended"), "")), 20);
+    assert_null(tdm_json_member(root, "data"));
+    assert_null(tdm_json_member(root, "clock"));
     const tdm_json_value *kept = tdm_json_member(root, "options");
     assert_int_equal(tdm_json_as_integer(tdm_json_member(kept, "seed"), 0), 9007199254740993);
     assert_true(tdm_json_as_number(tdm_json_member(kept, "rate"), 0) == 0.1);
@@ -572,7 +578,7 @@ int main(void)
         CASE(a_folder_that_cannot_be_made_is_the_systems_refusal),
         CASE(a_damaged_or_newer_record_is_bad_input),
         CASE(leftovers_of_killed_writers_are_removed),
-        CASE(the_record_keeps_what_was_set_over_sittings),
+        CASE(the_record_keeps_what_was_set_and_not_forgotten),
         CASE(a_run_that_goes_on_has_not_ended),
         CASE(a_missing_run_reads_as_none),
         CASE(a_folder_that_was_removed_is_not_made_again),

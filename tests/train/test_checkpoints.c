@@ -172,6 +172,35 @@ static void a_checkpoint_that_was_recorded_is_gone_on_from(void **state)
     same_runs(tree, "run-0", "run-1");
 }
 
+/* In the way of the name, when all that goes with the first checkpoint is on disk. */
+static void stand_where_it_is_to_be(const struct tree *tree, const char *run)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%s/last.safetensors", run);
+    assert_int_equal(mkdir(below(tree, name), 0777), 0);
+}
+
+static void who_has_not_written_a_checkpoint_begins_again(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    struct tdm_train_result result;
+    struct trap trap = {.kind = TDM_EVENT_EPOCH,
+                        .at = 1,
+                        .spring = stand_where_it_is_to_be,
+                        .tree = tree,
+                        .run = "run"};
+    options.run = below(tree, "whole");
+    must_train(&options, nobody, &result);
+    options.run = below(tree, "run");
+    assert_int_equal(tdm_train(&options, (tdm_sink){&trap, listen}, &result, NULL), TDM_E_SYSTEM);
+    assert_int_equal(rmdir(below(tree, "run/last.safetensors")), 0);
+    options.resume = true;
+    must_train(&options, nobody, &result);
+    same_runs(tree, "whole", "run");
+    assert_string_equal(lines_of(tree, "run", "epoch"), "1@7 2@14 3@21 ");
+}
+
 static void take_pictures_away(const struct tree *tree, const char *run)
 {
     (void)run;
@@ -206,6 +235,7 @@ int main(void)
         CASE(a_checkpoint_that_is_there_has_its_line),
         CASE(an_epoch_that_is_ended_twice_has_one_line),
         CASE(a_checkpoint_that_was_recorded_is_gone_on_from),
+        CASE(who_has_not_written_a_checkpoint_begins_again),
         CASE(the_best_weights_are_kept_when_what_follows_fails),
 #undef CASE
     };
