@@ -88,7 +88,9 @@ static void settle(struct tdmi_session *session)
     const struct tdm_train_options *options = &session->options;
     session->shares_statistics = strcmp(options->bn, "batch") == 0;
     session->keeps_statistics = strcmp(options->bn, "frozen") == 0;
-    session->shard = options->shard ? options->shard : session->network.shard;
+    session->shard = options->shard                     ? options->shard
+                     : session->backend->device.is_host ? session->network.shard
+                                                        : options->batch; /* a queue's best */
     if (session->shard > options->batch)
         session->shard = options->batch;
     /* A run that is gone on with may know it. */

@@ -67,15 +67,19 @@ static inline void *guarded_alloc(size_t bytes)
     return NULL;
 }
 
-static inline void guarded_free(void *memory)
+/* false: it is no such memory. */
+static inline bool guarded_free(void *memory)
 {
+    bool is_known = false;
     pthread_mutex_lock(&guarded.lock);
     for (int i = 0; i < most_guarded; i++)
         if (guarded.blocks[i].memory == memory) {
             (void)munmap(memory, guarded.blocks[i].bytes);
             guarded.blocks[i].memory = NULL;
+            is_known = true;
         }
     pthread_mutex_unlock(&guarded.lock);
+    return is_known;
 }
 
 static inline void guarded_copy(void *to, const void *from, size_t bytes)

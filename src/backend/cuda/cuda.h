@@ -35,6 +35,12 @@ extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
 extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
 extern const struct tdmi_update_table tdmi_cuda_update_table; /* op_update.c */
+extern const struct tdmi_kernel tdmi_cuda_conv, tdmi_cuda_dense, tdmi_cuda_input;
+
+/* update->tail, op_tail.c */
+void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,
+                       const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
+                       float *tail);
 
 /* device.c, memory.c, stream.c: entries of the backend's tables */
 int tdmi_cuda_count(void);

@@ -161,6 +161,7 @@ static void accumulate(tdmi_stream *stream, float *to, const float *from, int64_
 
 const struct tdmi_update_table tdmi_cuda_update_table = {
     .accumulate = accumulate,
+    .tail = tdmi_cuda_tail_of,
     .open = open_list,
     .close = close_list,
     .run = run_list,

@@ -61,6 +61,13 @@ static _Thread_local struct run *current;
 static _Thread_local struct tdmi_shim_way the_way;
 static _Thread_local struct tdmi_shim_facts the_facts;
 
+static _Thread_local void (*the_visit)(int is_inside);
+
+void tdmi_shim_around(void (*visit)(int is_inside))
+{
+    the_visit = visit;
+}
+
 void tdmi_shim_use(struct tdmi_shim_way way)
 {
     the_way = way;
@@ -353,7 +360,11 @@ int tdmi_shim_launch(const struct tdmi_shim_launch *launch)
         current = &run;
         blockDim = launch->block;
         gridDim = launch->grid;
+        if (the_visit)
+            the_visit(1);
         run_blocks(&run);
+        if (the_visit)
+            the_visit(0);
         current = NULL;
         code = run.problem[0] != '\0' ? launch_failure : 0;
         if (code != 0)

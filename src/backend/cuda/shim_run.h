@@ -29,6 +29,9 @@ struct tdmi_shim_facts {
 /* For launches of the calling thread from now on; what was known of earlier ones is forgotten. */
 void tdmi_shim_use(struct tdmi_shim_way way);
 struct tdmi_shim_facts tdmi_shim_facts(void);
+/* Is told when a launch of the calling thread begins (1) and ends (0): whose memory is a card's
+ * lets kernels alone touch it. NULL: nobody is. */
+void tdmi_shim_around(void (*visit)(int is_inside));
 
 /* ---- for shim.cuh ---------------------------------------------------------------------------- */
 

@@ -2,13 +2,31 @@
 #include "shim_backend.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/shim_run.h"
+#include "backend/guarded.h"
 #include "backend/host.h"
 #include "base/memory.h"
 
 #include <stdio.h>
 
+static bool is_guarding;
+
+void tdmi_shim_guard(bool wanted)
+{
+    is_guarding = wanted;
+}
+
+/* Kernels may touch the memory of the card, and nobody else. */
+static void visit(int is_inside)
+{
+    if (is_inside)
+        guarded_enter();
+    else
+        guarded_leave();
+}
+
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream)
 {
+    tdmi_shim_around(visit); /* of the calling thread, as a card would be */
     return stream->queue;
 }
 
@@ -45,19 +63,29 @@ static void close_stream(tdmi_stream *stream)
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
 {
     (void)device;
-    return tdmi_alloc_aligned(bytes);
+    return is_guarding ? guarded_alloc(bytes) : tdmi_alloc_aligned(bytes);
 }
 
 void tdmi_cuda_free(tdmi_device *device, void *memory)
 {
     (void)device;
-    tdmi_free(memory);
+    if (!guarded_free(memory))
+        tdmi_free(memory);
 }
 
 tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                             tdm_error *err)
 {
-    return tdmi_host_copy(stream, to, from, bytes, err);
+    (void)stream;
+    (void)err;
+    guarded_copy(to, from, bytes);
+    return TDM_OK;
+}
+
+static void clear(tdmi_stream *stream, void *memory, size_t bytes)
+{
+    (void)stream;
+    guarded_clear(memory, bytes);
 }
 
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
@@ -69,12 +97,12 @@ static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, true},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, false},
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,
-               .download = tdmi_host_copy,
-               .clear = tdmi_host_clear},
+               .download = tdmi_cuda_upload,
+               .clear = clear},
     .stream = {.open = open_stream, .close = close_stream, .wait = tdmi_cuda_stream_wait},
     .kernels = tdmi_cuda_kernels,
     .update = &tdmi_cuda_update_table,

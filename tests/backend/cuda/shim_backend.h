@@ -1,5 +1,6 @@
 /*
- * Backend cuda on this processor: its kernels by op, run by the shim, on ordinary memory.
+ * Backend cuda on this processor: its kernels by op, run by the shim, on memory that counts as a
+ * card's: pointers into it are not the host's to follow.
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_SHIM_BACKEND_H
 #define TANDEM_TESTS_BACKEND_CUDA_SHIM_BACKEND_H
@@ -7,5 +8,9 @@
 #include "backend/backend.h"
 
 extern const struct tdmi_backend tdmi_backend_shim;
+
+/* From now on memory is kept from all but kernels and copies (backend/guarded.h); that costs two
+ * calls of the system a launch, so tests ask for it. */
+void tdmi_shim_guard(bool wanted);
 
 #endif

@@ -1,0 +1,21 @@
+/* What a shard says of itself, summed on a card. */
+#ifndef TANDEM_BACKEND_CUDA_TAIL_H
+#define TANDEM_BACKEND_CUDA_TAIL_H
+
+#include "backend/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* As update->tail of backend/backend.h. */
+int tdmi_cuda_tail(struct CUstream_st *queue, const struct tdmi_judgement *judgements,
+                   const int32_t *labels, const struct tdmi_mixed_label *mixed, int n, float *tail);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * Whole training steps on a card's kernels and a card's memory, which nobody but kernels and copies
+ * may touch: they agree with ref, and twice they give the same bits, whatever runs first.
+ */
+#include "shim_backend.h"
+#include "backend/cuda/shim_run.h"
+#include "nn/known_network.h"
+#include "train/selftest/checks.h"
+#include "train/trainings.h"
+
+#include <math.h>
+
+static tdmi_graph *small_graph(void)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
+                                                            .height = size,
+                                                            .channels = 1,
+                                                            .crop_fraction = 1.0,
+                                                            .scale = TDMI_SCALE_TF});
+    x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 5, 3, 2, 1, true));
+    const int y =
+        tdmi_add_batch_norm(graph, "bn", tdmi_add_conv(graph, "conv2", x, 5, 3, 1, 1, false));
+    x = tdmi_add_relu(graph, "relu2", tdmi_add_sum(graph, "sum", x, y));
+    x = tdmi_add_relu(graph, "relu3", tdmi_add_dense(graph, "dense1", x, 20));
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense2", x, classes));
+    assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
+    return graph;
+}
+
+/* The distance of two tensors, by the length of the second. */
+static void expect_close(const char *name, const float *got, const float *wanted, int64_t n,
+                         double limit)
+{
+    double apart = 0.0, length = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double difference = (double)got[i] - (double)wanted[i];
+        apart += difference * difference;
+        length += (double)wanted[i] * (double)wanted[i];
+    }
+    if (!(sqrt(apart) <= limit * sqrt(length) + 1e-9))
+        fail_msg("%s: %.3g apart, of %.3g (%g of it is accepted)", name, sqrt(apart), sqrt(length),
+                 limit);
+}
+
+static void expect_same(const struct training *got, const struct training *wanted, double limit)
+{
+    const tdmi_graph *graph = got->of->graph;
+    const int64_t tail = tdmi_graph_tail_at(graph);
+    float *params[2];
+    for (int k = 0; k < 2; k++) {
+        params[k] = calloc((size_t)graph->param_values, sizeof(float));
+        assert_non_null(params[k]);
+        fetch(k ? wanted : got, params[k], k ? wanted->params : got->params, graph->param_values);
+    }
+    for (int t = 0; t < graph->n_params; t++) {
+        const struct tdmi_tensor *tensor = &graph->params[t];
+        expect_close(tensor->name, params[0] + tensor->offset, params[1] + tensor->offset,
+                     tensor->n, limit);
+    }
+    expect_close("the tail", got->sums + tail, wanted->sums + tail, TDMI_TAIL_VALUES, limit);
+    for (int k = 0; k < 2; k++)
+        free(params[k]);
+}
+
+enum { n_steps = 6 };
+
+/* Batches of 17, 17, 1, 17, 12, 17 pictures, of the last of which some are skipped. */
+static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *labels)
+{
+    static const int sizes[n_steps] = {most_batch, most_batch, 1, most_batch, 12, most_batch};
+    struct tdmi_batch batch = first_of(of, sizes[step]);
+    for (int i = 0; i < batch.n; i++)
+        labels[i] = step > 3 && i % 5 == 2 ? -1 : of->labels[i];
+    batch.labels = labels;
+    return batch;
+}
+
+static void compare(const struct bench *of, struct way way)
+{
+    struct training host = begin(of, &tdmi_backend_ref, way);
+    struct training card = begin(of, &tdmi_backend_shim, way);
+    struct training again = begin(of, &tdmi_backend_shim, way);
+    const struct tdmi_augment none = {0};
+    for (int s = 0; s < n_steps; s++) {
+        int32_t labels[most_batch];
+        const struct tdmi_batch batch = batch_at(of, s, labels);
+        const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};
+        const double clip_norm = s == 3 ? 0.1 : 0.0;
+        run(&host, &batch, &mixing, false, clip_norm);
+        tdmi_shim_use((struct tdmi_shim_way){0});
+        run(&card, &batch, &mixing, false, clip_norm);
+        tdmi_shim_use((struct tdmi_shim_way){.is_reversed = true});
+        run(&again, &batch, &mixing, true, clip_norm);
+        expect_same(&card, &host, (s + 1) * 10 * TDMI_TOLERANCE_F32);
+        expect_same(&again, &card, 0.0);
+        assert_memory_equal(card.sums, again.sums,
+                            sizeof *card.sums * (size_t)of->graph->param_values);
+    }
+    end(&host);
+    end(&card);
+    end(&again);
+}
+
+static void a_small_network_trains_as_on_the_host(void **state)
+{
+    struct bench of;
+    (void)state;
+    tdmi_shim_guard(true);
+    open_bench_of(&of, small_graph());
+    compare(&of, (struct way){most_batch, 2, "sgd", true});
+    compare(&of, (struct way){5, 1, "adamw", false});
+    close_bench(&of);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_network_trains_as_on_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

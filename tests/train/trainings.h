@@ -1,0 +1,110 @@
+/* A small training from a bench's values, on any backend. */
+#ifndef TANDEM_TESTS_TRAIN_TRAININGS_H
+#define TANDEM_TESTS_TRAIN_TRAININGS_H
+
+#include "optim/optimizer.h"
+#include "train/judge.h"
+#include "train/step.h"
+#include "train/steps.h"
+#include "train/update.h"
+
+/* A training from the bench's values on a backend; its arrays are the device's. */
+struct training {
+    const struct tdmi_backend *backend;
+    const struct bench *of;
+    tdmi_plan *plan, *judge_plan;
+    tdmi_pool *pool;
+    tdmi_step *step;
+    tdmi_update *update;
+    tdmi_judge *judge;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS], *sums;
+};
+
+struct way {
+    int shard, threads;
+    const char *optimizer;
+    bool has_weights; /* of classes */
+};
+
+static inline float *placed(const struct tdmi_backend *backend, const float *from, int64_t n)
+{
+    float *to = backend->memory.alloc(NULL, sizeof *to * (size_t)(n + 1));
+    assert_non_null(to);
+    if (from)
+        assert_int_equal(backend->memory.upload(NULL, to, from, sizeof *to * (size_t)n, NULL),
+                         TDM_OK);
+    return to;
+}
+
+static inline struct training begin(const struct bench *of, const struct tdmi_backend *backend,
+                                    struct way way)
+{
+    static const float weights[classes] = {0.5f, 2.0f, 1.25f};
+    struct training it = {.backend = backend, .of = of};
+    const struct tdmi_optimizer *optimizer;
+    const struct tdmi_step_options options = {.max_batch = most_batch,
+                                              .can_mix = true,
+                                              .class_weights = way.has_weights ? weights : NULL};
+    const int64_t n = of->graph->param_values;
+    assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
+    it.params = placed(backend, of->params, n);
+    it.states = placed(backend, of->states, of->graph->state_values);
+    for (int i = 0; i < optimizer->n_slots; i++)
+        it.slots[i] = placed(backend, NULL, n);
+    it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
+    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, true, &it.plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, false, &it.judge_plan, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(it.plan, NULL, it.pool, &options, &it.step, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(of->graph, 0, backend, NULL, optimizer, it.pool, it.params,
+                                      it.states, it.slots, &it.update, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_judge_open(it.judge_plan, NULL, it.pool, most_batch, &it.judge, NULL),
+                     TDM_OK);
+    return it;
+}
+
+static inline void end(struct training *it)
+{
+    tdmi_judge_close(it->judge);
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_pool_free(it->pool);
+    tdmi_plan_free(it->plan);
+    tdmi_plan_free(it->judge_plan);
+    it->backend->memory.free(NULL, it->params);
+    it->backend->memory.free(NULL, it->states);
+    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
+        if (it->slots[i])
+            it->backend->memory.free(NULL, it->slots[i]);
+    free(it->sums);
+}
+
+static inline void fetch(const struct training *it, float *to, const float *from, int64_t n)
+{
+    assert_int_equal(it->backend->memory.download(NULL, to, from, sizeof *to * (size_t)n, NULL),
+                     TDM_OK);
+}
+
+/* Sums of one batch, then a step; by_segment runs segments one by one. */
+static inline void run(struct training *it, const struct tdmi_batch *batch,
+                       const struct tdmi_mixing *mixing, bool by_segment, double clip_norm)
+{
+    const int last = it->plan->n_segments - 1;
+    tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, mixing);
+    for (int s = 0; s <= last; s = by_segment ? s + 1 : last + 1)
+        assert_int_equal(tdmi_step_run(it->step, s, by_segment ? s : last, NULL), TDM_OK);
+    fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));
+    const float n = it->sums[tdmi_graph_tail_at(it->of->graph) + TDMI_TAIL_SAMPLES];
+    const struct tdmi_update_rates rates = {.learning_rate = 0.02f,
+                                            .momentum = 0.9f,
+                                            .weight_decay = 1e-3f,
+                                            .step = 1,
+                                            .clip_norm = clip_norm};
+    if (n > 0.0f)
+        assert_int_equal(tdmi_update_run(it->update, tdmi_step_sums(it->step), n, rates, NULL),
+                         TDM_OK);
+}
+
+#endif
