@@ -10,11 +10,10 @@ Adam and a small rate are what people tune all layers with, and what can be comp
 orders of addition inside tandem (shards of 4 and of 8) are 20 % apart before step 50, with Adam at
 0.0001 they are 0.025 % apart.
 """
-import json
 import shutil
 import statistics
 
-from rungs.work import points, read_losses, right, table
+from rungs.work import paired, points, read_losses, right, table
 
 PICTURES, FOLDS, SIZE, BATCH, RATE = 2500, 4, 64, 32, 0.0001
 SCHEDULE = "ramp:ramp=2,hold=1,decay=0.8"
@@ -88,10 +87,8 @@ def folds(work, epochs, seeds):
 def compared(work, rows):
     """Over pictures, whose runs of several seeds count as one; and over trainings, which differ by more than chance
     among the pictures: a seed moves all of them."""
-    runs = [[row[key]["run"] for row in rows] for key in ("keras", "ours")]
-    text = work.run([work.python, str(work.peers / "paired.py"), *runs[0], "--", *runs[1]])[0]
     points_of = [100.0 * (row["ours"]["correct"] - row["keras"]["correct"]) / row["ours"]["n"] for row in rows]
-    return {"comparison": json.loads(text),
+    return {"comparison": paired(work, rows, "keras", "ours"),
             "trainings": {"n": len(rows), "mean_points": statistics.mean(points_of),
                           "deviation_points": statistics.stdev(points_of) if len(rows) > 1 else None},
             **{key: {"n": sum(row[key]["n"] for row in rows), "correct": sum(row[key]["correct"] for row in rows)}

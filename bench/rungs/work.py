@@ -151,6 +151,12 @@ class Work:
                                             "p", "difference", "low", "high", "no_loss")}
 
 
+def paired(work, trainings, a, b):
+    """Over pictures, whose trainings of several seeds count as one: how much more often b is right than a."""
+    runs = [[training[key]["run"] for training in trainings] for key in (a, b)]
+    return json.loads(work.run([work.python, str(work.peers / "paired.py"), *runs[0], "--", *runs[1]])[0])
+
+
 def read_losses(text):
     rows = [line.split() for line in text.splitlines()]
     return [(int(step), float(rate), float(loss)) for step, rate, loss in rows]
