@@ -52,8 +52,9 @@ static tdm_status answer(struct tdmi_call *call, tdm_model *model,
         tdm_json_integer(call->json, "requests", counts.requests);
         tdm_json_integer(call->json, "pictures", counts.pictures);
     }
-    tdm_log(TDM_LOG_INFO, "%lld requests were answered, %lld pictures predicted",
-            (long long)counts.requests, (long long)counts.pictures);
+    tdm_log(TDM_LOG_INFO, "%lld %s answered, %lld %s predicted", (long long)counts.requests,
+            counts.requests == 1 ? "request was" : "requests were", (long long)counts.pictures,
+            counts.pictures == 1 ? "picture" : "pictures");
     return status;
 }
 

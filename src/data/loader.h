@@ -105,12 +105,17 @@ struct tdmi_loader_options {
     /* Ring, caches and working memory together stay inside; fewer slots and threads are taken where
      * need be. 0: no limit, and caches in memory take at most a quarter of what is free. */
     int64_t memory_bytes;
+    int memory_parts; /* of --memory, for what is said when it is too small; 0: no such option */
     int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
 };
 
 typedef struct tdmi_loader tdmi_loader;
+
+/* What a thread holds while it reads pictures for a target of this size: of a usual photo, decoded
+ * in full. */
+int64_t tdmi_loader_scratch_bytes(int width, int height);
 
 /* Starts the threads; nothing is read before tdmi_loader_seek. TDM_E_USAGE with what is needed when
  * memory_bytes is too small for one batch and one thread. */

@@ -58,6 +58,11 @@ static int64_t slot_bytes(const tdmi_loader *loader)
     return (int64_t)a_picture * loader->options.batch + (int64_t)sizeof *slot;
 }
 
+int64_t tdmi_loader_scratch_bytes(int width, int height)
+{
+    return SCRATCH_FLOOR + (int64_t)TARGETS_KEPT * 3 * width * height;
+}
+
 static int64_t worker_bytes(const tdmi_loader *loader)
 {
     const struct tdmi_preprocess *first = &loader->way.geometry;
@@ -92,6 +97,18 @@ static int64_t free_memory(int64_t spoken_for_bytes)
     return bytes > spoken_for_bytes ? bytes - spoken_for_bytes : 0;
 }
 
+/* In what the user gave: the part alone would be asked for again and again. */
+static tdm_status refuse_part(const tdmi_loader *loader, tdm_error *err)
+{
+    const struct tdmi_loader_options *o = &loader->options;
+    const int64_t all_bytes = o->memory_parts * needed_bytes(loader);
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "--memory is too small for one batch of %d pictures of %d x %d x %d and the "
+                    "work of one thread; --memory %lldM, or a smaller batch, is wanted",
+                    o->batch, o->preprocess.height, o->preprocess.width, o->preprocess.channels,
+                    (long long)((all_bytes + (1 << 20) - 1) >> 20));
+}
+
 static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
 {
     const struct tdmi_loader_options *o = &loader->options;
@@ -109,6 +126,8 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
         loader->most_threads--;
     if (needed_bytes(loader) > limit)
         loader->n_slots = 1;
+    if (needed_bytes(loader) > limit && o->memory_parts > 0)
+        return refuse_part(loader, err);
     if (needed_bytes(loader) > limit)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "%lld bytes of memory cannot hold one batch of %d pictures of %d x %d x %d "

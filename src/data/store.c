@@ -14,6 +14,7 @@
 #include "tandem/log.h"
 #include "tandem/stop.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,8 +55,10 @@ static bool drop(const char *path, const tdm_error *err)
 {
     if (unlink(path) != 0 && errno != ENOENT)
         return false;
-    tdm_log(TDM_LOG_WARNING, "stored features are removed, and are computed again: %s",
-            err && err->n_frames > 0 ? err->frames[0].text : path);
+    char why[TDM_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "%s", err && err->n_frames > 0 ? err->frames[0].text : path);
+    tdmi_store_drop_remedy(why);
+    tdm_log(TDM_LOG_WARNING, "stored features are removed, and are computed again: %s", why);
     return true;
 }
 
@@ -114,7 +117,8 @@ static tdm_status open_store(tdmi_store *store, const struct tdmi_store_options 
                         TDMI_STORE_MAX_WIDTH, options->width);
     tdm_status status = find_root(store, options->folder, err);
     if (status == TDM_OK)
-        status = tdmi_store_key_open(store->root, options->key, &store->arena, &store->key, err);
+        status = tdmi_store_key_open(store->root, options->key, options->drops_damaged,
+                                     &store->arena, &store->key, err);
     if (status != TDM_OK)
         return status;
     store->form.width = options->width;

@@ -89,4 +89,8 @@ int64_t tdmi_store_bytes(const tdmi_store *store);
 /* Of the key, for people. */
 const char *tdmi_store_folder(const tdmi_store *store);
 
+/* Takes out of the text of an error of this store what its reader was to do about it: for who does
+ * it himself, and tells. */
+void tdmi_store_drop_remedy(char *text);
+
 #endif

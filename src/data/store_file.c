@@ -15,7 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REMOVE_IT "remove that file, and its rows are computed again"
+#define REMEDY "; remove that file, and its rows are computed again"
+
+void tdmi_store_drop_remedy(char *text)
+{
+    char *remedy = strstr(text, REMEDY);
+    if (remedy)
+        memmove(remedy, remedy + strlen(REMEDY), strlen(remedy + strlen(REMEDY)) + 1);
+}
 
 size_t tdmi_store_row_bytes(int width, enum tdmi_dtype precision)
 {
@@ -64,24 +71,24 @@ static tdm_status check_head(const char *path, const struct tdmi_store_head *hea
                              int64_t size_bytes, tdm_error *err)
 {
     if (memcmp(head->magic, tdmi_store_magic, sizeof head->magic) != 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is no file of rows; " REMOVE_IT, path);
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is no file of rows" REMEDY, path);
     if (head->format_version != TDMI_STORE_FORMAT_VERSION)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has format_version %u, and this program reads %d; " REMOVE_IT
+                        "%s has format_version %u, and this program reads %d" REMEDY
                         ", or use the program that wrote it",
                         path, (unsigned)head->format_version, TDMI_STORE_FORMAT_VERSION);
     const bool is_known =
         head->precision == TDMI_STORE_CODE_F32 || head->precision == TDMI_STORE_CODE_F16;
     if (!is_known || head->width < 1 || head->width > TDMI_STORE_MAX_WIDTH || head->n_rows < 1 ||
         head->n_rows > INT32_MAX)
-        return TDM_FAIL(err, TDM_E_INPUT, "the head of %s is damaged; " REMOVE_IT, path);
+        return TDM_FAIL(err, TDM_E_INPUT, "the head of %s is damaged" REMEDY, path);
     const int64_t wanted = tdmi_store_file_bytes(
         (int)head->width, head->precision == TDMI_STORE_CODE_F16 ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32,
         (int64_t)head->n_rows);
     if (wanted != size_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s is damaged: its head promises %llu rows, which take %lld bytes, and "
-                        "there are %lld; " REMOVE_IT,
+                        "there are %lld" REMEDY,
                         path, (unsigned long long)head->n_rows, (long long)wanted,
                         (long long)size_bytes);
     return TDM_OK;
@@ -101,7 +108,7 @@ static tdm_status read_index(struct tdmi_store_file *file, const struct tdmi_sto
     if (tdmi_store_checksum(*head, file->entries) != head->checksum)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s is damaged: its head and index do not have the checksum that was "
-                        "written; " REMOVE_IT,
+                        "written" REMEDY,
                         file->path);
     return TDM_OK;
 }
@@ -112,7 +119,7 @@ static tdm_status check_form(const char *path, const struct tdmi_store_head *hea
 {
     if (memcmp(head->key, form->key, sizeof head->key) != 0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has rows of another key than the folder it lies in; " REMOVE_IT, path);
+                        "%s has rows of another key than the folder it lies in" REMEDY, path);
     if ((int)head->width != form->width)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s has rows of %u floats, and %d are asked for under the same key", path,
@@ -129,7 +136,7 @@ static tdm_status open_file(struct tdmi_store_file *file, const struct tdmi_stor
     if (file->descriptor < 0 || fstat(file->descriptor, &facts) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open %s: %s", file->path, strerror(errno));
     if (!S_ISREG(facts.st_mode) || facts.st_size < (off_t)sizeof head)
-        return TDM_FAIL(err, TDM_E_INPUT, "%s is no file of rows: it has no head; " REMOVE_IT,
+        return TDM_FAIL(err, TDM_E_INPUT, "%s is no file of rows: it has no head" REMEDY,
                         file->path);
     file->size_bytes = facts.st_size;
     if (!read_at(file->descriptor, &head, sizeof head, 0))
@@ -191,11 +198,11 @@ tdm_status tdmi_store_file_read_stored(const struct tdmi_store_file *file, int64
     if (!read_at(file->descriptor, stored, row_bytes, offset))
         return TDM_FAIL(err, errno == 0 ? TDM_E_INPUT : TDM_E_SYSTEM,
                         "cannot read row %lld of %s: %s%s", (long long)row, file->path, why_not(),
-                        errno == 0 ? "; " REMOVE_IT : "");
+                        errno == 0 ? REMEDY : "");
     if (tdmi_store_check(entry->content, entry->view, stored, row_bytes) != entry->check)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "row %lld of %s (content %016llx, view %u) is damaged: it does not have "
-                        "the checksum that was written; " REMOVE_IT,
+                        "the checksum that was written" REMEDY,
                         (long long)row, file->path, (unsigned long long)entry->content,
                         (unsigned)entry->view);
     return TDM_OK;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "tandem/log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,7 +133,7 @@ void tdmi_store_key_mark_used(const struct tdmi_store_key *key)
 /* ---- the text -------------------------------------------------------------------------------- */
 
 /* format_version stands before what the caller gave, so the file is one JSON object. */
-static tdm_status compare_text(const struct tdmi_store_key *key, const char *text,
+static tdm_status compare_text(const struct tdmi_store_key *key, const char *text, bool mends_text,
                                tdmi_arena *arena, tdm_error *err)
 {
     void *found = NULL;
@@ -151,13 +152,22 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
                           "folder, and its rows are computed again",
                           path);
     tdmi_free(found);
-    return status;
+    if (status != TDM_E_INPUT || !mends_text)
+        return status;
+    if (err)
+        *err = (tdm_error){0};
+    TDM_TRY(tdmi_file_write(path, wanted, strlen(wanted), err), err, "mending the key");
+    tdm_log(TDM_LOG_WARNING,
+            "%s was damaged, and is written again; stored features say themselves "
+            "whether they are of it",
+            path);
+    return TDM_OK;
 }
 
 /* ---- open, close, remove --------------------------------------------------------------------- */
 
-tdm_status tdmi_store_key_open(const char *root, const char *text, tdmi_arena *arena,
-                               struct tdmi_store_key *key, tdm_error *err)
+tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_text,
+                               tdmi_arena *arena, struct tdmi_store_key *key, tdm_error *err)
 {
     tdmi_sha256 state;
     char hex[65];
@@ -185,7 +195,7 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, tdmi_arena *a
             status = try_to_lock(key, err);
     }
     if (status == TDM_OK)
-        status = compare_text(key, text, arena, err);
+        status = compare_text(key, text, mends_text, arena, err);
     if (status == TDM_OK && is_new) /* what is committed below it shall last */
         status = tdmi_folder_sync(root, err);
     if (status != TDM_OK)

@@ -27,9 +27,12 @@ struct tdmi_store_key {
 
 /* Makes the folder if need be, locks it shared, sweeps what the killed have left, and compares the
  * text. Where all that is there but may not be written (a disk for reading only, another's folder)
- * it is taken as it is, with the lock if there is one. Strings are of the arena. */
-tdm_status tdmi_store_key_open(const char *root, const char *text, tdmi_arena *arena,
-                               struct tdmi_store_key *key, tdm_error *err) TDM_MUST_USE;
+ * it is taken as it is, with the lock if there is one. mends_text: a text that is damaged is
+ * written again, with a warning; every file of rows says itself of which key it is. Strings are of
+ * the arena. */
+tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_text,
+                               tdmi_arena *arena, struct tdmi_store_key *key,
+                               tdm_error *err) TDM_MUST_USE;
 void tdmi_store_key_close(struct tdmi_store_key *key);
 /* Remembers that it was used now. */
 void tdmi_store_key_mark_used(const struct tdmi_store_key *key);

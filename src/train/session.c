@@ -277,7 +277,7 @@ static tdm_status split_data(struct tdmi_session *session, struct tdmi_split_sto
         most = split->n_test;
     session->batch = options->batch < most ? options->batch : (int)most;
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
-        TDM_TRY(tdmi_session_check_thawing(session, err), err, "splitting %s", options->source);
+        TDM_TRY(tdmi_session_check_thawing(session, err), err, "deciding when layers thaw");
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_note(
             session, "%lld pictures of %d classes train, %lld judge%s%s%s",
@@ -319,7 +319,12 @@ static tdm_status record_options(struct tdmi_session *session, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdmi_options_to_json(&session->options, writer, NULL);
-    return tdmi_session_set(session, "options", writer, err);
+    TDM_TRY(tdmi_session_set(session, "options", writer, err), err, "recording what was asked for");
+    writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_string(writer, "source", session->options.source);
+    tdm_json_object_end(writer);
+    return tdmi_session_set(session, "asked", writer, err);
 }
 
 tdm_status tdmi_session_begin_record(struct tdmi_session *session, tdm_error *err)

@@ -204,15 +204,24 @@ static tdm_status rotate(struct tdmi_session *session, const char *next, const c
     return tdmi_folder_sync(tdmi_run_path(session->run), err);
 }
 
-tdm_status tdmi_session_record_clock(struct tdmi_session *session, tdm_error *err)
+/* progress: of the checkpoint that the clock is of. */
+static tdm_status record_clock(struct tdmi_session *session, const struct tdmi_progress *progress,
+                               tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
     tdm_json_number(writer, "training_seconds", session->training_seconds);
     tdm_json_number(writer, "best_seconds", session->best_seconds);
+    tdm_json_integer(writer, "epochs", progress->epoch);
+    tdm_json_integer(writer, "steps", progress->step);
     tdm_json_object_end(writer);
     return tdmi_session_set(session, "clock", writer, err);
+}
+
+tdm_status tdmi_session_record_clock(struct tdmi_session *session, tdm_error *err)
+{
+    return record_clock(session, &session->progress, err);
 }
 
 /* Everything that goes with a checkpoint is on disk before it takes its name: whoever is killed in
@@ -260,6 +269,8 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
         /* A clock says that there is a checkpoint: who goes on without one would be refused. */
         if (!tdmi_session_has_checkpoint(&scratch, folder))
             tdmi_run_forget(session->run, "clock");
+        else if (session->saved.best_epoch >= 0) /* nor of one that is not there */
+            (void)(record_clock(session, &session->saved, NULL) == TDM_OK);
     }
     tdmi_arena_release(&scratch);
     return TDM_WRAP(err, status, "writing a checkpoint");

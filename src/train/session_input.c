@@ -109,6 +109,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .augment_seed = session->options.seed,
         .memory_bytes =
             is_training ? (session->options.memory + 1) / 2 : (session->options.memory + 3) / 4,
+        .memory_parts = 4, /* of the half that trains too: the others would be refused next */
         .spoken_for_bytes = needs->activations + needs->gradients + needs->judging,
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},

@@ -37,14 +37,16 @@ struct plans {
 };
 
 /* As many batches as a loader has slots, of those that train and those that judge; and of those
- * that rows are made of. */
+ * that rows are made of. What their threads decode in, both loaders': each may come to use all. */
 static int64_t pictures_bytes(const struct tdmi_session *session, const struct phase *plans,
-                              int batch)
+                              int batch, int threads)
 {
     enum { slots = 3 };
+    const struct tdmi_preprocess *target = tdmi_graph_preprocess(session->graph);
     int64_t bytes = 2 * slots * batch * (int64_t)tdmi_plan_sample_bytes(plans->train);
     if (plans->base)
         bytes += slots * TDMI_FEATURES_BATCH * (int64_t)tdmi_plan_sample_bytes(plans->base);
+    bytes += 2 * threads * tdmi_loader_scratch_bytes(target->width, target->height);
     return session->options.memory > 0 && session->options.memory < bytes ? session->options.memory
                                                                           : bytes;
 }
@@ -63,7 +65,7 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
         .activations = step.activations,
         .gradients = step.gradients,
         .judging = judging,
-        .pictures = pictures_bytes(session, plans, batch),
+        .pictures = pictures_bytes(session, plans, batch, threads),
         .others = session->resident_before,
     };
 }

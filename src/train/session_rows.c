@@ -318,6 +318,7 @@ static tdm_status mend(struct tdmi_session *session, const tdm_error *why, tdm_e
     struct tdmi_features *features = &session->features;
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error_line(why, text, sizeof text);
+    tdmi_store_drop_remedy(text);
     if (features->n_mended++ == 0)
         tdm_log(TDM_LOG_WARNING, "features are computed once more where they are missing now: %s",
                 text);

@@ -329,6 +329,17 @@ static tdm_status look_back(struct tdmi_session *session, struct tdm_train_resul
     return status;
 }
 
+static void tell_where(struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    if (tdmi_session_is_over(session))
+        tdmi_session_note(session, "nothing is left to train after step %lld (epoch %d)",
+                          (long long)progress->step, progress->epoch + (progress->position > 0));
+    else
+        tdmi_session_note(session, "going on after step %lld (epoch %d)", (long long)progress->step,
+                          progress->epoch + 1);
+}
+
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
@@ -345,8 +356,7 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         tell_rates(session);
         tdmi_session_tell_thawing(session);
     } else
-        tdmi_session_note(session, "going on after step %lld (epoch %d)",
-                          (long long)session->progress.step, session->progress.epoch + 1);
+        tell_where(session);
     while (!tdmi_session_is_over(session)) {
         tdm_status status = thaw(session, err);
         if (status == TDM_OK)

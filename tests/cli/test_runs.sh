@@ -45,6 +45,31 @@ expect_same "killed 3 1" \
 expect_exit 0 "$TANDEM" runs show killed
 expect_stdout_matches '^killed: killed, 3 epochs, best: 1, '
 
+# Epochs after the newest checkpoint are made again by --resume: it and show tell the same.
+python3 - killed/run.json <<'END'
+import json, sys
+record = json.load(open(sys.argv[1]))
+record["clock"].update(epochs=2, steps=8)
+json.dump(record, open(sys.argv[1], "w"))
+END
+expect_exit 0 "$TANDEM" runs show killed --json
+expect_same "2 8" "$(json_value runs.0.epochs) $(json_value runs.0.steps)" "it is told where --resume goes on"
+"$TANDEM" train pictures --model lenet5 --epochs 100000 --batch 16 --split 0.6,0.4 --threads 1 --quiet -o cut &
+pid=$!
+tries=0
+while [ ! -s cut/previous.safetensors ] && [ $tries -lt 200 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -KILL $pid
+wait $pid 2>/dev/null
+expect_exit 0 "$TANDEM" runs show cut --json
+epochs=$(json_value runs.0.epochs) steps=$(json_value runs.0.steps)
+expect_exit 0 "$TANDEM" train pictures --epochs $((epochs + 1)) --resume -o cut
+expect_stderr_matches "^going on after step $steps \\(epoch $((epochs + 1))\\)\$"
+expect_exit 0 "$TANDEM" train pictures --epochs $((epochs + 1)) --resume -o cut
+expect_stderr_matches "^nothing is left to train after step [0-9]+ \\(epoch $((epochs + 1))\\)\$"
+
 # ---- show ----------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" runs show runs/a
 expect_stdout_matches '^runs/a: finished, 3 epochs'

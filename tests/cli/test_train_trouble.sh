@@ -117,8 +117,15 @@ same_as flipped pictures
 change_rows
 expect_exit 0 "$TANDEM" train pictures -o found-flipped $options --json
 expect_stderr_matches 'warning: stored features are removed, and are computed again: .* is damaged'
+expect_true "nobody is asked to remove what is removed" sh -c '! grep -q "remove that file" "$1"' - "$err"
 expect_same 0 "$(json_value features.reused)" "a file that is damaged as a whole is not used"
 same_as found-flipped pictures
+for key in home/features/*/key.json; do
+    : >"$key"
+done
+expect_exit 0 "$TANDEM" train pictures -o found-keyless $options --json
+expect_stderr_matches 'warning: .*key.json was damaged, and is written again'
+same_as found-keyless pictures
 
 # ---- a disk without room -------------------------------------------------------------------
 options="--model convnet7 --size 32 --epochs 2 --batch 8 --split 0.8,0.2 --checkpoint-every 3 --threads 1"

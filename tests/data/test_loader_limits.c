@@ -29,6 +29,7 @@ static void a_memory_limit_is_kept_or_refused_with_what_is_needed(void **state)
     const char *text = strchr(err.frames[0].text, ';');
     assert_non_null(text);
     assert_int_equal(sscanf(text, "; %lld bytes", &needed), 1);
+    err = (tdm_error){0};
     for (int64_t limit = needed; limit < 20 * needed; limit += needed) {
         struct tdmi_loader_rates rates;
         options.memory_bytes = limit;
@@ -43,6 +44,12 @@ static void a_memory_limit_is_kept_or_refused_with_what_is_needed(void **state)
     }
     options.memory_bytes = needed - 1;
     assert_int_equal(tdmi_loader_open(&options, &loader, NULL), TDM_E_USAGE);
+    /* A part of what was given is told as the whole that would do. */
+    char words[40];
+    options.memory_parts = 4;
+    assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
+    snprintf(words, sizeof words, "; --memory %lldM,", (4 * needed + (1 << 20) - 1) >> 20);
+    assert_non_null(strstr(err.frames[0].text, words));
     tdmi_source_close(virtual.source);
 }
 

@@ -8,6 +8,7 @@
 #include "stores.h"
 #include "sanitized.h"
 #include "base/each_allocation.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tensor/half.h"
 #include <fcntl.h>
@@ -290,6 +291,36 @@ static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
     tree_free(&tree);
 }
 
+/* Rows say themselves of which key they are. */
+static void a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "{\"format_version\":1,\"key\":", "{}\n"};
+    struct tree tree = tree_new();
+    char path[1024];
+    tdm_error err = {0};
+    tdmi_store *store = store_open(&tree, STORE_KEY);
+    store_fill(store, 0, 10);
+    snprintf(path, sizeof path, "%s/key.json", tdmi_store_folder(store));
+    tdmi_store_close(store);
+    const struct tdmi_store_options options = {
+        .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH, .drops_damaged = true};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(tdmi_file_write(path, texts[i], strlen(texts[i]), &err), TDM_OK);
+        const tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
+        assert_refused(status, TDM_E_INPUT, err, path);
+        tdm_log_set_level(TDM_LOG_SILENT);
+        assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_OK);
+        tdm_log_set_level(TDM_LOG_WARNING);
+        assert_int_equal(store_has(store, 0, 10), 10);
+        tdmi_store_close(store);
+        store = store_open(&tree, STORE_KEY);
+        tdmi_store_close(store);
+        err = (tdm_error){0};
+    }
+    tree_free(&tree);
+}
+
 /* Rows that changed places have right checksums of their own. */
 static void a_row_in_the_place_of_another_is_damage(void **state)
 {
@@ -513,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_file_with_a_damaged_head_or_index_is_refused_by_name),
         cmocka_unit_test(a_damaged_row_is_told_by_its_file_and_the_others_are_read),
         cmocka_unit_test(damaged_files_are_dropped_for_who_asks_for_it),
+        cmocka_unit_test(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it),
         cmocka_unit_test(a_row_in_the_place_of_another_is_damage),
         cmocka_unit_test(rows_of_another_key_are_never_seen),
         cmocka_unit_test(another_text_under_the_hash_of_the_key_is_refused),

@@ -7,6 +7,7 @@
 #include "data/store.h"
 #include "nn/weights/weights.h"
 #include "tandem/model.h"
+#include "tandem/runs.h"
 #include "tandem/stop.h"
 #include "train/hearing.h"
 
@@ -126,6 +127,11 @@ static void a_run_stopped_while_features_are_computed_is_gone_on_with(void **sta
     assert_int_equal(tdm_train(&options, (tdm_sink){NULL, stop_at_features}, &result, &err),
                      TDM_E_STOPPED);
     tdm_stop_clear();
+    tdm_runs *runs = NULL;
+    assert_int_equal(tdm_runs_read(&options.run, 1, &runs, &err), TDM_OK);
+    assert_string_equal(tdm_runs_at(runs, 0)->source, options.source);
+    assert_int_equal(tdm_runs_at(runs, 0)->epochs, 0);
+    tdm_runs_close(runs);
     /* Nothing but the run is named: its record knows the rest. */
     struct tdm_train_options again = tdm_train_options_default();
     tdm_json_document *words;

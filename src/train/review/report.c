@@ -24,8 +24,10 @@ static const char style[] =
     "td,th{padding:.15em .8em .15em 0;text-align:right;white-space:nowrap}"
     "td:first-child,th:first-child{text-align:left}th{color:var(--soft);font-weight:normal;"
     "border-bottom:1px solid var(--line)}.left td,td.why{text-align:left;white-space:normal;"
-    "overflow-wrap:anywhere}\n"
-    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:1em}"
+    "overflow-wrap:anywhere}th.run{white-space:normal;overflow-wrap:anywhere}"
+    "@media(max-width:600px){td:first-child{white-space:normal}}\n"
+    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:"
+    "1em}"
     "figure{margin:0}figure.heat{overflow-x:auto}svg{max-width:100%;height:auto}"
     ".heat svg{max-width:none}\n"
     ".pictures{display:grid;grid-template-columns:repeat(auto-fill,minmax(132px,1fr));gap:1em}"
@@ -153,7 +155,7 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
     };
     tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th></th>");
     for (size_t i = 0; i < runs->n; i++) {
-        tdmi_text_printf(out, "<th>");
+        tdmi_text_printf(out, "<th class=\"run\">");
         tdmi_html_text(out, runs->runs[i].told.path);
         tdmi_text_printf(out, "</th>");
     }

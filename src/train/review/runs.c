@@ -41,6 +41,18 @@ static const char *state_of(const char *path, enum tdmi_run_status status, tdmi_
     return lock && !tdmi_lock_is_held(lock) ? "killed" : "running";
 }
 
+/* Of a run that has not ended: where it is while it runs, and where --resume goes on from when it
+ * does not. Lines after the newest checkpoint are made again then, so they are not counted; an
+ * older version recorded no epochs with it, and the curve is what there is. */
+static tdm_status tell_progress(struct tdm_run *told, const tdm_json_value *clock, tdm_error *err)
+{
+    told->steps = tdm_json_as_integer(tdm_json_member(clock, "steps"), 0);
+    if (strcmp(told->state, "running") == 0 || !tdm_json_member(clock, "epochs"))
+        return tdmi_review_last_epoch(told->path, &told->epochs, err);
+    told->epochs = (int)tdm_json_as_integer(tdm_json_member(clock, "epochs"), 0);
+    return TDM_OK;
+}
+
 /* From the record, whose document stays the run's; what it does not say yet from the curve. */
 static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
 {
@@ -48,19 +60,21 @@ static tdm_status tell(struct tdmi_review_run *run, tdm_error *err)
     const tdm_json_value *data = tdm_json_member(root, "data");
     const tdm_json_value *result = tdm_json_member(root, "result");
     const tdm_json_value *best = tdm_json_member(root, "validation");
+    const tdm_json_value *clock = tdm_json_member(root, "clock");
     struct tdm_run *told = &run->told;
     told->network = text_of(data, "network");
     if (!*told->network) /* of a version that did not record it there */
         told->network = text_of(tdm_json_member(root, "options"), "model");
     told->source = text_of(data, "source");
+    if (!*told->source) /* stopped while its pictures were looked at */
+        told->source = text_of(tdm_json_member(root, "asked"), "source");
     told->started = text_of(root, "started");
     told->next_step = told->next_evidence = "";
     told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(best, "epoch"), 0);
     told->val = tdmi_review_score(best);
-    told->seconds =
-        tdm_json_as_number(tdm_json_member(tdm_json_member(root, "clock"), "seconds"), 0.0);
+    told->seconds = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
     if (strcmp(told->state, "finished") != 0 || tdm_json_kind_of(result) != TDM_JSON_OBJECT)
-        return tdmi_review_last_epoch(told->path, &told->epochs, err);
+        return tell_progress(told, clock, err);
     told->epochs = (int)tdm_json_as_integer(tdm_json_member(result, "epochs"), 0);
     told->best_epoch = (int)tdm_json_as_integer(tdm_json_member(result, "best_epoch"), 0);
     told->steps = tdm_json_as_integer(tdm_json_member(result, "steps"), 0);
