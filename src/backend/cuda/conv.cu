@@ -69,6 +69,7 @@ struct data_gradient {
     struct tdmi_cuda_conv c;
     const T *dy;
     const float *weights;
+    const T *add; /* may be dx: whoever reads a value there writes it */
     T *dx;
 
     /* The output pixel whose window has this pixel at the tap, if there is one. */
@@ -92,7 +93,8 @@ struct data_gradient {
     }
     __device__ void put(int group, int64_t, int64_t pixel, int64_t column, double sum) const
     {
-        dx[pixel * c.in.c + group * (c.in.c / c.groups) + column] = of_float<T>((float)sum);
+        const int64_t at = pixel * c.in.c + group * (c.in.c / c.groups) + column;
+        dx[at] = of_float<T>((float)(add ? sum + (double)to_float(add[at]) : sum));
     }
 };
 
@@ -154,16 +156,17 @@ extern "C" int tdmi_cuda_conv_forward(struct CUstream_st *queue, const struct td
 
 extern "C" int tdmi_cuda_conv_data_gradient(struct CUstream_st *queue,
                                             const struct tdmi_cuda_conv *it, const void *dy,
-                                            const float *weights, void *dx)
+                                            const float *weights, const void *add, void *dx)
 {
     const int64_t depth = (int64_t)it->kernel * it->kernel * (it->out.c / it->groups);
     const struct tdmi_cuda_product of =
         tdmi_cuda_product_of(pixels_of(it, it->in), it->in.c / it->groups, depth, it->groups, 0);
     return by_type(it->type, [=](auto zero) {
         using T = decltype(zero);
-        return launch_product(
-            queue, data_gradient<T>{*it, static_cast<const T *>(dy), weights, static_cast<T *>(dx)},
-            of);
+        return launch_product(queue,
+                              data_gradient<T>{*it, static_cast<const T *>(dy), weights,
+                                               static_cast<const T *>(add), static_cast<T *>(dx)},
+                              of);
     });
 }
 

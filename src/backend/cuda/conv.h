@@ -24,8 +24,9 @@ struct tdmi_cuda_conv {
 /* bias NULL: none. */
 int tdmi_cuda_conv_forward(struct CUstream_st *queue, const struct tdmi_cuda_conv *it,
                            const void *x, const float *weights, const float *bias, void *y);
+/* add: like dx, may be dx; NULL: nothing. dx = gradient + add */
 int tdmi_cuda_conv_data_gradient(struct CUstream_st *queue, const struct tdmi_cuda_conv *it,
-                                 const void *dy, const float *weights, void *dx);
+                                 const void *dy, const float *weights, const void *add, void *dx);
 /* dweights are sums over the n images. workspace: of tdmi_cuda_conv_workspace_bytes for no fewer
  * images. */
 int tdmi_cuda_conv_weight_gradient(struct CUstream_st *queue, const struct tdmi_cuda_conv *it,

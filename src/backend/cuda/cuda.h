@@ -36,6 +36,8 @@ extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
 extern const struct tdmi_update_table tdmi_cuda_update_table; /* op_update.c */
 extern const struct tdmi_kernel tdmi_cuda_conv, tdmi_cuda_dense, tdmi_cuda_input;
+extern const struct tdmi_kernel tdmi_cuda_depthwise; /* for tdmi_cuda_conv: those that it can run */
+extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cuda_global_pool;
 
 /* update->tail, op_tail.c */
 void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,

@@ -98,7 +98,7 @@ static void run(const struct shape *s, enum tdmi_dtype type)
     float *dw = tensor(TDMI_DTYPE_F32, n_w, 0, 0, &blocks[6]);
     void *workspace = tensor(TDMI_DTYPE_F32, (int64_t)(room / sizeof(float)) + 1, 0, 0, &blocks[7]);
     assert_int_equal(tdmi_cuda_conv_forward(NULL, &c, x, w, bias, y), 0);
-    assert_int_equal(tdmi_cuda_conv_data_gradient(NULL, &c, dy, w, dx), 0);
+    assert_int_equal(tdmi_cuda_conv_data_gradient(NULL, &c, dy, w, NULL, dx), 0);
     assert_int_equal(tdmi_cuda_conv_weight_gradient(NULL, &c, x, dy, dw, workspace), 0);
     walk(&c, x, dy, w, &wanted);
     for (int64_t i = 0; i < n_out; i++) {
@@ -109,6 +109,16 @@ static void run(const struct shape *s, enum tdmi_dtype type)
     for (int64_t i = 0; i < n_in; i++)
         expect_near(value_at(dx, type, i), wanted.dx[i],
                     step_of(type, fabs(wanted.dx[i])) + 1e-5 * wanted.dx_size[i], "dx", i);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        /* what x holds is added, then what that left */
+        assert_int_equal(tdmi_cuda_conv_data_gradient(NULL, &c, dy, w, in_place ? dx : x, dx), 0);
+        for (int64_t i = 0; i < n_in; i++) {
+            const double value = (1 + in_place) * wanted.dx[i] + value_at(x, type, i);
+            const double size = 2.0 * wanted.dx_size[i] + fabs(value_at(x, type, i));
+            expect_near(value_at(dx, type, i), value, 2.0 * step_of(type, size) + 1e-5 * size,
+                        "dx + add", i);
+        }
+    }
     for (int64_t i = 0; i < n_w; i++)
         expect_near((double)dw[i], wanted.dw[i], 1e-6 + 1e-5 * wanted.dw_size[i], "dw", i);
     for (int i = 0; i < 8; i++)

@@ -22,7 +22,12 @@ static tdmi_graph *small_graph(void)
     x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 5, 3, 2, 1, true));
     const int y =
         tdmi_add_batch_norm(graph, "bn", tdmi_add_conv(graph, "conv2", x, 5, 3, 1, 1, false));
-    x = tdmi_add_relu(graph, "relu2", tdmi_add_sum(graph, "sum", x, y));
+    x = tdmi_add_sum(graph, "sum1", x, y);
+    /* one reads the sum through an activation, one as it is: the second gradient is added */
+    const struct tdmi_build what = {.padding = TDMI_PADDING_SYMMETRIC};
+    const int z = tdmi_add_depthwise(graph, &what, "depthwise1", x, 3, 1);
+    x = tdmi_add_depthwise(graph, &what, "depthwise2", tdmi_add_relu(graph, "relu2", x), 3, 1);
+    x = tdmi_add_max_pool(graph, "pool", tdmi_add_sum(graph, "sum2", x, z), 2, 1);
     x = tdmi_add_relu(graph, "relu3", tdmi_add_dense(graph, "dense1", x, 20));
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense2", x, classes));
     assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);

@@ -1,0 +1,211 @@
+/* depthwise.cu: forward and the gradient of the input against the definition, with what each reads
+ * and does besides; and pictures of more values than 32 bits count. */
+#include "windows.h"
+
+#include <sys/mman.h>
+
+struct tensors {
+    struct tdmi_cuda_depthwise shape;
+    int64_t n_x, n_y;
+    float *weights, *bias;
+    void *x, *y, *dy, *add, *dx;
+    void *blocks[7];
+    double *wanted, *size; /* of x, or of y */
+};
+
+static void make(struct tensors *it, const struct window_case *from, enum tdmi_dtype type)
+{
+    it->shape = from->shape;
+    it->shape.type = type;
+    const struct tdmi_cuda_depthwise *s = &it->shape;
+    it->n_x = s->n * s->h * s->w * s->channels;
+    it->n_y = s->n * s->out_h * s->out_w * s->channels;
+    it->weights =
+        tensor(TDMI_DTYPE_F32, (int64_t)s->kernel * s->kernel * s->channels, 0, 1, &it->blocks[0]);
+    it->bias = tensor(TDMI_DTYPE_F32, s->channels, 0, 2, &it->blocks[1]);
+    it->x = tensor(type, it->n_x, from->off, 3, &it->blocks[2]);
+    it->y = tensor(type, it->n_y, from->off, 0, &it->blocks[3]);
+    it->dy = tensor(type, it->n_y, from->off, 4, &it->blocks[4]);
+    it->add = tensor(type, it->n_x, from->off, 5, &it->blocks[5]);
+    it->dx = tensor(type, it->n_x, from->off, 0, &it->blocks[6]);
+    const int64_t most = it->n_x > it->n_y ? it->n_x : it->n_y;
+    it->wanted = tdmi_alloc((size_t)most, sizeof(double));
+    it->size = tdmi_alloc((size_t)most, sizeof(double));
+    assert_non_null(it->wanted);
+    assert_non_null(it->size);
+}
+
+static void drop(struct tensors *it)
+{
+    for (int k = 0; k < 7; k++)
+        tdmi_free(it->blocks[k]);
+    tdmi_free(it->wanted);
+    tdmi_free(it->size);
+}
+
+static void look(const struct tensors *it, const void *got, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++)
+        expect_near(value_at(got, it->shape.type, i), it->wanted[i],
+                    step_of(it->shape.type, fabs(it->wanted[i])) + 1e-6 * it->size[i], what, i);
+}
+
+static void forward(struct tensors *it, enum tdmi_act x_act, enum tdmi_act act, bool has_bias)
+{
+    const struct tdmi_cuda_depthwise *s = &it->shape;
+    const struct tdmi_cuda_depthwise_forward call = {.x = it->x,
+                                                     .x_act = x_act,
+                                                     .weights = it->weights,
+                                                     .bias = has_bias ? it->bias : NULL,
+                                                     .act = act,
+                                                     .y = it->y};
+    assert_int_equal(tdmi_cuda_depthwise_forward(NULL, s, &call), 0);
+    for (int64_t i = 0; i < it->n_y; i++) {
+        const int64_t c = i % s->channels;
+        double sum = has_bias ? (double)it->bias[c] : 0.0, size = fabs(sum);
+        for (int tap = 0; tap < s->kernel * s->kernel; tap++) {
+            const int64_t at = seen(s, i / s->channels, tap);
+            if (at < 0)
+                continue;
+            const double term = read_through(x_act, value_at(it->x, s->type, at + c)) *
+                                (double)it->weights[tap * s->channels + c];
+            sum += term;
+            size += fabs(term);
+        }
+        it->wanted[i] = read_through(act, sum);
+        it->size[i] = size;
+    }
+    look(it, it->y, it->n_y, "y");
+}
+
+static void data(struct tensors *it, enum tdmi_act x_act, bool has_add)
+{
+    const struct tdmi_cuda_depthwise *s = &it->shape;
+    const struct tdmi_cuda_depthwise_data call = {.dy = it->dy,
+                                                  .weights = it->weights,
+                                                  .x = x_act == TDMI_ACT_NONE ? NULL : it->x,
+                                                  .x_act = x_act,
+                                                  .add = has_add ? it->add : NULL,
+                                                  .dx = it->dx};
+    assert_int_equal(tdmi_cuda_depthwise_data(NULL, s, &call), 0);
+    memset(it->wanted, 0, sizeof(double) * (size_t)it->n_x);
+    memset(it->size, 0, sizeof(double) * (size_t)it->n_x);
+    for (int64_t i = 0; i < it->n_y; i++)
+        for (int tap = 0; tap < s->kernel * s->kernel; tap++) {
+            const int64_t at = seen(s, i / s->channels, tap), c = i % s->channels;
+            if (at < 0)
+                continue;
+            const double term =
+                value_at(it->dy, s->type, i) * (double)it->weights[tap * s->channels + c];
+            it->wanted[at + c] += term;
+            it->size[at + c] += fabs(term);
+        }
+    for (int64_t i = 0; i < it->n_x; i++) {
+        const double x = value_at(it->x, s->type, i);
+        if (x_act != TDMI_ACT_NONE && (x <= 0.0 || (x_act == TDMI_ACT_RELU6 && x >= 6.0)))
+            it->wanted[i] = 0.0;
+        if (has_add)
+            it->wanted[i] += value_at(it->add, s->type, i);
+    }
+    look(it, it->dx, it->n_x, "dx");
+}
+
+/* What a batch norm makes of weights and bias is what it makes of their outputs. */
+static void fold(bool has_bias, bool has_norm)
+{
+    enum { taps = 9, channels = 131 };
+    void *blocks[7];
+    float *of[7];
+    for (uint32_t k = 0; k < 7; k++)
+        of[k] = tensor(TDMI_DTYPE_F32,
+                       k == 0  ? taps * channels
+                       : k < 6 ? channels
+                               : channels * 10,
+                       0, k < 6 ? k + 1 : 0, &blocks[k]);
+    for (int c = 0; c < channels; c++)
+        of[5][c] = fabsf(of[5][c]); /* a variance */
+    const struct tdmi_cuda_depthwise_fold call = {.taps = taps,
+                                                  .channels = channels,
+                                                  .weights = of[0],
+                                                  .bias = has_bias ? of[1] : NULL,
+                                                  .scale = has_norm ? of[2] : NULL,
+                                                  .shift = of[3],
+                                                  .mean = of[4],
+                                                  .variance = of[5],
+                                                  .epsilon = 1e-3,
+                                                  .packed = of[6]};
+    assert_int_equal(tdmi_cuda_depthwise_fold(NULL, &call), 0);
+    for (int i = 0; i < (taps + 1) * channels; i++) {
+        const int c = i % channels;
+        const double factor = has_norm ? (double)of[2][c] / sqrt((double)of[5][c] + 1e-3) : 1.0;
+        double wanted = i < taps * channels ? (double)of[0][i] : has_bias ? (double)of[1][c] : 0.0;
+        if (i >= taps * channels && has_norm)
+            wanted -= (double)of[4][c];
+        wanted *= factor;
+        if (i >= taps * channels && has_norm)
+            wanted += (double)of[3][c];
+        expect_near((double)of[6][i], wanted, step_of(TDMI_DTYPE_F32, fabs(wanted)), "packed", i);
+    }
+    for (int k = 0; k < 7; k++)
+        tdmi_free(blocks[k]);
+}
+
+/* Many pictures of 5 · 2^30 values in all: blocks at both ends alone run. */
+static void run_huge(int channels, int kernel)
+{
+    struct tdmi_cuda_depthwise s = {TDMI_DTYPE_BF16, 0, 512, 512,        channels,  512, 512,
+                                    kernel,          1, 1,   kernel / 2, kernel / 2};
+    s.n = ((int64_t)5 << 30) / ((int64_t)s.h * s.w * channels);
+    const int64_t n = s.n * s.h * s.w * channels;
+    const size_t bytes = (size_t)n * 2;
+    uint16_t *x = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint16_t *y = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *block;
+    float *weights = tensor(TDMI_DTYPE_F32, (int64_t)kernel * kernel * channels, 0, 0, &block);
+    for (int i = 0; i < kernel * kernel * channels; i++)
+        weights[i] = (float)(1 + i / channels);
+    if (x != MAP_FAILED && y != MAP_FAILED) {
+        put_value(x, TDMI_DTYPE_BF16, 1, 3.0f);
+        put_value(x, TDMI_DTYPE_BF16, n - 1, 2.0f);
+        tdmi_shim_use((struct tdmi_shim_way){.edge_blocks = 2});
+        const struct tdmi_cuda_depthwise_forward call = {.x = x, .weights = weights, .y = y};
+        assert_int_equal(tdmi_cuda_depthwise_forward(NULL, &s, &call), 0);
+        const double middle = (double)(kernel * kernel + 1) / 2.0;
+        assert_true(value_at(y, TDMI_DTYPE_BF16, 1) == 3.0 * middle);
+        assert_true(value_at(y, TDMI_DTYPE_BF16, n - 1) == 2.0 * middle);
+        assert_int_equal(tdmi_shim_facts().largest_grid_y, 1);
+    }
+    if (x != MAP_FAILED)
+        munmap(x, bytes);
+    if (y != MAP_FAILED)
+        munmap(y, bytes);
+    tdmi_free(block);
+}
+
+void case_depthwise(void **state)
+{
+    (void)state;
+    for (int t = 0; t < n_float_types; t++)
+        for (int k = 0; k < n_window_cases; k++) {
+            struct tensors it;
+            make(&it, &window_cases[k], float_types[t]);
+            tdmi_shim_use((struct tdmi_shim_way){.is_reversed = k % 2 == 1});
+            forward(&it, TDMI_ACT_NONE, TDMI_ACT_NONE, false);
+            forward(&it, TDMI_ACT_RELU6, TDMI_ACT_RELU, true);
+            forward(&it, TDMI_ACT_RELU, TDMI_ACT_RELU6, true);
+            data(&it, TDMI_ACT_NONE, false);
+            data(&it, TDMI_ACT_RELU6, true);
+            data(&it, TDMI_ACT_RELU, false);
+            drop(&it);
+        }
+    fold(true, true);
+    fold(false, true);
+    fold(true, false);
+    const struct tdmi_cuda_depthwise_forward wrong = {.act = TDMI_ACT_HSWISH};
+    assert_int_equal(tdmi_cuda_depthwise_forward(NULL, &window_cases[0].shape, &wrong), 1);
+    run_huge(8, 3);
+    run_huge(8, 7);
+    run_huge(5, 3);
+}
