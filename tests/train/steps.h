@@ -16,6 +16,17 @@
 
 enum { most_batch = 17, classes = 3, size = 8 };
 
+/* A graph on pictures of one channel; x: where its first layer reads. */
+static inline tdmi_graph *begin_graph(int *x)
+{
+    tdmi_graph *graph = tdmi_graph_new();
+    assert_non_null(graph);
+    const struct tdmi_preprocess how = {
+        .width = size, .height = size, .channels = 1, .crop_fraction = 1.0, .scale = TDMI_SCALE_TF};
+    *x = tdmi_add_input(graph, &how);
+    return graph;
+}
+
 struct bench {
     tdmi_graph *graph;
     float *params, *states;

@@ -20,13 +20,8 @@
 /* hidden 3300: 264,000 weights, so that there are several segments. */
 static tdmi_graph *small_graph(int hidden)
 {
-    tdmi_graph *graph = tdmi_graph_new();
-    assert_non_null(graph);
-    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
-                                                            .height = size,
-                                                            .channels = 1,
-                                                            .crop_fraction = 1.0,
-                                                            .scale = TDMI_SCALE_TF});
+    int x;
+    tdmi_graph *graph = begin_graph(&x);
     x = tdmi_add_conv(graph, "conv", x, 5, 3, 1, 1, false);
     x = tdmi_add_relu(graph, "relu", tdmi_add_batch_norm(graph, "bn", x));
     x = tdmi_add_max_pool(graph, "pool", x, 2, 2);
@@ -511,13 +506,8 @@ static void mixed_shards_give_the_same_bits_on_any_threads(void **state)
 /* A pool and a dropout before the last layer. */
 static tdmi_graph *graph_with_dropout(void)
 {
-    tdmi_graph *graph = tdmi_graph_new();
-    assert_non_null(graph);
-    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
-                                                            .height = size,
-                                                            .channels = 1,
-                                                            .crop_fraction = 1.0,
-                                                            .scale = TDMI_SCALE_TF});
+    int x;
+    tdmi_graph *graph = begin_graph(&x);
     x = tdmi_add_max_pool(graph, "pool", x, 2, 2);
     x = tdmi_add_dropout(graph, "dropout", x, 0.5, 0);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));

@@ -14,13 +14,8 @@
 /* Whatever a step can be asked: batch norm, dropout, two readers of one tensor. */
 static tdmi_graph *small_graph(int hidden)
 {
-    tdmi_graph *graph = tdmi_graph_new();
-    assert_non_null(graph);
-    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
-                                                            .height = size,
-                                                            .channels = 1,
-                                                            .crop_fraction = 1.0,
-                                                            .scale = TDMI_SCALE_TF});
+    int x;
+    tdmi_graph *graph = begin_graph(&x);
     x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv", x, 5, 3, 1, 1, false));
     const int y = tdmi_add_relu(
         graph, "relu2",

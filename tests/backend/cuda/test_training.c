@@ -12,13 +12,8 @@
 
 static tdmi_graph *small_graph(void)
 {
-    tdmi_graph *graph = tdmi_graph_new();
-    assert_non_null(graph);
-    int x = tdmi_add_input(graph, &(struct tdmi_preprocess){.width = size,
-                                                            .height = size,
-                                                            .channels = 1,
-                                                            .crop_fraction = 1.0,
-                                                            .scale = TDMI_SCALE_TF});
+    int x;
+    tdmi_graph *graph = begin_graph(&x);
     x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 5, 3, 2, 1, true));
     const int y =
         tdmi_add_batch_norm(graph, "bn", tdmi_add_conv(graph, "conv2", x, 5, 3, 1, 1, false));
