@@ -132,6 +132,12 @@ struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
 /* What steps change. */
 struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
 
+/* The pictures; and which of them train, judge and test.
+ * stored: the split of a checkpoint that is gone on with, else nothing. session_split.c */
+tdm_status tdmi_session_open_source(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_session_split(struct tdmi_session *session, struct tdmi_split_stored stored,
+                              tdm_error *err) TDM_MUST_USE;
+
 /* Which file --weights means, and which network it is of when --model does not say: once, before
  * anything is opened. session_weights.c */
 tdm_status tdmi_session_find_weights(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
@@ -299,11 +305,14 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
                                         struct tdmi_model_file *stored,
                                         tdm_error *err) TDM_MUST_USE;
 
-/* Ahead of what may take long before a step: who is stopped or killed meanwhile goes on with the
+/* What a run records of its beginning: session_record.c
+ * Ahead of what may take long before a step: who is stopped or killed meanwhile goes on with the
  * options that were asked for. Saved; the rest is not known yet, and what is recorded stays. */
 tdm_status tdmi_session_begin_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* When that did not succeed. */
 void tdmi_session_end_record(struct tdmi_session *session, tdm_status status);
+/* Who stops it while it opens has a run all the same. TDM_E_STOPPED, with what to do. */
+tdm_status tdmi_session_record_stop(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* What the run is begun with, for its record; not saved yet. */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* A section of the run's record, from a writer that is freed. */

@@ -84,10 +84,10 @@ static tdm_status take_test_picture(struct tdmi_session *session, tdmi_loader *l
 
 enum part { TRAIN, VALIDATION, TEST };
 
-/* A quarter of --memory is the source's (session.c), a half the training loader's, a quarter the
- * validation's; the test's gets as much, when training is over. The loaders' threads and the pool
- * share the CPUs: a loader adds a thread only while training waits for pictures, which is when the
- * pool has nothing to do. */
+/* A quarter of --memory is the source's (session_split.c), a half the training loader's, a quarter
+ * the validation's; the test's gets as much, when training is over. The loaders' threads and the
+ * pool share the CPUs: a loader adds a thread only while training waits for pictures, which is when
+ * the pool has nothing to do. */
 static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi_loader **loader,
                               tdm_error *err)
 {
