@@ -44,7 +44,8 @@ long tdmi_system_text(const char *root, const char *path, char *buffer, size_t b
     return (long)length;
 }
 
-/* A whole number at the start of a file below folder; false for "max", a missing file and such. */
+/* A whole number, 0 or more, at the start of a file below folder; false for "max", a missing file
+ * and such. */
 static bool read_number(const char *root, const char *folder, const char *name, double *number)
 {
     char path[path_bytes], text[64], *end = NULL;
@@ -55,21 +56,23 @@ static bool read_number(const char *root, const char *folder, const char *name, 
         return false;
     long long value = strtoll(text, &end, 10);
     *number = (double)value;
-    return end != text && value > 0;
+    return end != text && value >= 0;
 }
 
 static void tighten_cpus(struct tdmi_cgroup *limits, double quota, double period)
 {
+    if (!(quota > 0.0 && period > 0.0))
+        return;
     double cpus = quota / period;
     if (limits->cpus <= 0.0 || cpus < limits->cpus)
         limits->cpus = cpus;
 }
 
-static void tighten_memory(struct tdmi_cgroup *limits, double bytes)
+/* none: what *limit is when there is none. Version 1 writes that as a number near 2^63. */
+static void tighten(int64_t *limit, int64_t none, double bytes)
 {
-    /* Version 1 writes "no limit" as a number near 2^63. */
-    if (bytes < 0x1p60 && (limits->memory_bytes == 0 || bytes < (double)limits->memory_bytes))
-        limits->memory_bytes = (int64_t)bytes;
+    if (bytes > (double)none && bytes < 0x1p60 && (*limit == none || bytes < (double)*limit))
+        *limit = (int64_t)bytes;
 }
 
 static void look_at_cpus_v1(const char *root, const char *folder, struct tdmi_cgroup *limits)
@@ -84,7 +87,9 @@ static void look_at_memory_v1(const char *root, const char *folder, struct tdmi_
 {
     double bytes;
     if (read_number(root, folder, "memory.limit_in_bytes", &bytes))
-        tighten_memory(limits, bytes);
+        tighten(&limits->memory_bytes, 0, bytes);
+    if (read_number(root, folder, "memory.memsw.limit_in_bytes", &bytes))
+        tighten(&limits->both_bytes, 0, bytes);
 }
 
 static void look_at_v2(const char *root, const char *folder, struct tdmi_cgroup *limits)
@@ -98,7 +103,9 @@ static void look_at_v2(const char *root, const char *folder, struct tdmi_cgroup 
         sscanf(text, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0)
         tighten_cpus(limits, (double)quota, (double)period);
     if (read_number(root, folder, "memory.max", &bytes))
-        tighten_memory(limits, bytes);
+        tighten(&limits->memory_bytes, 0, bytes);
+    if (read_number(root, folder, "memory.swap.max", &bytes))
+        tighten(&limits->swap_bytes, -1, bytes);
 }
 
 typedef void look(const char *root, const char *folder, struct tdmi_cgroup *limits);
@@ -157,7 +164,7 @@ static void look_at_line(const char *root, const char *line, struct tdmi_cgroup 
 
 struct tdmi_cgroup tdmi_cgroup_limits(const char *root)
 {
-    struct tdmi_cgroup limits = {0};
+    struct tdmi_cgroup limits = {.swap_bytes = -1};
     char text[path_bytes];
     if (tdmi_system_text(root, "/proc/self/cgroup", text, sizeof text) < 0)
         return limits;

@@ -11,6 +11,8 @@
 struct tdmi_cgroup {
     double cpus;          /* quota in CPUs; 0 when there is none */
     int64_t memory_bytes; /* 0 when there is no limit */
+    int64_t swap_bytes;   /* version 2; -1 when there is no limit: none at all is one */
+    int64_t both_bytes;   /* memory and swap together, version 1; 0 when there is no limit */
 };
 
 /* root is "" for this machine; tests give a folder with its own proc/ and sys/. */

@@ -104,6 +104,19 @@ static void set_topology(struct tdmi_cpu *cpu, const struct tdmi_topology *topol
     cpu->numa_nodes = topology->numa_nodes;
 }
 
+/* What of the machine's memory and swap a container leaves. */
+static int64_t all_memory(const struct tdmi_cpu *cpu, const struct tdmi_cgroup *limits)
+{
+    int64_t memory = cpu->memory_bytes, swap = cpu->swap_bytes;
+    if (limits->memory_bytes > 0 && (memory == 0 || limits->memory_bytes < memory))
+        memory = limits->memory_bytes;
+    if (limits->swap_bytes >= 0 && limits->swap_bytes < swap)
+        swap = limits->swap_bytes;
+    if (limits->both_bytes > 0 && (memory == 0 || limits->both_bytes < memory + swap))
+        return limits->both_bytes;
+    return memory + swap;
+}
+
 void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
 {
     struct tdmi_topology topology;
@@ -116,6 +129,7 @@ void tdmi_cpu_describe_files(const char *root, struct tdmi_cpu *cpu)
     struct tdmi_cgroup limits = tdmi_cgroup_limits(root);
     cpu->cgroup_cpus = limits.cpus;
     cpu->cgroup_memory_bytes = limits.memory_bytes;
+    cpu->all_memory_bytes = all_memory(cpu, &limits);
 }
 
 void tdmi_cpu_describe(struct tdmi_cpu *cpu)

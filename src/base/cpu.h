@@ -19,6 +19,7 @@ struct tdmi_cpu {
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* one core's L1d and L2, the L3 it sees; 0 unknown */
     int64_t memory_bytes, memory_available_bytes, swap_bytes;
     int64_t cgroup_memory_bytes; /* 0 when there is no limit */
+    int64_t all_memory_bytes;    /* with swap, as far as a container allows both */
     int numa_nodes;
 };
 

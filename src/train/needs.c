@@ -31,10 +31,9 @@ struct tdmi_memory_limit tdmi_memory_limit(const char *root)
 {
     struct tdmi_cpu machine = {0};
     tdmi_cpu_describe_files(root, &machine);
-    const int64_t all = machine.memory_bytes + machine.swap_bytes;
-    if (machine.cgroup_memory_bytes > 0 && (all == 0 || machine.cgroup_memory_bytes < all))
-        return (struct tdmi_memory_limit){machine.cgroup_memory_bytes, "this container allows"};
-    return (struct tdmi_memory_limit){all, "this machine has"};
+    const int64_t all = machine.all_memory_bytes;
+    const bool is_all = all == machine.memory_bytes + machine.swap_bytes;
+    return (struct tdmi_memory_limit){all, is_all ? "this machine has" : "this container allows"};
 }
 
 int64_t tdmi_memory_resident(void)

@@ -26,7 +26,7 @@ int64_t tdmi_needs_total(const struct tdmi_needs *needs);
 /* "536 MiB of memory (activations 403, gradients 57, weights 42, …)" */
 void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text_bytes);
 
-/* More than this no process here can hold. */
+/* More than this, memory and swap together, no process here can hold. */
 struct tdmi_memory_limit {
     int64_t bytes;    /* 0: not known */
     const char *what; /* "this container allows" */

@@ -26,52 +26,59 @@ static void cgroup_limits_are_the_tightest_on_the_way_up(void **state)
 {
     static const struct {
         struct made_file files[8];
-        double cpus;
-        int64_t memory_bytes;
+        struct tdmi_cgroup limits;
     } cases[] = {
         /* No files at all. */
-        {{{NULL, NULL}}, 0.0, 0},
+        {{{NULL, NULL}}, {0.0, 0, -1, 0}},
         /* Version 2, in a container that sees itself as the root. */
         {{{"proc/self/cgroup", "0::/\n"},
           {"sys/fs/cgroup/cpu.max", "150000 100000\n"},
           {"sys/fs/cgroup/memory.max", "1073741824\n"}},
-         1.5,
-         1073741824},
+         {1.5, 1073741824, -1, 0}},
         /* Version 2, nested: the parent is tighter in memory, the child in CPUs. */
         {{{"proc/self/cgroup", "0::/job/step\n"},
           {"sys/fs/cgroup/job/step/cpu.max", "200000 100000\n"},
           {"sys/fs/cgroup/job/step/memory.max", "max\n"},
           {"sys/fs/cgroup/job/cpu.max", "400000 100000\n"},
           {"sys/fs/cgroup/job/memory.max", "5000000\n"}},
-         2.0,
-         5000000},
+         {2.0, 5000000, -1, 0}},
         /* Version 2 without limits. */
         {{{"proc/self/cgroup", "0::/\n"},
           {"sys/fs/cgroup/cpu.max", "max 100000\n"},
           {"sys/fs/cgroup/memory.max", "max\n"}},
-         0.0,
-         0},
+         {0.0, 0, -1, 0}},
         /* Version 1, several controllers in one hierarchy, paths that are not mounted. */
         {{{"proc/self/cgroup",
            "5:memory:/docker/abc\n4:cpuset:/x\n3:cpu,cpuacct:/docker/abc\n1:name=systemd:/\n"},
           {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"},
           {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
           {"sys/fs/cgroup/memory/memory.limit_in_bytes", "2000000\n"}},
-         0.5,
-         2000000},
+         {0.5, 2000000, -1, 0}},
         /* Version 1 writes "none" as -1 and as a number near 2^63. */
         {{{"proc/self/cgroup", "5:memory:/\n3:cpu:/\n"},
           {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"},
           {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
           {"sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"}},
-         0.0,
-         0},
+         {0.0, 0, -1, 0}},
+        /* Swap in version 2: none at all is a limit, and the tightest holds. */
+        {{{"proc/self/cgroup", "0::/job/step\n"},
+          {"sys/fs/cgroup/job/step/memory.max", "5000000\n"},
+          {"sys/fs/cgroup/job/step/memory.swap.max", "max\n"},
+          {"sys/fs/cgroup/job/memory.swap.max", "0\n"},
+          {"sys/fs/cgroup/memory.swap.max", "100\n"}},
+         {0.0, 5000000, 0, 0}},
+        /* In version 1 it is counted with the memory. */
+        {{{"proc/self/cgroup", "5:memory:/docker\n"},
+          {"sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "2000000\n"},
+          {"sys/fs/cgroup/memory/docker/memory.memsw.limit_in_bytes", "3000000\n"},
+          {"sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", "9223372036854771712\n"}},
+         {0.0, 2000000, -1, 3000000}},
         /* Damaged files are no limits. */
         {{{"proc/self/cgroup", "\n:\n0:\n0::/\nrubbish"},
           {"sys/fs/cgroup/cpu.max", "100000\n"},
+          {"sys/fs/cgroup/memory.swap.max", "-1\n"},
           {"sys/fs/cgroup/memory.max", "lots\n"}},
-         0.0,
-         0},
+         {0.0, 0, -1, 0}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -79,8 +86,11 @@ static void cgroup_limits_are_the_tightest_on_the_way_up(void **state)
         for (const struct made_file *file = cases[i].files; file->path; file++)
             folder_put(&root, file->path, file->text);
         struct tdmi_cgroup limits = tdmi_cgroup_limits(root.path);
-        assert_true(limits.cpus == cases[i].cpus);
-        assert_true(limits.memory_bytes == cases[i].memory_bytes);
+        const struct tdmi_cgroup *wanted = &cases[i].limits;
+        assert_true(limits.cpus == wanted->cpus);
+        assert_true(limits.memory_bytes == wanted->memory_bytes);
+        assert_true(limits.swap_bytes == wanted->swap_bytes);
+        assert_true(limits.both_bytes == wanted->both_bytes);
         folder_remove(&root);
     }
 }

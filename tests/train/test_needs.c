@@ -109,25 +109,66 @@ static void put(const char *root, const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+static void check_limit(const char *root, int64_t bytes, const char *what)
+{
+    const struct tdmi_memory_limit limit = tdmi_memory_limit(root);
+    assert_int_equal(limit.bytes, bytes);
+    assert_string_equal(limit.what, what);
+}
+
+static void remove_folder(const char *root)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_tighter_of_container_and_machine_is_the_limit(void **state)
 {
-    char root[] = "/tmp/tandem-needs-XXXXXX", command[100];
+    char root[] = "/tmp/tandem-needs-XXXXXX";
     (void)state;
     assert_non_null(mkdtemp(root));
     assert_int_equal(tdmi_memory_limit(root).bytes, 0);
-    put(root, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 10 kB\nSwapTotal: 500 kB\n");
-    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
-    assert_string_equal(tdmi_memory_limit(root).what, "this machine has");
     put(root, "proc/self/cgroup", "0::/jobs/one\n");
-    put(root, "sys/fs/cgroup/jobs/one/memory.max", "max\n");
-    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
     put(root, "sys/fs/cgroup/jobs/memory.max", "700000\n");
-    assert_int_equal(tdmi_memory_limit(root).bytes, 700000);
-    assert_string_equal(tdmi_memory_limit(root).what, "this container allows");
+    check_limit(root, 700000, "this container allows"); /* of a machine that does not say */
+    put(root, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 10 kB\n");
+    put(root, "sys/fs/cgroup/jobs/one/memory.max", "max\n");
+    check_limit(root, 700000, "this container allows");
     put(root, "sys/fs/cgroup/jobs/memory.max", "70000000000\n");
-    assert_int_equal(tdmi_memory_limit(root).bytes, 1500 * 1024);
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    assert_int_equal(system(command), 0);
+    check_limit(root, 1000 * 1024, "this machine has");
+    put(root, "proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 10 kB\nSwapTotal: 500 kB\n");
+    check_limit(root, 1500 * 1024, "this machine has");
+    remove_folder(root);
+}
+
+static void swap_counts_as_far_as_a_container_allows_it(void **state)
+{
+    char root[] = "/tmp/tandem-needs-XXXXXX";
+    const int64_t memory = 700000, swap = 500 * 1024;
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    put(root, "proc/meminfo", "MemTotal: 1000 kB\nSwapTotal: 500 kB\n");
+    put(root, "proc/self/cgroup", "0::/jobs\n");
+    put(root, "sys/fs/cgroup/jobs/memory.max", "700000\n");
+    put(root, "sys/fs/cgroup/jobs/memory.swap.max", "max\n");
+    check_limit(root, memory + swap, "this container allows");
+    put(root, "sys/fs/cgroup/jobs/memory.swap.max", "1000\n");
+    check_limit(root, memory + 1000, "this container allows");
+    put(root, "sys/fs/cgroup/jobs/memory.swap.max", "0\n");
+    check_limit(root, memory, "this container allows");
+    /* Who may have all of the memory and none of the swap. */
+    put(root, "sys/fs/cgroup/jobs/memory.max", "max\n");
+    check_limit(root, 1000 * 1024, "this container allows");
+    /* Version 1. */
+    put(root, "proc/self/cgroup", "5:memory:/old\n");
+    put(root, "sys/fs/cgroup/memory/old/memory.limit_in_bytes", "700000\n");
+    check_limit(root, memory + swap, "this container allows");
+    put(root, "sys/fs/cgroup/memory/old/memory.memsw.limit_in_bytes", "800000\n");
+    check_limit(root, 800000, "this container allows");
+    put(root, "sys/fs/cgroup/memory/old/memory.memsw.limit_in_bytes", "9223372036854771712\n");
+    check_limit(root, memory + swap, "this container allows");
+    remove_folder(root);
 }
 
 static void this_process_is_resident(void **state)
@@ -166,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_gone_on_with_may_change_threads_alone),
         cmocka_unit_test(what_cannot_be_planned_is_an_error),
         cmocka_unit_test(the_tighter_of_container_and_machine_is_the_limit),
+        cmocka_unit_test(swap_counts_as_far_as_a_container_allows_it),
         cmocka_unit_test(this_process_is_resident),
         cmocka_unit_test(the_sentence_adds_up),
     };
