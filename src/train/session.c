@@ -202,9 +202,11 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = tdmi_session_begin_optimizer(session, err);
     if (status == TDM_OK)
-        status = tdmi_session_restore_norms(session, err);
-    if (status == TDM_OK)
         status = tdmi_session_open_features(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_plan_network(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_restore_norms(session, err);
     if (status == TDM_OK)
         status = tdmi_session_open_network(session, err);
     if (status == TDM_OK)

@@ -184,6 +184,11 @@ void tdmi_session_tell_weights(struct tdmi_session *session);
 tdm_status tdmi_session_open_values(struct tdmi_session *session,
                                     const struct tdmi_model_file *stored,
                                     tdm_error *err) TDM_MUST_USE;
+/* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
+tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Its plans, and whether what they take is there: known before anything is recorded or reserved.
+ * session_network.c */
+tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Statistics for batch norms that are trained and were folded into the convolutions by whoever
  * published the weights, measured over pictures: session_norms.c */
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
@@ -191,17 +196,16 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
 void tdmi_session_quicken_norms(struct tdmi_session *session);
 /* What becomes of batch norms, in one line. */
 void tdmi_session_tell_norms(struct tdmi_session *session);
-/* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
-tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Before anything of it is reserved: session_memory.c */
 struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
 /* Fills needs: the most until training ends, layers that thaw later too. */
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_tell_memory(struct tdmi_session *session);
-/* Plans and memory: session_network.c */
+/* session_network.c */
 tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int border, int shard,
                                    tdmi_plan **train_plan, tdmi_plan **judge_plan,
                                    tdm_error *err) TDM_MUST_USE;
+/* What runs these plans. */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -251,13 +251,17 @@ tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int borde
                     "planning validation");
 }
 
-tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err)
 {
     TDM_TRY(tdmi_session_make_plans(session, session->first_trained, session->shard,
                                     &session->train_plan, &session->judge_plan, err),
             err, "preparing the network");
     TDM_TRY(weigh_classes(session, err), err, "preparing training");
-    TDM_TRY(tdmi_session_check_memory(session, err), err, "preparing training");
+    return TDM_WRAP(err, tdmi_session_check_memory(session, err), "preparing training");
+}
+
+tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
+{
     const struct tdmi_step_options step = tdmi_session_step_options(session);
     TDM_TRY(tdmi_step_open(session->train_plan, session->device, session->pool, &step,
                            &session->step, err),

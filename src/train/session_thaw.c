@@ -128,6 +128,8 @@ static tdm_status open_anew(struct tdmi_session *session, tdm_error *err)
 {
     tdm_status status = tdmi_session_begin_optimizer(session, err);
     if (status == TDM_OK)
+        status = tdmi_session_plan_network(session, err);
+    if (status == TDM_OK)
         status = tdmi_session_restore_norms(session, err);
     if (status == TDM_OK)
         status = tdmi_session_open_network(session, err);

@@ -4,6 +4,7 @@
  */
 #include "train/pictures.h"
 #include "train/hearing.h"
+#include "base/file.h"
 #include "nn/weights/safetensors.h"
 #include "tandem/stop.h"
 #include "track/run.h"
@@ -268,6 +269,18 @@ static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
 }
 
+/* Some terabytes, of which the run's record is not to say that they are trained with. */
+static void more_memory_than_there_is_is_refused_before_norms_are_measured(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = with_folded(tree);
+    options.size = 2048;
+    options.batch = options.shard = 50;
+    options.threads = 64;
+    fails_with(&options, TDM_E_MEMORY, "training takes ");
+    assert_int_equal(tdmi_file_kind_of(below(tree, "next")), TDMI_FILE_MISSING);
+}
+
 static void what_would_do_nothing_is_refused(void **state)
 {
     const struct tree *tree = *state;
@@ -428,6 +441,7 @@ int main(void)
         IN_TREE(a_run_stopped_while_norms_are_measured_keeps_what_was_asked_for),
         IN_TREE(a_stop_in_the_middle_says_where),
         IN_TREE(a_picture_that_cannot_be_measured_is_told_or_refused),
+        IN_TREE(more_memory_than_there_is_is_refused_before_norms_are_measured),
         IN_TREE(what_would_do_nothing_is_refused),
     };
 #undef IN_TREE
