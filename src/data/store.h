@@ -51,7 +51,8 @@ void tdmi_store_close(tdmi_store *store);
 /* The place of the row, good until close; -1: not there. No lock, two cache misses. */
 int64_t tdmi_store_find(const tdmi_store *store, struct tdmi_store_row row);
 /* width floats. A row that is damaged on disk is TDM_E_INPUT with the name of the file, which is to
- * be removed (tdmi_store_discard): its rows are computed again. */
+ * be removed (tdmi_store_discard): its rows are computed again. One that the system fails to read
+ * is TDM_E_SYSTEM, and may be whole. */
 tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values,
                            tdm_error *err) TDM_MUST_USE;
 

@@ -33,7 +33,7 @@ struct tdmi_features {
     int width;               /* floats a row */
     struct tdm_features count;
     float *test_row; /* of the self-test's picture */
-    /* A row that could not be read while others were made: its place in one of the stores. */
+    /* A row that was found damaged: its place in one of the stores. */
     const tdmi_store *damaged;
     int64_t damaged_at;
     int n_mended; /* times that stores were opened again */

@@ -29,11 +29,20 @@ struct maker {
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
+/* A row that is on disk and wrong is to be made once more. One that the system does not hand out
+ * now may be right: it stays where it is, and what the system says is the failure. */
+static void note_damage(struct tdmi_session *session, const tdmi_store *store, int64_t place,
+                        tdm_status status)
+{
+    session->features.damaged = status == TDM_E_INPUT ? store : NULL;
+    session->features.damaged_at = place;
+}
+
 /* What is stored of a picture must be what is made of it now. */
 static tdm_status compare(const struct maker *it, struct tdmi_wanted_row entry, const float *row,
                           tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
+    struct tdmi_session *session = it->session;
     const int width = session->features.width;
     const tdmi_store *store = tdmi_features_store(session, entry.is_val);
     const bool is_half = !entry.is_val && strcmp(session->options.features, "f16") == 0;
@@ -42,10 +51,7 @@ static tdm_status compare(const struct maker *it, struct tdmi_wanted_row entry, 
     bool is_same = true;
     const int64_t at = tdmi_store_find(store, tdmi_features_row(session, entry.item, entry.view));
     const tdm_status status = tdmi_store_read(store, at, stored, err);
-    if (status != TDM_OK) {
-        it->session->features.damaged = store;
-        it->session->features.damaged_at = at;
-    }
+    note_damage(session, store, at, status);
     TDM_TRY(status, err, "looking at stored features again");
     for (int i = 0; i < width; i++) {
         const float now = is_half ? tdmi_float_of_f16(tdmi_f16_of_float(row[i])) : row[i];
@@ -300,7 +306,7 @@ static tdm_status make_missing(struct tdmi_session *session, tdm_error *err)
 
 enum { most_mended = 20 };
 
-/* A row that cannot be read, or a folder that somebody removed while it was filled; everything else
+/* A row that is damaged, or a folder that somebody removed while it was filled; everything else
  * is a failure like any other. */
 static bool can_mend(const struct tdmi_session *session, tdm_status status)
 {
@@ -350,8 +356,7 @@ tdm_status tdmi_session_mend_row(void *self, const tdmi_store *store, int64_t pl
                                  const tdm_error *why, tdm_error *err)
 {
     struct tdmi_session *session = self;
-    session->features.damaged = store;
-    session->features.damaged_at = place;
+    note_damage(session, store, place, why->code);
     if (!can_mend(session, why->code)) {
         if (err)
             *err = *why;

@@ -74,12 +74,31 @@ static void damaged_rows_are_made_once_more(void **state)
     same_runs(tree, "whole", "next");
 }
 
+/* The files of rows that this process has open are read no more, though nothing is wrong on disk:
+ * as from a disk that fails to answer. */
+static void silence(void)
+{
+    char link[40], path[300];
+    int n = 0;
+    const int folder = open("/", O_RDONLY);
+    for (int i = 0; i < 1024; i++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", i);
+        const ssize_t length = readlink(link, path, sizeof path - 1);
+        if (length < 5 || memcmp(path + length - 5, ".rows", 5) != 0)
+            continue;
+        assert_int_equal(dup2(folder, i), i);
+        n++;
+    }
+    close(folder);
+    assert_true(n > 0);
+}
+
 struct trap {
     const struct tree *tree;
     tdm_event_kind kind;
     const char *text; /* of the phase that the event is in; NULL: any */
     int at, seen;
-    bool is_phase, removes;
+    bool is_phase, removes, silences;
 };
 
 static void spring(void *self, const tdm_event *event)
@@ -92,6 +111,8 @@ static void spring(void *self, const tdm_event *event)
     if (trap->removes)
         assert_int_equal(rename(below(trap->tree, "home/features"), below(trap->tree, "home/gone")),
                          0);
+    else if (trap->silences)
+        silence();
     else
         damage(trap->tree, false);
 }
@@ -112,6 +133,36 @@ static void rows_damaged_in_training_and_in_validation_are_made_once_more(void *
         assert_int_equal(result.features.remade, n_pictures);
         assert_int_equal(result.features.rows, n_pictures);
     }
+}
+
+static void rows_that_the_system_does_not_read_are_no_damage(void **state)
+{
+    static const char *const phases[] = {"training epoch 2", "validating", "computing features"};
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_frozen_base(tree, "whole");
+    must_train(&options, (tdm_sink){0}, &result);
+    for (int i = 0; i < 3; i++) {
+        struct trap trap = {.tree = tree,
+                            .kind = TDM_EVENT_PHASE_BEGIN,
+                            .text = phases[i],
+                            .at = 1,
+                            .silences = true};
+        char text[4000];
+        tdm_error err = {0};
+        options.run = below(tree, phases[i]);
+        assert_int_equal(tdm_train(&options, (tdm_sink){&trap, spring}, &result, &err),
+                         TDM_E_SYSTEM);
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, "cannot read row "));
+        assert_non_null(strstr(text, "Is a directory"));
+        assert_null(strstr(text, "remove"));
+    }
+    options.run = below(tree, "next");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.features.reused, n_pictures);
+    assert_int_equal(result.features.remade, 0);
+    same_runs(tree, "whole", "next");
 }
 
 static void a_store_that_is_removed_while_it_is_filled_is_filled_again(void **state)
@@ -150,6 +201,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
         CASE(damaged_rows_are_made_once_more),
         CASE(rows_damaged_in_training_and_in_validation_are_made_once_more),
+        CASE(rows_that_the_system_does_not_read_are_no_damage),
         CASE(a_store_that_is_removed_while_it_is_filled_is_filled_again),
 #undef CASE
     };
