@@ -134,8 +134,10 @@ struct tdmi_update_table {
     /* states = (1 - momentum) · states + momentum · sums · scale */
     void (*blend)(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                   float momentum);
-    /* to += from: gradients of a tensor that several nodes read */
-    void (*accumulate)(tdmi_stream *stream, float *to, const float *from, int64_t n);
+    /* to += from: sums of two shards, or gradients of a tensor that several nodes read. Of a type
+     * that the backend stores activations as (tdmi_backend.storages), or f32. */
+    void (*accumulate)(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n);
     /* What a shard of n samples says of itself: tail gets TDMI_TAIL_VALUES. A mixed sample counts
      * as the class that it is more of. mixed NULL: none is. */
     void (*tail)(tdmi_stream *stream, const struct tdmi_judgement *judgements,
@@ -160,12 +162,16 @@ struct tdmi_backend {
     struct tdmi_memory_table memory;
     struct tdmi_stream_table stream;
     const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
+    unsigned storages; /* of activations beside f32: 1 << TDMI_DTYPE_BF16 | … */
     const struct tdmi_update_table *update;
 };
 
 #define X(backend) extern const struct tdmi_backend backend;
 #include "backend/backends.def"
 #undef X
+
+/* Can its kernels store activations as this type? */
+bool tdmi_backend_stores(const struct tdmi_backend *backend, enum tdmi_dtype type);
 
 /* By name of backends.def, or "cpu": the best of those that run on the host. Names may carry a card
  * number ("cuda:1"), returned in *index. TDM_E_USAGE lists the names; TDM_E_ABSENT: no such card.

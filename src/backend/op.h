@@ -9,6 +9,7 @@
 #define TANDEM_BACKEND_OP_H
 
 #include "image/preprocess.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,12 @@ struct tdmi_op_desc {
     bool is_training;      /* batch norm: statistics of the shard, not the running ones */
     bool keeps_statistics; /* batch norm in training: the running ones all the same, which stay */
     bool wants_dx;         /* backward: someone below has parameters */
+    /* What activations and their gradients are stored as: x, y, dy, dx, dx_add and residual, whose
+     * pointers in a call are then addresses and no more. Always f32: the y of an op that judges,
+     * what batch norms tell each other, and all of parameters. Others than f32: where the backend
+     * says so (tdmi_backend.storages). */
+    enum tdmi_dtype storage;
+    bool allows_tf32; /* stored as f32: products may round what they multiply to TF32 */
     struct tdmi_op_fusion fusion;
     void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
 };
@@ -119,12 +126,18 @@ struct tdmi_mixed_label {
 /* What a shard says of itself: samples, how many were judged right, and the sum of their losses. */
 enum { TDMI_TAIL_SAMPLES, TDMI_TAIL_CORRECT, TDMI_TAIL_LOSS, TDMI_TAIL_VALUES };
 
-/* Whose draws a shard makes: keys of the counter generator. */
-struct tdmi_draws {
+/* Whose draws a shard makes: keys of the counter generator. They change from step to step, so they
+ * lie in memory: a step that was recorded is replayed with others. */
+struct tdmi_draw_key {
     uint64_t seed;
     uint32_t epoch;
+};
+struct tdmi_draws {
+    const struct tdmi_draw_key *key; /* NULL: seed 0, epoch 0 */
     const int64_t *samples; /* n of them; NULL: the positions in the call, for measuring alone */
 };
+
+struct tdmi_loss_scale; /* backend/update.h */
 
 /* Whatever it points to lies on the device: pixels too, the pointers as well as the pictures. */
 struct tdmi_op_call {
@@ -145,6 +158,8 @@ struct tdmi_op_call {
     struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
     const float *class_weights;           /* softmax in training: one a class, or NULL: all 1 */
     struct tdmi_draws draws;              /* dropout in training */
+    /* softmax, logistic in training: their gradient is multiplied by its scale; NULL: by 1 */
+    const struct tdmi_loss_scale *loss_scale;
 
     struct tdmi_norm norm; /* batch_norm in training: its own; else that behind y, if fused */
     /* of fusion: */

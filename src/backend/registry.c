@@ -44,6 +44,11 @@ enum tdmi_op_kind tdmi_op_find(const char *name)
     return (enum tdmi_op_kind)kind;
 }
 
+bool tdmi_backend_stores(const struct tdmi_backend *backend, enum tdmi_dtype type)
+{
+    return type == TDMI_DTYPE_F32 || (backend->storages >> type & 1u) != 0;
+}
+
 const struct tdmi_backend *tdmi_backend_at(int index)
 {
     return index >= 0 && index < n_backends ? backends[index] : NULL;

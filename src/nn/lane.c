@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "nn/staging.h"
+#include "tensor/floats.h"
 
 struct tdmi_lane {
     const tdmi_plan *plan;
@@ -42,7 +43,10 @@ tdm_status tdmi_lane_open(const tdmi_plan *plan, tdmi_device *device, tdmi_lane 
                               plan->arena_bytes >> 20, plan->max_images);
     }
     if (status == TDM_OK && plan->staging.bytes)
-        status = tdmi_staging_open(plan, device, at(made, plan->staging), &made->staging, err);
+        status = tdmi_staging_open(
+            plan, device, at(made, plan->staging),
+            plan->first_node > 0 ? at(made, plan->nodes[plan->first_node - 1].y) : NULL,
+            &made->staging, err);
     if (status != TDM_OK) {
         tdmi_lane_close(made);
         return status;
@@ -134,6 +138,7 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         .judgements = lane->shard.judgements,
         .class_weights = lane->shard.class_weights,
         .draws = lane->shard.draws,
+        .loss_scale = lane->shard.loss_scale,
     };
     take_inputs(lane, values, index, &call);
     if (it->desc.fusion.reads_gradient_form)
@@ -238,7 +243,7 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     it->kernel->backward(lane->stream, &it->desc, &call);
     for (int k = 0; k < node->n_inputs; k++) {
         if (call.dx[k] && call.dx[k] == at(lane, it->spill[k]))
-            plan->backend->update->accumulate(lane->stream,
+            plan->backend->update->accumulate(lane->stream, it->desc.storage,
                                               dy_at(lane, tdmi_gradient_of(it->in[k])), call.dx[k],
                                               lane->shard.n * tdmi_shape_values(node->in[k]));
     }
@@ -318,7 +323,7 @@ int tdmi_lane_backward_end(const tdmi_plan *plan, int node, int lowest)
     return node;
 }
 
-/* What the nodes that are not there would have given. */
+/* What the nodes that are not there would have given; where memory is the host's. */
 static void take_rows(const tdmi_lane *lane)
 {
     const tdmi_plan *plan = lane->plan;
@@ -333,7 +338,7 @@ void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int firs
                             float *sums)
 {
     const tdmi_plan *plan = lane->plan;
-    if (first == 0 && plan->first_node > 0)
+    if (first == 0 && plan->first_node > 0 && !lane->staging)
         take_rows(lane);
     for (int i = first; i <= last; i++)
         step_forward(lane, values, i, sums);
@@ -394,11 +399,45 @@ double *tdmi_lane_norm_total(const tdmi_lane *lane, int node)
     return sums_at(lane, node).total;
 }
 
+/* The node that computes what the last one gives. */
+static int last_of(const tdmi_plan *plan)
+{
+    const int last = plan->graph->n_nodes - 1, leader = plan->nodes[last].computed_by;
+    return leader >= 0 ? leader : last;
+}
+
 const float *tdmi_lane_output(const tdmi_lane *lane)
 {
-    const tdmi_plan *plan = lane->plan;
-    const int last = plan->graph->n_nodes - 1, leader = plan->nodes[last].computed_by;
-    return at(lane, plan->nodes[leader >= 0 ? leader : last].y);
+    return at(lane, lane->plan->nodes[last_of(lane->plan)].y);
+}
+
+/* n values of that type, as floats: they come to the end of the room for those. */
+static tdm_status fetch(const tdmi_lane *lane, enum tdmi_dtype type, const void *from, int64_t n,
+                        float *to, tdm_error *err)
+{
+    const struct tdmi_backend *backend = lane->plan->backend;
+    const size_t bytes = tdmi_dtype_bytes(type) * (size_t)n;
+    char *raw = (char *)(to + n) - bytes;
+    TDM_TRY(backend->memory.download(lane->stream, raw, from, bytes, err), err,
+            "fetching what the network gives");
+    TDM_TRY(backend->stream.wait(lane->stream, err), err, "fetching what the network gives");
+    if (type != TDMI_DTYPE_F32)
+        tdmi_floats_load(type, to, raw, n);
+    return TDM_OK;
+}
+
+tdm_status tdmi_lane_fetch_output(const tdmi_lane *lane, int n, float *to, tdm_error *err)
+{
+    const tdmi_graph *graph = lane->plan->graph;
+    const bool judges = tdmi_op_of(graph->nodes[last_of(lane->plan)].kind)->judges;
+    return fetch(lane, judges ? TDMI_DTYPE_F32 : lane->plan->storage, tdmi_lane_output(lane),
+                 n * tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out), to, err);
+}
+
+tdm_status tdmi_lane_fetch_logits(const tdmi_lane *lane, int n, float *to, tdm_error *err)
+{
+    return fetch(lane, lane->plan->storage, tdmi_lane_logits(lane),
+                 (int64_t)n * tdmi_graph_logits(lane->plan->graph), to, err);
 }
 
 const float *tdmi_lane_probabilities(const tdmi_lane *lane)

@@ -16,8 +16,9 @@ struct tdmi_shard {
     /* n, written when there are labels; where memory is not the host's, not in training, where they
      * only go to the tail */
     struct tdmi_judgement *judgements;
-    const float *class_weights; /* training: one a class, or NULL: all 1 */
-    struct tdmi_draws draws;    /* training, where the network has dropout */
+    const float *class_weights;               /* training: one a class, or NULL: all 1 */
+    struct tdmi_draws draws;                  /* training, where the network has dropout */
+    const struct tdmi_loss_scale *loss_scale; /* training, of the device; NULL: 1 */
 };
 
 /* Values on the backend's memory, laid out as the graph says. */
@@ -80,7 +81,13 @@ void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int fir
 const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node);
 double *tdmi_lane_norm_total(const tdmi_lane *lane, int node);
 
-/* What the last node gives, after forward without training: (n, its shape). */
+/* What the last node gives, after forward without training: (n, its shape); and logits, before
+ * probabilities. As floats, in ordinary memory: waits for the stream. */
+tdm_status tdmi_lane_fetch_output(const tdmi_lane *lane, int n, float *to,
+                                  tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_lane_fetch_logits(const tdmi_lane *lane, int n, float *to,
+                                  tdm_error *err) TDM_MUST_USE;
+/* The same where they lie, and as they are stored. */
 const float *tdmi_lane_output(const tdmi_lane *lane);
 /* Of a network that ends with probabilities: (n, classes), and (n, tdmi_graph_logits). */
 const float *tdmi_lane_probabilities(const tdmi_lane *lane);

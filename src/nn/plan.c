@@ -35,6 +35,8 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         .out = node->out,
         .max_images = plan->max_images,
         .is_training = is_training,
+        .storage = plan->storage,
+        .allows_tf32 = plan->allows_tf32,
         .keeps_statistics =
             is_training && plan->keeps_statistics && node->kind == TDMI_OP_BATCH_NORM,
     };
@@ -100,7 +102,17 @@ static tdm_status prepare(tdmi_plan *plan, tdm_error *err)
 
 static size_t activation_bytes(const tdmi_plan *plan, struct tdmi_shape shape)
 {
-    return sizeof(float) * (size_t)plan->max_images * (size_t)tdmi_shape_values(shape);
+    return tdmi_dtype_bytes(plan->storage) * (size_t)plan->max_images *
+           (size_t)tdmi_shape_values(shape);
+}
+
+/* Probabilities are f32, whatever comes before them. */
+static size_t y_bytes(const tdmi_plan *plan, int index)
+{
+    const struct tdmi_op_desc *desc = &plan->nodes[index].desc;
+    if (tdmi_op_of(desc->kind)->judges)
+        return sizeof(float) * (size_t)plan->max_images * (size_t)tdmi_shape_values(desc->out);
+    return activation_bytes(plan, tdmi_op_result(desc));
 }
 
 int tdmi_gradient_of(struct tdmi_source source)
@@ -128,7 +140,7 @@ static void live(tdmi_plan *plan, int index)
     it->first_writer = it->last_writer = -1;
     it->y = (struct tdmi_buffer){.first = index, .last = index};
     if (!it->is_virtual && it->chained_by < 0)
-        it->y.bytes = activation_bytes(plan, tdmi_op_result(&it->desc));
+        it->y.bytes = y_bytes(plan, index);
     if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form))
         it->y.last = backward;
     if (is_norm)
@@ -297,6 +309,11 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
             wish->first_trained, graph->n_nodes, end_of_parameters(graph) - 1);
     TDM_TRY(check_border(graph, wish, err), err, "planning a network from node %d on",
             wish->first_node);
+    if (!tdmi_backend_stores(backend, wish->storage))
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "planning a network with activations stored as %s: the backend %s has no "
+                        "kernels for it",
+                        tdmi_dtype_name(wish->storage), backend->name);
     tdmi_plan *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "planning a network of %d nodes: out of memory",
@@ -306,6 +323,8 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->backend = backend;
     made->max_images = wish->max_images;
     made->is_training = wish->is_training;
+    made->storage = wish->storage;
+    made->allows_tf32 = wish->allows_tf32;
     made->is_apart = wish->is_apart;
     made->first_node = wish->first_node;
     made->keeps_statistics = wish->keeps_statistics;

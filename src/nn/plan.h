@@ -74,6 +74,8 @@ typedef struct tdmi_plan {
     const struct tdmi_backend *backend;
     int max_images;
     bool is_training;
+    enum tdmi_dtype storage;      /* of activations */
+    bool allows_tf32;             /* those that are f32 */
     bool is_apart;                /* no node does another's work */
     int first_node;               /* nodes before it are not there: see the wish */
     int first_trained;            /* nodes before it are planned as without training */
@@ -90,7 +92,9 @@ typedef struct tdmi_plan {
 struct tdmi_plan_wish {
     int max_images;
     bool is_training;
-    bool is_apart; /* without fusion: what tells how much fusion saves */
+    enum tdmi_dtype storage; /* of activations; 0: f32. Others as the backend's storages say */
+    bool allows_tf32;        /* of f32: products may round what they multiply */
+    bool is_apart;           /* without fusion: what tells how much fusion saves */
     /* Training: nodes before this one are frozen. They run as without training, batch norms folded,
      * no gradient goes there, and of theirs lives for backward only what trained nodes read. 0:
      * none. */
@@ -104,7 +108,7 @@ struct tdmi_plan_wish {
     int first_node;
 };
 
-/* TDM_E_ABSENT names the op that this backend lacks. */
+/* TDM_E_ABSENT names the op or the storage that this backend lacks. */
 tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *backend,
                           const struct tdmi_plan_wish *wish, tdmi_plan **plan,
                           tdm_error *err) TDM_MUST_USE;

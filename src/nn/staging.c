@@ -1,19 +1,21 @@
 /* The layout of the buffer, its twin in ordinary memory, and the copy between them. */
 #include "nn/staging.h"
 #include "base/memory.h"
+#include "tensor/floats.h"
 
 #include <string.h>
 
 /* Where each part begins, in both. */
 struct layout {
-    size_t judgements, pixels, labels, mixed, samples, class_weights, pictures, bytes;
+    size_t judgements, pixels, labels, mixed, key, samples, class_weights, pictures, bytes;
 };
 
 struct tdmi_staging {
     const tdmi_plan *plan;
     tdmi_device *device;
     struct layout at;
-    char *there, *here;
+    char *there, *here; /* rows lie behind the rest of here */
+    void *rows;         /* their place on the device */
 };
 
 static size_t put(size_t *end, size_t count, size_t item_bytes)
@@ -34,6 +36,14 @@ static size_t picture_bytes(const tdmi_plan *plan)
     return plan->first_node > 0 ? 0 : tdmi_plan_sample_bytes(plan);
 }
 
+/* A row, as it is stored. */
+static size_t row_bytes(const tdmi_plan *plan)
+{
+    if (plan->first_node == 0)
+        return 0;
+    return tdmi_dtype_bytes(plan->storage) * (tdmi_plan_sample_bytes(plan) / sizeof(float));
+}
+
 static struct layout layout_of(const tdmi_plan *plan)
 {
     const size_t n = (size_t)plan->max_images;
@@ -43,6 +53,7 @@ static struct layout layout_of(const tdmi_plan *plan)
     at.pixels = put(&end, n, sizeof(const uint8_t *));
     at.labels = put(&end, n, sizeof(int32_t));
     at.mixed = put(&end, n, sizeof(struct tdmi_mixed_label));
+    at.key = put(&end, 1, sizeof(struct tdmi_draw_key));
     at.samples = put(&end, n, sizeof(int64_t));
     at.class_weights = put(&end, classes_of(plan), sizeof(float));
     at.pictures = put(&end, n, picture_bytes(plan));
@@ -64,7 +75,7 @@ static void point_at_pictures(tdmi_staging *staging)
         pixels[i] = (const uint8_t *)staging->there + staging->at.pictures + (size_t)i * bytes;
 }
 
-tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory,
+tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory, void *rows,
                              tdmi_staging **staging, tdm_error *err)
 {
     const struct tdmi_memory_table *table = &plan->backend->memory;
@@ -76,13 +87,15 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
     made->device = device;
     made->at = layout_of(plan);
     made->there = memory;
-    made->here = table->alloc_pinned ? table->alloc_pinned(device, made->at.bytes)
-                                     : tdmi_alloc_aligned(made->at.bytes);
+    made->rows = rows;
+    const size_t bytes = made->at.bytes + (size_t)plan->max_images * row_bytes(plan);
+    made->here =
+        table->alloc_pinned ? table->alloc_pinned(device, bytes) : tdmi_alloc_aligned(bytes);
     if (!made->here) {
         tdmi_staging_close(made);
         return TDM_FAIL(err, TDM_E_MEMORY,
                         "reserving %zu MiB to bring %d pictures to a device: out of memory",
-                        layout_of(plan).bytes >> 20, plan->max_images);
+                        bytes >> 20, plan->max_images);
     }
     point_at_pictures(made);
     *staging = made;
@@ -118,6 +131,19 @@ static void copy_pictures(tdmi_staging *staging, const struct tdmi_shard *shard)
         memcpy(to + (size_t)i * bytes, shard->pixels[i], bytes);
 }
 
+/* Rows of floats, as they are stored, in one piece. */
+static void bring_rows(tdmi_staging *staging, tdmi_stream *stream, const struct tdmi_shard *shard)
+{
+    const tdmi_plan *plan = staging->plan;
+    const size_t bytes = row_bytes(plan);
+    char *rows = staging->here + staging->at.bytes;
+    for (int i = 0; i < shard->n; i++)
+        tdmi_floats_store(plan->storage, rows + (size_t)i * bytes,
+                          (const float *)(const void *)shard->pixels[i],
+                          (int64_t)(tdmi_plan_sample_bytes(plan) / sizeof(float)));
+    (void)plan->backend->memory.upload(stream, staging->rows, rows, (size_t)shard->n * bytes, NULL);
+}
+
 struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
                                     const struct tdmi_shard *shard)
 {
@@ -126,12 +152,15 @@ struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
     struct tdmi_shard placed = *shard;
     placed.labels = copy(staging, at->labels, shard->labels, n * sizeof *shard->labels);
     placed.mixed = copy(staging, at->mixed, shard->mixed, n * sizeof *shard->mixed);
+    placed.draws.key = copy(staging, at->key, shard->draws.key, sizeof *shard->draws.key);
     placed.draws.samples =
         copy(staging, at->samples, shard->draws.samples, n * sizeof *shard->draws.samples);
     placed.class_weights = copy(staging, at->class_weights, shard->class_weights,
                                 classes_of(staging->plan) * sizeof *shard->class_weights);
     copy_pictures(staging, shard);
-    if (pictures > 0)
+    if (staging->rows)
+        bring_rows(staging, stream, shard);
+    else
         placed.pixels = (const uint8_t *const *)(const void *)(staging->there + at->pixels);
     if (shard->judgements)
         placed.judgements = (struct tdmi_judgement *)(void *)(staging->there + at->judgements);

@@ -2,10 +2,12 @@
  * What a shard brings, on a device whose memory is not the host's: pictures, their pointers, labels
  * and their like lie in one buffer of the plan, and one upload fills it:
  *
- *     judgements │ pointers  labels  mixed  samples  class weights │ pictures
+ *     judgements │ pointers  labels  mixed  draws  class weights │ pictures
  *                └──────────────── uploaded, as far as there are pictures ───┘
  *
- * Where memory is the host's nothing is staged: kernels follow the shard's own pointers.
+ * Rows that stand for pixels are no part of it: they go, as they are stored, to the place of what
+ * they stand for. Where memory is the host's nothing is staged: kernels follow the shard's own
+ * pointers.
  */
 #ifndef TANDEM_NN_STAGING_H
 #define TANDEM_NN_STAGING_H
@@ -17,8 +19,9 @@ typedef struct tdmi_staging tdmi_staging;
 /* What a plan reserves for it in its arena; 0 on the host. */
 size_t tdmi_staging_bytes(const tdmi_plan *plan);
 
-/* memory: of the device, tdmi_staging_bytes. */
-tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory,
+/* memory: of the device, tdmi_staging_bytes. rows: where rows that stand for pixels go, of the
+ * device too; NULL where there are pixels. */
+tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory, void *rows,
                              tdmi_staging **staging, tdm_error *err) TDM_MUST_USE;
 void tdmi_staging_close(tdmi_staging *staging);
 

@@ -27,6 +27,15 @@ static inline uint32_t tdmi_bits_of_float(float value)
     return bits;
 }
 
+/* To the nearest bf16, of two equally near the even one; a NaN stays one. */
+static inline uint16_t tdmi_bf16_of_float(float value)
+{
+    const uint32_t bits = tdmi_bits_of_float(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x0040u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 /* Bit by bit: where mask is -1 the first, where it is 0 the second. */
 static inline int32_t tdmi_bits_chosen(int32_t mask, int32_t first, int32_t second)
 {

@@ -110,8 +110,6 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
     size_t classes = (size_t)tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out);
     float *logits = judge->logits ? judge->logits + (size_t)first * classes : NULL;
     size_t outputs = logits ? (size_t)tdmi_graph_logits(graph) : 0;
-    const struct tdmi_memory_table *memory = &judge->plan->backend->memory;
-    tdmi_stream *stream = tdmi_lane_stream(lane);
     tdmi_lane_forward(
         lane, judge->values,
         &(struct tdmi_shard){.n = n,
@@ -120,14 +118,12 @@ static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm
                              .judgements = judge->judgements ? judge->judgements + first : NULL},
         NULL);
     if (judge->probabilities)
-        TDM_TRY(memory->download(stream, judge->probabilities + (size_t)first * classes,
-                                 tdmi_lane_output(lane), sizeof(float) * classes * (size_t)n, err),
-                err, "fetching what the network gives");
+        TDM_TRY(
+            tdmi_lane_fetch_output(lane, n, judge->probabilities + (size_t)first * classes, err),
+            err, "judging %d pictures", n);
     if (logits)
-        TDM_TRY(memory->download(stream, logits, tdmi_lane_logits(lane),
-                                 sizeof(float) * outputs * (size_t)n, err),
-                err, "fetching logits");
-    tdm_status status = judge->plan->backend->stream.wait(stream, err);
+        TDM_TRY(tdmi_lane_fetch_logits(lane, n, logits, err), err, "judging %d pictures", n);
+    tdm_status status = judge->plan->backend->stream.wait(tdmi_lane_stream(lane), err);
     if (status == TDM_OK && logits && outputs < classes)
         pair_logits(logits, n);
     return status;

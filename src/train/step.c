@@ -49,7 +49,7 @@ struct tdmi_step {
     /* of the batch at hand */
     struct tdmi_values values;
     struct tdmi_mixing mixing; /* augment NULL: none */
-    struct tdmi_draws draws;   /* its samples: see forward */
+    struct tdmi_draw_key draws;
     int n_shards, n_early;     /* shards that run before the last wave */
     int segment;               /* that the tasks of the moment run */
     int first_node, last_node; /* … and part of it, where statistics are shared */
@@ -231,9 +231,9 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(step->plan);
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
-    step->draws = (struct tdmi_draws){0};
+    step->draws = (struct tdmi_draw_key){0};
     if (mixing)
-        step->draws = (struct tdmi_draws){.seed = mixing->seed, .epoch = mixing->epoch};
+        step->draws = (struct tdmi_draw_key){.seed = mixing->seed, .epoch = mixing->epoch};
     if (mixing && step->mixers && tdmi_augment_has_mix(mixing->augment))
         step->mixing = *mixing;
     step->n_shards = (batch->n + size - 1) / size;
@@ -299,8 +299,7 @@ static bool begin(tdmi_step *step, int lane, int s)
                                .labels = gathered->labels,
                                .judgements = gathered->judgements,
                                .class_weights = step->class_weights};
-    shard.draws = step->draws;
-    shard.draws.samples = gathered->items;
+    shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
     if (step->mixing.augment)
         mix(step, &step->mixers[lane], &shard, gathered->items);
     tdmi_lane_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);

@@ -255,7 +255,8 @@ static void add_on_device(const tdmi_sums *sums, int64_t first, int64_t n)
 {
     for (int step = 1; step < sums->n_shards; step *= 2)
         for (int s = 0; s + step < sums->n_shards; s += 2 * step)
-            sums->backend->update->accumulate(sums->stream, sums->of_shard[s] + first,
+            sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32,
+                                              sums->of_shard[s] + first,
                                               sums->of_shard[s + step] + first, n);
 }
 

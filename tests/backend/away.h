@@ -96,10 +96,11 @@ static void away_blend(tdmi_stream *stream, float *states, const float *sums, in
     guarded_leave();
 }
 
-static void away_accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+static void away_accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                            int64_t n)
 {
     guarded_enter();
-    tdmi_ref_update.accumulate(stream, to, from, n);
+    tdmi_ref_update.accumulate(stream, type, to, from, n);
     guarded_leave();
 }
 

@@ -109,7 +109,7 @@ static void accumulate(const struct tdmi_update_table *table, struct tdmi_update
                        double *numbers)
 {
     (void)numbers;
-    table->accumulate(NULL, call->params, call->gradient_sums, call->n);
+    table->accumulate(NULL, TDMI_DTYPE_F32, call->params, call->gradient_sums, call->n);
 }
 
 static void every_set_has_the_bits_of_the_reference(void **state)

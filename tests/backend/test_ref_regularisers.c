@@ -33,7 +33,7 @@ static void dropout_zeroes_its_part_and_scales_the_rest_and_backward_draws_the_s
     (void)state;
     for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
         double rate = rates[r], n_zero = 0.0, n = images * values;
-        drop(rate, 0, (struct tdmi_draws){9, 2, samples}, true, y, dx);
+        drop(rate, 0, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, samples}, true, y, dx);
         for (int i = 0; i < images * values; i++) {
             assert_true(y[i] == 0.0f || y[i] == (float)(1.0 / (1.0 - rate)));
             n_zero += y[i] == 0.0f;
@@ -48,18 +48,18 @@ static void draws_of_dropout_belong_to_seed_epoch_sample_and_stream(void **state
     const int64_t samples[images] = {17, 4}, turned[images] = {4, 17};
     float first[images * values], y[images * values], dx[images * values];
     (void)state;
-    drop(0.5, 1, (struct tdmi_draws){9, 2, samples}, true, first, dx);
-    drop(0.5, 1, (struct tdmi_draws){9, 2, turned}, true, y, dx);
+    drop(0.5, 1, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, samples}, true, first, dx);
+    drop(0.5, 1, (struct tdmi_draws){&(struct tdmi_draw_key){9, 2}, turned}, true, y, dx);
     assert_memory_equal(first, y + values, sizeof(float) * values);
     assert_memory_equal(first + values, y, sizeof(float) * values);
     const struct {
         int stream;
         struct tdmi_draws draws;
-    } others[] = {{0, {9, 2, samples}},
-                  {1, {8, 2, samples}},
-                  {1, {9, 1, samples}},
-                  {1, {9, 2, NULL}},
-                  {1, {9, 2, turned}}};
+    } others[] = {{0, {&(struct tdmi_draw_key){9, 2}, samples}},
+                  {1, {&(struct tdmi_draw_key){8, 2}, samples}},
+                  {1, {&(struct tdmi_draw_key){9, 1}, samples}},
+                  {1, {&(struct tdmi_draw_key){9, 2}, NULL}},
+                  {1, {&(struct tdmi_draw_key){9, 2}, turned}}};
     for (size_t k = 0; k < sizeof others / sizeof others[0]; k++) {
         double n_same = 0.0;
         drop(0.5, others[k].stream, others[k].draws, true, y, dx);
@@ -76,7 +76,7 @@ static void the_first_draws_are_those_of_the_counter_generator(void **state)
     const int64_t samples[images] = {(int64_t)5 << 33 | 1, 4};
     float y[images * values], dx[images * values];
     (void)state;
-    drop(0.3, 7, (struct tdmi_draws){11, 3, samples}, true, y, dx);
+    drop(0.3, 7, (struct tdmi_draws){&(struct tdmi_draw_key){11, 3}, samples}, true, y, dx);
     tdmi_rng rng = tdmi_rng_at(11, TDMI_RNG_DROPOUT, 3, (uint64_t)samples[0]);
     for (uint32_t block = 0; block < 5; block++) {
         uint32_t counter[4] = {7u << 24 | block, 3, 1, 10}, words[4];
@@ -90,7 +90,7 @@ static void outside_training_dropout_changes_nothing(void **state)
 {
     float y[images * values], dx[images * values];
     (void)state;
-    drop(0.9, 0, (struct tdmi_draws){1, 1, NULL}, false, y, dx);
+    drop(0.9, 0, (struct tdmi_draws){&(struct tdmi_draw_key){1, 1}, NULL}, false, y, dx);
     for (int i = 0; i < images * values; i++)
         assert_true(y[i] == 1.0f);
 }

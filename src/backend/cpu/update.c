@@ -51,9 +51,10 @@ static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t
     best()->blend(stream, states, sums, n, scale, momentum);
 }
 
-static void accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
 {
-    best()->accumulate(stream, to, from, n);
+    best()->accumulate(stream, type, to, from, n);
 }
 
 const struct tdmi_update_table tdmi_cpu_update = {

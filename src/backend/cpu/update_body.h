@@ -241,14 +241,18 @@ static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t
 #undef BLOCK
 }
 
-static void accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
 {
+    float *sums = to;
+    const float *values = from;
     int64_t i = 0;
     (void)stream;
+    (void)type; /* f32: nothing else is stored here */
     for (; i + LANES <= n; i += LANES)
-        lanes_store(to + i, lanes_add(lanes_load(to + i), lanes_load(from + i)));
+        lanes_store(sums + i, lanes_add(lanes_load(sums + i), lanes_load(values + i)));
     for (; i < n; i++)
-        to[i] += from[i];
+        sums[i] += values[i];
 }
 
 #define TDMI_UPDATES                                                                         \

@@ -23,6 +23,7 @@ static const struct tdmi_backend backend = {
                .event_record = tdmi_cuda_event_record,
                .event_wait = tdmi_cuda_event_wait},
     .kernels = tdmi_cuda_kernels,
+    .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,
 };
 

@@ -8,7 +8,7 @@ static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
 {
     const int64_t pixels = tdmi_shape_pixels(desc->out);
     return (struct tdmi_cuda_norm){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .act = TDMI_ACT_NONE,
         .x = call->x[0],
         .dy = call->dy,
@@ -64,7 +64,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         shift = own + desc->out.c;
     }
     const struct tdmi_cuda_channels pass = {
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .act = TDMI_ACT_NONE,
         .x = call->x[0],
         .y = call->y,

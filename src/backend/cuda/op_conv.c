@@ -21,7 +21,7 @@ static struct tdmi_cuda_conv shape_of(const struct tdmi_op_desc *desc, int n)
 {
     const struct tdmi_op_attrs *attrs = &desc->attrs;
     return (struct tdmi_cuda_conv){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .in = desc->in[0],
         .out = desc->out,
         .n = n,
@@ -63,7 +63,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                    "conv, gradient of weights");
     if (desc->attrs.has_bias)
         tdmi_cuda_note(stream,
-                       tdmi_cuda_channel_sum(queue, TDMI_DTYPE_F32, call->dy,
+                       tdmi_cuda_channel_sum(queue, desc->storage, call->dy,
                                              (int64_t)call->n * desc->out.h * desc->out.w,
                                              desc->out.c, call->dparams[1], call->workspace),
                        "conv, gradient of the bias");

@@ -7,7 +7,7 @@
 static struct tdmi_cuda_dense shape_of(const struct tdmi_op_desc *desc, int n)
 {
     return (struct tdmi_cuda_dense){
-        .type = TDMI_DTYPE_F32, .n = n, .in = tdmi_shape_values(desc->in[0]), .out = desc->out.c};
+        .type = desc->storage, .n = n, .in = tdmi_shape_values(desc->in[0]), .out = desc->out.c};
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -31,7 +31,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         "dense, gradient of weights");
     if (desc->attrs.has_bias)
         tdmi_cuda_note(stream,
-                       tdmi_cuda_channel_sum(queue, TDMI_DTYPE_F32, call->dy, call->n, desc->out.c,
+                       tdmi_cuda_channel_sum(queue, desc->storage, call->dy, call->n, desc->out.c,
                                              call->dparams[1], call->workspace),
                        "dense, gradient of the bias");
     if (desc->wants_dx)

@@ -29,7 +29,7 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
 static struct tdmi_cuda_depthwise shape_of(const struct tdmi_op_desc *desc, int n)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
-    return (struct tdmi_cuda_depthwise){.type = TDMI_DTYPE_F32,
+    return (struct tdmi_cuda_depthwise){.type = desc->storage,
                                         .n = n,
                                         .h = desc->in[0].h,
                                         .w = desc->in[0].w,
@@ -112,7 +112,7 @@ static void backward_params(tdmi_stream *stream, const struct tdmi_op_desc *desc
                    "depthwise, gradient of weights");
     if (desc->attrs.has_bias)
         tdmi_cuda_note(stream,
-                       tdmi_cuda_channel_sum(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, call->dy,
+                       tdmi_cuda_channel_sum(tdmi_cuda_queue(stream), desc->storage, call->dy,
                                              call->n * tdmi_shape_pixels(desc->out), desc->out.c,
                                              call->dparams[1], call->workspace),
                        "depthwise, gradient of a bias");

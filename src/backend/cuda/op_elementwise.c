@@ -22,7 +22,7 @@ static void act_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                         const struct tdmi_op_call *call)
 {
     tdmi_cuda_note(stream,
-                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, act_of(desc),
+                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), desc->storage, act_of(desc),
                                      call->x[0], NULL, call->y, values_of(desc, call)),
                    "activation, forward");
 }
@@ -33,7 +33,7 @@ static void act_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (!desc->wants_dx)
         return;
     tdmi_cuda_note(stream,
-                   tdmi_cuda_act_gradient(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, act_of(desc),
+                   tdmi_cuda_act_gradient(tdmi_cuda_queue(stream), desc->storage, act_of(desc),
                                           call->y, call->dy, call->dx[0], values_of(desc, call)),
                    "activation, backward");
 }
@@ -42,7 +42,7 @@ static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                         const struct tdmi_op_call *call)
 {
     tdmi_cuda_note(stream,
-                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, TDMI_ACT_NONE,
+                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), desc->storage, TDMI_ACT_NONE,
                                      call->x[0], call->x[1], call->y, values_of(desc, call)),
                    "add, forward");
 }
@@ -53,7 +53,7 @@ static void add_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     for (int k = 0; k < 2; k++)
         if (call->dx[k] && call->dx[k] != call->dy) /* they may be one (nn/share.c) */
             tdmi_cuda_note(stream,
-                           tdmi_cuda_add_act(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, TDMI_ACT_NONE,
+                           tdmi_cuda_add_act(tdmi_cuda_queue(stream), desc->storage, TDMI_ACT_NONE,
                                              call->dy, NULL, call->dx[k], values_of(desc, call)),
                            "add, backward");
 }

@@ -5,7 +5,7 @@
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
-    struct tdmi_cuda_input it = {.type = TDMI_DTYPE_F32,
+    struct tdmi_cuda_input it = {.type = desc->storage,
                                  .n = call->n,
                                  .channels = desc->out.c,
                                  .values = tdmi_shape_values(desc->out)};

@@ -5,7 +5,7 @@
 static struct tdmi_cuda_pooling shape_of(const struct tdmi_op_desc *desc, int n)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
-    return (struct tdmi_cuda_pooling){.type = TDMI_DTYPE_F32,
+    return (struct tdmi_cuda_pooling){.type = desc->storage,
                                       .n = n,
                                       .h = desc->in[0].h,
                                       .w = desc->in[0].w,
@@ -78,7 +78,7 @@ static void global_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call)
 {
     tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_all(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, call->n,
+                   tdmi_cuda_pool_all(tdmi_cuda_queue(stream), desc->storage, call->n,
                                       tdmi_shape_pixels(desc->in[0]), desc->out.c, call->x[0],
                                       call->y),
                    "global_pool, forward");
@@ -90,7 +90,7 @@ static void global_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc
     if (!desc->wants_dx)
         return;
     tdmi_cuda_note(stream,
-                   tdmi_cuda_pool_all_gradient(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, call->n,
+                   tdmi_cuda_pool_all_gradient(tdmi_cuda_queue(stream), desc->storage, call->n,
                                                tdmi_shape_pixels(desc->in[0]), desc->out.c,
                                                call->dy, call->dx[0]),
                    "global_pool, backward");

@@ -151,12 +151,12 @@ static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_up
                    "the step of the parameters");
 }
 
-static void accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
 {
-    tdmi_cuda_note(
-        stream,
-        tdmi_cuda_add_act(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, TDMI_ACT_NONE, to, from, to, n),
-        "adding gradients");
+    tdmi_cuda_note(stream,
+                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), type, TDMI_ACT_NONE, to, from, to, n),
+                   "adding gradients");
 }
 
 const struct tdmi_update_table tdmi_cuda_update_table = {

@@ -12,7 +12,8 @@
 static tdmi_rng draws_of(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call, int i)
 {
     uint64_t sample = (uint64_t)(call->draws.samples ? call->draws.samples[i] : i);
-    tdmi_rng rng = tdmi_rng_at(call->draws.seed, TDMI_RNG_DROPOUT, call->draws.epoch, sample);
+    const struct tdmi_draw_key *key = call->draws.key;
+    tdmi_rng rng = tdmi_rng_at(key ? key->seed : 0, TDMI_RNG_DROPOUT, key ? key->epoch : 0, sample);
     rng.counter[0] = (uint32_t)desc->attrs.stream << 24;
     return rng;
 }

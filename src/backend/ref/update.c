@@ -137,11 +137,15 @@ static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t
         states[i] += momentum * (sums[i] * scale - states[i]);
 }
 
-static void accumulate(tdmi_stream *stream, float *to, const float *from, int64_t n)
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
 {
+    float *sums = to;
+    const float *values = from;
     (void)stream;
+    (void)type; /* f32: nothing else is stored here */
     for (int64_t i = 0; i < n; i++)
-        to[i] += from[i];
+        sums[i] += values[i];
 }
 
 const struct tdmi_update_table tdmi_ref_update = {

@@ -159,7 +159,10 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
 
 /* ---- running ---------------------------------------------------------------------------- */
 
-enum staged { LABELS, MIXED, JUDGEMENTS, CLASS_WEIGHTS, SAMPLES, PICTURES, PIXELS, STAGED };
+enum staged { LABELS, MIXED, JUDGEMENTS, CLASS_WEIGHTS, SAMPLES, DRAWS, PICTURES, PIXELS, STAGED };
+
+/* Of the draws. */
+static const struct tdmi_draw_key key = {.seed = seed, .epoch = 3};
 
 struct device_run {
     const struct tdmi_backend *backend;
@@ -232,6 +235,7 @@ static tdm_status stage(struct device_run *run, const struct tdmi_case *it,
         [MIXED] = {values->mixed, n * sizeof *values->mixed},
         [CLASS_WEIGHTS] = {values->class_weights, (size_t)desc->out.c * sizeof(float)},
         [SAMPLES] = {values->samples, n * sizeof *values->samples},
+        [DRAWS] = {&key, sizeof key},
         [PICTURES] = {values->pixels, n * picture},
     };
     if (!pixels)
@@ -312,7 +316,7 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
         .mixed = run->staged[MIXED],
         .judgements = run->staged[JUDGEMENTS],
         .class_weights = run->staged[CLASS_WEIGHTS],
-        .draws = {.seed = seed, .epoch = 3, .samples = run->staged[SAMPLES]},
+        .draws = {.key = run->staged[DRAWS], .samples = run->staged[SAMPLES]},
     };
     if (kernel->pack)
         kernel->pack(run->stream, desc,

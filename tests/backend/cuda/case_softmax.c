@@ -9,6 +9,7 @@ static void run(enum tdmi_dtype type, int classes)
     static const int32_t labels[n] = {0, 1, 1, 0, 1};
     static const struct tdmi_mixed_label mixed[n] = {
         {1, 1.0f}, {0, 0.25f}, {0, 0.0f}, {1, 0.5f}, {1, 1.0f}};
+    static const struct tdmi_loss_scale loss_scale = {.scale = 1024.0f};
     struct tdmi_judgement judgements[n];
     void *blocks[3];
     void *x = tensor(type, (int64_t)n * classes, 0, 1, &blocks[0]);
@@ -24,7 +25,7 @@ static void run(enum tdmi_dtype type, int classes)
                                            .mixed = mixed,
                                            .smoothing = 0.1,
                                            .judgements = judgements,
-                                           .gradient_scale = 1024.0f};
+                                           .loss_scale = &loss_scale};
     put_value(x, type, 3 * classes, 9.0f); /* two of one sample are largest: the first counts */
     put_value(x, type, 4 * classes - 1, 9.0f);
     assert_int_equal(tdmi_cuda_softmax_forward(NULL, &call), 0);

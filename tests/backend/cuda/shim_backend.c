@@ -105,5 +105,6 @@ const struct tdmi_backend tdmi_backend_shim = {
                .clear = clear},
     .stream = {.open = open_stream, .close = close_stream, .wait = tdmi_cuda_stream_wait},
     .kernels = tdmi_cuda_kernels,
+    .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,
 };

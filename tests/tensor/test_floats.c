@@ -1,0 +1,68 @@
+/* Floats as other types store them: to the nearest, and back in the same room. */
+#include "tensor/floats.h"
+#include "tensor/half.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void every_bf16_comes_back_as_itself(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        const float value = tdmi_float_of_bf16((uint16_t)bits);
+        if (isnan(value))
+            assert_true(isnan(tdmi_float_of_bf16(tdmi_bf16_of_float(value))));
+        else
+            assert_int_equal(tdmi_bf16_of_float(value), bits);
+    }
+}
+
+static void what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 1; bits < 0x7f7fu; bits++) {
+        const float middle = tdmi_float_of_bits(bits << 16 | 0x8000u);
+        const uint32_t even = bits & 1u ? bits + 1 : bits;
+        assert_int_equal(tdmi_bf16_of_float(middle), even);
+        assert_int_equal(tdmi_bf16_of_float(-middle), even | 0x8000u);
+        assert_int_equal(tdmi_bf16_of_float(tdmi_float_of_bits((bits << 16 | 0x8000u) - 1)), bits);
+        assert_int_equal(tdmi_bf16_of_float(tdmi_float_of_bits((bits << 16 | 0x8000u) + 1)),
+                         bits + 1);
+    }
+    assert_int_equal(tdmi_bf16_of_float(3.4e38f), 0x7f80); /* above the largest: infinity */
+}
+
+/* What was copied to the end of the room for floats becomes them there. */
+static void values_become_floats_in_their_own_room(void **state)
+{
+    static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
+    enum { most = 9 };
+    (void)state;
+    for (int t = 0; t < 3; t++)
+        for (int n = 0; n <= most; n++) {
+            float values[most], room[most + 1];
+            for (int i = 0; i < n; i++)
+                values[i] = (float)(i - 4) * 0.375f;
+            room[n] = 77.0f;
+            const size_t bytes = tdmi_dtype_bytes(types[t]) * (size_t)n;
+            char *end = (char *)(room + n) - bytes;
+            tdmi_floats_store(types[t], end, values, n);
+            tdmi_floats_load(types[t], room, end, n);
+            assert_memory_equal(room, values, sizeof(float) * (size_t)n);
+            assert_true(room[n] == 77.0f);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_bf16_comes_back_as_itself),
+        cmocka_unit_test(what_lies_between_goes_to_the_nearer_and_the_middle_to_the_even),
+        cmocka_unit_test(values_become_floats_in_their_own_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
