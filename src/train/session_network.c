@@ -159,28 +159,63 @@ static tdm_status check_idle(const struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
+/* As the options and the graph say it. */
+static tdm_status draw_border(struct tdmi_session *session, tdm_error *err)
 {
     const char *word = session->options.freeze;
     const bool thaws = session->options.unfreeze > 0;
-    /* Who was stopped early recorded no more than its options: they say it again. */
-    if (session->run && tdmi_run_recorded(session->run, "data")) {
-        take_recorded_border(session);
-        session->first_trained = session->first_border;
-        return TDM_OK;
-    }
     if (strcmp(word, "auto") == 0)
         word = session->weights && session->base.has_new_head && !thaws ? "base" : "none";
     TDM_TRY(tdmi_freeze_border(session->graph, word, &session->last_border, err), err,
             "option --freeze");
     session->head = tdmi_freeze_head(session->graph);
     session->first_border = thaws ? session->head : session->last_border;
-    session->first_trained = session->first_border;
     if (thaws && session->last_border >= session->first_border)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
                         session->options.freeze);
-    return check_idle(session, err);
+    return TDM_OK;
+}
+
+/* Without a checkpoint the graph is made anew, in which another program may have drawn the border
+ * elsewhere: that it trained would be told in numbers of nodes that mean others here. */
+static tdm_status check_recorded_border(const struct tdmi_session *session, tdm_error *err)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const int64_t first = tdm_json_as_integer(tdm_json_member(data, "first_trained"), 0);
+    const int64_t last = tdm_json_as_integer(tdm_json_member(data, "thaws_to"), first);
+    const int64_t head = tdm_json_as_integer(tdm_json_member(data, "head"), session->head);
+    if (first == session->first_border && head == session->head &&
+        (session->options.unfreeze == 0 || last == session->last_border))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "resuming the run %s: tandem %s began it with node %lld as the first that is "
+                    "trained (in the end %lld, head %lld), and this tandem %s would with %d (%d, "
+                    "%d); there is no checkpoint in it yet, so nothing is lost: another -o begins "
+                    "anew",
+                    tdmi_run_path(session->run),
+                    tdm_json_as_string(tdmi_run_recorded(session->run, "tandem"), "?"),
+                    (long long)first, (long long)last, (long long)head, tdm_version(),
+                    session->first_border, session->last_border, session->head);
+}
+
+tdm_status tdmi_session_find_border(struct tdmi_session *session, tdm_error *err)
+{
+    /* Who was stopped early recorded no more than its options: they say it again. */
+    const bool is_recorded = session->run && tdmi_run_recorded(session->run, "data");
+    const bool is_kept =
+        is_recorded && tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
+    tdm_status status = TDM_OK;
+    if (is_kept)
+        take_recorded_border(session);
+    else
+        status = draw_border(session, err);
+    if (status == TDM_OK && is_recorded && !is_kept)
+        status = check_recorded_border(session, err);
+    else if (status == TDM_OK && !is_recorded)
+        status = check_idle(session, err);
+    session->first_trained = session->first_border;
+    return status;
 }
 
 static tdm_status name_classes(struct tdmi_session *session, tdm_error *err)
