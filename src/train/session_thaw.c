@@ -6,6 +6,7 @@
  */
 #include "train/freeze.h"
 #include "train/session.h"
+#include "train/stopping.h"
 
 #include <math.h>
 #include <string.h>
@@ -105,11 +106,13 @@ void tdmi_session_tell_thawing(struct tdmi_session *session)
     if (n_left > 0)
         tdmi_session_note(
             session,
-            "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs; "
-            "--patience counts from the last move, so it ends nothing",
+            "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs%s",
             options->unfreeze_layers,
             tdmi_freeze_layers(session->graph, session->last_border, session->first_border),
-            tdmi_freeze_layers(session->graph, border, session->first_border));
+            tdmi_freeze_layers(session->graph, border, session->first_border),
+            tdmi_stopping_patience(options) > 0
+                ? "; --patience counts from the last move, so it ends nothing"
+                : "");
 }
 
 void tdmi_session_tell_left(struct tdmi_session *session)

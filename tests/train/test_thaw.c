@@ -4,6 +4,8 @@
  */
 #include "train/pictures.h"
 #include "train/hearing.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "nn/known_network.h"
 #include "nn/weights/safetensors.h"
 #include "tandem/stop.h"
@@ -131,6 +133,15 @@ static void stop_after(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
+/* While rows are made, before training begins. */
+static void stop_in_features(void *self, const tdm_event *event)
+{
+    struct stopper *it = self;
+    if (event->kind == TDM_EVENT_PHASE_BEGIN && strcmp(event->text, "computing features") == 0 &&
+        --it->left == 0)
+        tdm_stop_request();
+}
+
 /* Anywhere: in the head's epochs, on the border between, behind it. */
 static void a_run_stopped_anywhere_goes_on_to_the_same_bits(void **state)
 {
@@ -222,8 +233,10 @@ static void layers_that_never_thawed_are_told(void **state)
     struct tdm_train_options options = with_base(tree);
     struct heard slow = {""}, short_of = {""}, whole = {""};
     options.unfreeze_layers = 1;
+    options.patience = 10;
     must_train(&options, (tdm_sink){&slow, hear}, &result);
     assert_int_equal(result.layers_left, 6 - 3);
+    assert_heard(&slow, "--patience counts from the last move, so it ends nothing", true);
     assert_heard(&slow, "--unfreeze-layers 1: of 6 layers before the head 3 thaw within", true);
     assert_heard(&slow, "training ended in epoch 4 (epochs), and 3 layers before the head never",
                  true);
@@ -245,6 +258,55 @@ static void layers_that_never_thawed_are_told(void **state)
     assert_heard(&whole, "ends nothing", false);
 }
 
+static void patience_that_is_off_is_not_spoken_of(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree);
+    struct heard heard = {""};
+    options.unfreeze_layers = 1;
+    options.patience = 0;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "--unfreeze-layers 1: of 6 layers before the head 3 thaw within", true);
+    assert_heard(&heard, "--patience", false);
+}
+
+/* Whose node 5 is another here: nothing is lost yet, and nothing else is trained unasked. */
+static void a_border_that_another_program_drew_is_refused_before_the_first_checkpoint(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree);
+    struct stopper stopper = {1};
+    char *words = NULL;
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    options.unfreeze = 0;
+    options.freeze = "base";
+    assert_int_equal(tdm_train(&options, (tdm_sink){&stopper, stop_in_features}, &result, &err),
+                     TDM_E_STOPPED);
+    tdm_stop_clear();
+    assert_int_equal(
+        tdmi_file_read(below(tree, "next/run.json"), 1 << 20, (void **)&words, &n_bytes, NULL),
+        TDM_OK);
+    char *number = strstr(words, "\"first_trained\": ");
+    assert_non_null(number);
+    number += strlen("\"first_trained\": ");
+    const char was = *number;
+    *number = was == '5' ? '6' : '5';
+    assert_int_equal(tdmi_file_write(below(tree, "next/run.json"), words, n_bytes, NULL), TDM_OK);
+    options.resume = true;
+    fails_with(&options, TDM_E_INPUT, "another -o begins anew");
+    *number = was;
+    assert_int_equal(tdmi_file_write(below(tree, "next/run.json"), words, n_bytes, NULL), TDM_OK);
+    tdmi_free(words);
+    must_train(&options, (tdm_sink){0}, &result);
+    options.resume = false;
+    options.run = below(tree, "whole");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "whole");
+}
+
 int main(void)
 {
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
@@ -256,6 +318,8 @@ int main(void)
         IN_TREE(what_cannot_thaw_is_refused),
         IN_TREE(steps_that_end_before_anything_thaws_are_refused),
         IN_TREE(layers_that_never_thawed_are_told),
+        IN_TREE(patience_that_is_off_is_not_spoken_of),
+        IN_TREE(a_border_that_another_program_drew_is_refused_before_the_first_checkpoint),
     };
 #undef IN_TREE
     return cmocka_run_group_tests(tests, NULL, NULL);
