@@ -190,9 +190,13 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
  * session_network.c */
 tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Statistics for batch norms that are trained and were folded into the convolutions by whoever
- * published the weights, measured over pictures: session_norms.c */
+ * published the weights, measured over pictures: session_restore.c */
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Of weights that are begun with: norms that are trained get running statistics that follow. */
+/* Half of what running statistics were is gone after 70 steps. At the 0.001 of some Keras files it
+ * would be 700, more than many a training has. */
+#define TDMI_LEAST_MOMENTUM 0.01
+/* Of weights that are begun with: norms that are trained get running statistics that follow.
+ * session_norms.c */
 void tdmi_session_quicken_norms(struct tdmi_session *session);
 /* What becomes of batch norms, in one line. */
 void tdmi_session_tell_norms(struct tdmi_session *session);

@@ -5,6 +5,7 @@
  * either; epochs go through them.
  */
 #include "base/memory.h"
+#include "nn/norms.h"
 #include "train/session_features.h"
 
 #include <string.h>
@@ -74,6 +75,9 @@ static tdm_status take_base(struct tdmi_session *session, const char **reason, t
     }
     if (!features->base)
         return TDM_FAIL(err, TDM_E_MEMORY, "taking the frozen part apart: out of memory");
+    /* Rows do not depend on how fast statistics go. What thaws later has quick ones already, and
+     * finds the rows of a base that stays frozen. */
+    (void)tdmi_norms_quicken(features->base, 0, TDMI_LEAST_MOMENTUM);
     const int64_t width = tdmi_shape_values(features->base->nodes[features->base->n_nodes - 1].out);
     if (width > most_values)
         *reason = "because what it makes of a picture is larger than 1 MiB";

@@ -174,6 +174,24 @@ static void running_statistics_of_weights_follow_what_is_trained(void **state)
     assert_heard(&heard, "running statistics", false);
 }
 
+/* What they do once they thaw does not matter to what a frozen base makes of pictures. */
+static void features_of_slow_norms_are_found_by_a_run_that_thaws_them(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_changed(tree, false);
+    options.freeze = "base";
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.features.rows, 60);
+    assert_int_equal(result.features.reused, 0);
+    options.run = below(tree, "thaws");
+    options.freeze = "auto";
+    options.unfreeze = 1;
+    options.epochs = 2;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.features.reused, 60);
+}
+
 /* Stops at the n-th time that norms are measured. */
 struct stopper {
     int left;
@@ -433,6 +451,7 @@ int main(void)
         IN_TREE(folded_batch_norms_are_measured_before_they_are_trained),
         IN_TREE(a_run_with_measured_norms_is_gone_on_with_to_the_same_bits),
         IN_TREE(running_statistics_of_weights_follow_what_is_trained),
+        IN_TREE(features_of_slow_norms_are_found_by_a_run_that_thaws_them),
         IN_TREE(frozen_statistics_stay_while_scales_and_shifts_are_trained),
         IN_TREE(there_are_no_statistics_to_keep_from_scratch),
         IN_TREE(what_becomes_of_batch_norms_is_told),
