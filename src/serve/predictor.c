@@ -2,7 +2,8 @@
  * The one thread that asks the model, in turns: whatever waits when it is free, up to some pictures
  * for each thread. Nobody waits for company, and a busy server predicts in batches all the same.
  * Pictures do not see each other, so a picture's answer has the same bits in any turn. Between two
- * turns a request waits again: nothing but the turn under way stands between it and its end.
+ * turns a request waits again: nothing but the turn under way stands between it and its end, and
+ * that has no more pixels than one request may have.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -32,9 +33,9 @@ struct tdmi_predictor {
     pthread_cond_t changed;
     struct tdmi_request *first; /* that wait, in the order they came */
     bool is_over;
-    int room;    /* pictures of a turn */
-    int *rests;  /* of those that wait: their pictures, … */
-    int *shares; /* … and how many of them come into the turn */
+    struct tdmi_turn_room room;
+    struct tdmi_turn_request *waiting; /* what those that wait have left, … */
+    int *shares;                       /* … and how many of them come into the turn */
     struct turn turn;
 };
 
@@ -217,8 +218,10 @@ static void fill(tdmi_predictor *it)
     struct tdmi_request **at = &it->first, **end = &turn->first;
     int n = 0;
     for (struct tdmi_request *request = it->first; request; request = request->next)
-        it->rests[n++] = request->n_pictures - request->n_seen;
-    tdmi_turn_share(it->rests, n, it->room, it->shares);
+        it->waiting[n++] =
+            (struct tdmi_turn_request){.n_pictures = request->n_pictures - request->n_seen,
+                                       .pixels = request->pixels + request->n_seen};
+    tdmi_turn_share(it->waiting, n, it->room, it->shares);
     turn->top = 0;
     for (int i = 0; i < n; i++) {
         struct tdmi_request *request = *at;
@@ -312,10 +315,12 @@ static tdm_status prepare(tdmi_predictor *it, tdm_server *server, tdm_error *err
     const size_t most = (size_t)server->options.requests;
     const int room = TDMI_MODEL_PIECE * tdmi_pool_threads(server->model->pool);
     it->server = server;
-    it->room = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH;
-    it->rests = tdmi_alloc(most, sizeof *it->rests);
+    it->room =
+        (struct tdmi_turn_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
+                                .pixels = server->options.request_pixels};
+    it->waiting = tdmi_alloc(most, sizeof *it->waiting);
     it->shares = tdmi_alloc(most, sizeof *it->shares);
-    if (!it->rests || !it->shares)
+    if (!it->waiting || !it->shares)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing %zu requests: out of memory", most);
     return TDM_OK;
 }
@@ -323,7 +328,7 @@ static tdm_status prepare(tdmi_predictor *it, tdm_server *server, tdm_error *err
 static void release(tdmi_predictor *it)
 {
     tdmi_free(it->shares);
-    tdmi_free(it->rests);
+    tdmi_free(it->waiting);
     tdmi_free(it);
 }
 

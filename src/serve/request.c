@@ -253,6 +253,7 @@ static void end(void *self)
         server->n_places--;
     tdm_json_writer_free(request->json);
     tdmi_free(request->pictures);
+    tdmi_free(request->pixels);
     tdmi_text_release(&request->body);
     tdmi_text_release(&request->text);
     tdmi_free(request);

@@ -107,41 +107,59 @@ static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
 
 /* What the headers say before anything is decoded. A picture above the limit of one, or without a
  * size, counts as none: the decoder refuses it before it takes time or memory. */
-static bool is_too_large(struct tdmi_request *request)
+static tdm_status count_pixels(struct tdmi_request *request, tdm_error *err)
 {
-    const struct tdm_serve_options *options = &request->server->options;
+    const int64_t most = request->server->options.pixels;
     struct tdmi_image_facts facts;
-    int64_t left = options->request_pixels;
-    if (request->n_pictures <= options->request_pixels / options->pixels)
-        return false;
-    for (int i = 0; i < request->n_pictures && left >= 0; i++) {
+    request->pixels = tdmi_alloc((size_t)request->n_pictures, sizeof *request->pixels);
+    if (!request->pixels)
+        return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for %d pictures",
+                        request->n_pictures);
+    for (int i = 0; i < request->n_pictures; i++) {
         const struct tdm_picture *picture = &request->pictures[i];
         if (tdmi_image_describe(picture->bytes, picture->length_bytes, "", &facts, NULL) ==
                 TDM_OK &&
-            facts.height > 0 && facts.width <= options->pixels / facts.height)
-            left -= facts.width * facts.height;
+            facts.height > 0 && facts.width <= most / facts.height)
+            request->pixels[i] = facts.width * facts.height;
     }
+    return TDM_OK;
+}
+
+static bool is_too_large(struct tdmi_request *request)
+{
+    int64_t left = request->server->options.request_pixels;
+    for (int i = 0; i < request->n_pictures && left >= 0; i++)
+        left -= request->pixels[i];
     if (left < 0)
         tdmi_request_refuse(request, 413,
                             "the %d pictures have more than the %lld pixels that are accepted of "
                             "one request; send fewer at a time",
-                            request->n_pictures, (long long)options->request_pixels);
+                            request->n_pictures,
+                            (long long)request->server->options.request_pixels);
     return left < 0;
+}
+
+static void forget_pictures(struct tdmi_request *request)
+{
+    tdmi_free(request->pictures);
+    tdmi_free(request->pixels);
+    request->pictures = NULL;
+    request->pixels = NULL;
 }
 
 static void answer(struct tdmi_request *request)
 {
     tdm_error err = {0};
-    const tdm_status status = list_pictures(request, &err);
+    tdm_status status = list_pictures(request, &err);
+    if (status == TDM_OK)
+        status = count_pixels(request, &err);
     if (status == TDM_OK && is_too_large(request)) {
-        tdmi_free(request->pictures);
-        request->pictures = NULL;
+        forget_pictures(request);
         return;
     }
     if (status == TDM_OK && tdmi_predictor_push(request->server->predictor, request))
         return;
-    tdmi_free(request->pictures);
-    request->pictures = NULL;
+    forget_pictures(request);
     tdmi_request_refuse(request, status == TDM_E_INPUT ? 400 : 503, "%s",
                         status == TDM_OK ? "the server is ending" : err.frames[0].text);
 }

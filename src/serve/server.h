@@ -62,6 +62,7 @@ struct tdmi_request {
     int top;
     bool has_logits;
     struct tdm_picture *pictures;
+    int64_t *pixels; /* of each, as its header says; 0: it does not, or more than is accepted */
     int n_pictures, n_told, n_seen;
     int n_turn; /* of its pictures, from n_seen on, are being worked on */
     tdm_json_writer *json;

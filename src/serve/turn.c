@@ -9,15 +9,32 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-void tdmi_turn_share(const int *rests, int n, int room, int *shares)
+/* Gives it as many more, in their order, as there is room for. */
+static void give(const struct tdmi_turn_request *request, int most, struct tdmi_turn_room *room,
+                 int *share)
 {
-    for (int i = 0; i < n; i++) {
-        shares[i] = least(i == 0 ? least(rests[0], (room + 1) / 2) : 1, room);
-        room -= shares[i];
+    most = least(least(most, request->n_pictures - *share), room->pictures);
+    for (; most > 0 && request->pixels[*share] <= room->pixels; most--) {
+        room->pixels -= request->pixels[(*share)++];
+        room->pictures--;
     }
-    for (int i = 0; i < n; i++) {
-        const int more = least(rests[i] - shares[i], room);
-        shares[i] += more;
-        room -= more;
+}
+
+void tdmi_turn_share(const struct tdmi_turn_request *requests, int n, struct tdmi_turn_room room,
+                     int *shares)
+{
+    struct tdmi_turn_room half = {(room.pictures + 1) / 2, room.pixels - room.pixels / 2};
+    int first = 0;
+    for (int i = 0; i < n; i++)
+        shares[i] = 0;
+    give(&requests[0], half.pictures, &half, &first);
+    give(&requests[0], first > 0 ? first : 1, &room, &shares[0]);
+    if (shares[0] == 0) { /* larger than all of it, and alone then */
+        shares[0] = 1;
+        return;
     }
+    for (int i = 1; i < n; i++)
+        give(&requests[i], 1, &room, &shares[i]);
+    for (int i = 0; i < n; i++)
+        give(&requests[i], requests[i].n_pictures, &room, &shares[i]);
 }

@@ -8,11 +8,25 @@
 #include <string.h>
 #include <cmocka.h>
 
+static const int64_t plenty = INT64_C(1) << 60;
+
+/* Of pictures of one pixel each. */
+static void share(const int *rests, int n, int room, int *shares)
+{
+    static int64_t ones[300];
+    struct tdmi_turn_request requests[20];
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
+        ones[i] = 1;
+    for (int i = 0; i < n; i++)
+        requests[i] = (struct tdmi_turn_request){rests[i], ones};
+    tdmi_turn_share(requests, n, (struct tdmi_turn_room){room, plenty}, shares);
+}
+
 #define SHARES(room, n, ...)                                    \
     do {                                                        \
         const int numbers[2][n] = {__VA_ARGS__};                \
         int shares[n];                                          \
-        tdmi_turn_share(numbers[0], n, room, shares);           \
+        share(numbers[0], n, room, shares);                     \
         assert_memory_equal(shares, numbers[1], sizeof shares); \
     } while (0)
 
@@ -49,7 +63,7 @@ static void a_turn_is_never_larger_than_its_room(void **state)
             int sum = 0, wanted = 0;
             for (int i = 0; i < n; i++)
                 wanted += rests[i] = 1 + (i * 7 + room) % 11;
-            tdmi_turn_share(rests, n, room, shares);
+            share(rests, n, room, shares);
             for (int i = 0; i < n; i++) {
                 assert_in_range(shares[i], 0, rests[i]);
                 sum += shares[i];
@@ -60,6 +74,52 @@ static void a_turn_is_never_larger_than_its_room(void **state)
     }
 }
 
+/* Requests of four pictures, of so many pixels each, in a turn of 16 pictures and 100 pixels. */
+static void check_pixels(int n, const int64_t *pixels, const int *wanted)
+{
+    int64_t all[8][4];
+    struct tdmi_turn_request requests[8];
+    int shares[8];
+    for (int i = 0; i < n; i++) {
+        for (int p = 0; p < 4; p++)
+            all[i][p] = pixels[i];
+        requests[i] = (struct tdmi_turn_request){4, all[i]};
+    }
+    tdmi_turn_share(requests, n, (struct tdmi_turn_room){16, 100}, shares);
+    for (int i = 0; i < n; i++)
+        assert_int_equal(shares[i], wanted[i]);
+}
+
+static void a_turn_has_room_for_so_many_pixels(void **state)
+{
+    (void)state;
+    check_pixels(1, (int64_t[]){25}, (int[]){4});
+    check_pixels(1, (int64_t[]){26}, (int[]){3});
+    /* The oldest has half of them, unless one picture of it takes more; small ones slip through. */
+    check_pixels(3, (int64_t[]){25, 25, 1}, (int[]){2, 1, 4});
+    check_pixels(3, (int64_t[]){60, 30, 10}, (int[]){1, 1, 1});
+    check_pixels(3, (int64_t[]){60, 50, 10}, (int[]){1, 0, 4});
+    check_pixels(3, (int64_t[]){100, 1, 0}, (int[]){1, 0, 4});
+}
+
+static void a_picture_larger_than_a_turn_has_one_alone(void **state)
+{
+    (void)state;
+    check_pixels(3, (int64_t[]){101, 1, 0}, (int[]){1, 0, 0});
+    check_pixels(2, (int64_t[]){1, 101}, (int[]){4, 0});
+}
+
+/* Of one request pictures come in their order. */
+static void what_does_not_fit_is_not_passed_over(void **state)
+{
+    const int64_t pixels[] = {10, 95, 1, 1};
+    const struct tdmi_turn_request request = {4, pixels};
+    int share_of_it;
+    (void)state;
+    tdmi_turn_share(&request, 1, (struct tdmi_turn_room){16, 100}, &share_of_it);
+    assert_int_equal(share_of_it, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -67,6 +127,9 @@ int main(void)
         cmocka_unit_test(one_picture_slips_through_beside_a_form),
         cmocka_unit_test(the_oldest_form_goes_on_before_the_next),
         cmocka_unit_test(a_turn_is_never_larger_than_its_room),
+        cmocka_unit_test(a_turn_has_room_for_so_many_pixels),
+        cmocka_unit_test(a_picture_larger_than_a_turn_has_one_alone),
+        cmocka_unit_test(what_does_not_fit_is_not_passed_over),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }
