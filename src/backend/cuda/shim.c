@@ -1,20 +1,25 @@
 /*
  * The shim's scheduler: the threads of a block on fibres. A fibre takes threads one after another,
  * and only when its thread has to wait does the next thread get a fibre of its own. So a kernel
- * that meets nobody runs on one fibre, without a single switch.
+ * that meets nobody runs on one fibre, without a single switch. Whoever has to wait chooses the
+ * next one and hands the turn to it; the launch itself goes on when nobody can.
  *
  * Blocks run one after another. What a launch holds lives in one `struct run`, which its fibres
- * find through the thread-local `current`: a kernel cannot be handed a pointer of ours.
+ * find through the thread-local `current`: a kernel cannot be handed a pointer of ours. Fibres stay
+ * for the next launch of the thread, since their stacks are pages that the system would have to
+ * give and clear again.
  */
 #include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim_switch.h"
 #include "base/memory.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <ucontext.h>
 
 enum { warp_lanes = 32, most_threads = 1024, most_shared = 16, stack_bytes = 64 << 10 };
+enum { most_warps = most_threads / warp_lanes };
 /* cudaErrorInvalidValue is 1; these are what the runtime says of such launches. */
 enum { invalid_configuration = 9, out_of_memory = 2, launch_failure = 719 };
 enum { shared_bytes_most = 48 << 10 }; /* without asking for more */
@@ -22,36 +27,45 @@ enum { shared_bytes_most = 48 << 10 }; /* without asking for more */
 enum state { FREE, RUNS, AT_BARRIER, IN_WARP };
 
 struct fibre {
-    ucontext_t context;
-    char *stack;
+    struct tdmi_shim_stand stand;
     enum state state;
-    int thread;       /* that it runs, counted in the block */
-    int line;         /* AT_BARRIER */
-    uint32_t mask;    /* IN_WARP: who has to come */
-    uint64_t value;   /* given, then got */
-    int from;         /* whose value is wanted; -1: who gave one */
-    bool is_released; /* may go on */
+    int thread;                   /* that it runs, counted in the block */
+    struct tdmi_shim_place place; /* of the thread */
+    int line;                     /* AT_BARRIER */
+    uint32_t mask;                /* IN_WARP: who has to come */
+    uint64_t value;               /* given, then got */
+    int from;                     /* whose value is wanted; -1: who gave one */
+};
+
+/* Of a thread of the processor, from its first launch to its end. */
+struct crew {
+    int n_stacks;         /* threads a block may have */
+    struct fibre *fibres; /* one a stack */
+    char *stacks;
+    int queue[most_threads]; /* fibres that may go on, first come first served */
+    int n_idle, idle[most_threads];
 };
 
 struct shared {
     const void *mark;
     void *memory;
     size_t bytes;
+    bool is_in_use; /* by the block that runs */
 };
 
 struct run {
     const struct tdmi_shim_launch *launch;
+    struct crew *crew;
     bool is_reversed;
     int n_threads, n_begun, n_ended;
-    bool has_ended[most_threads];
+    uint32_t ended[most_warps];            /* lanes that are gone, or never were */
+    uint32_t waiting[most_warps];          /* lanes IN_WARP that are not released */
     struct fibre *of_thread[most_threads]; /* which runs it, or did */
-    struct fibre *fibres;                  /* n_threads at most */
-    int n_fibres;                          /* that have a stack */
-    char *stacks;
+    int n_queued, first_queued;
     struct shared shared[most_shared];
     int n_shared;
     size_t shared_bytes;
-    ucontext_t scheduler;
+    struct tdmi_shim_stand launcher;
     struct fibre *turn;
     char problem[200];
 };
@@ -97,64 +111,65 @@ static struct tdmi_shim_place place_of(unsigned index, struct tdmi_shim_place si
                                     index / size.x / size.y};
 }
 
-/* Back to the scheduler, until it is this fibre's turn again. */
-static void wait_turn(struct run *run, struct fibre *fibre)
+static void may_go_on(struct run *run, struct fibre *fibre)
 {
-    swapcontext(&fibre->context, &run->scheduler);
-}
-
-static void work(void)
-{
-    struct run *run = current;
-    struct fibre *fibre = run->turn;
-    for (;;) {
-        while (run->n_begun < run->n_threads) {
-            const int k = run->n_begun++;
-            fibre->thread = run->is_reversed ? run->n_threads - 1 - k : k;
-            run->of_thread[fibre->thread] = fibre;
-            threadIdx = place_of((unsigned)fibre->thread, run->launch->block);
-            run->launch->run(run->launch->self);
-            run->has_ended[fibre->thread] = true;
-            run->n_ended++;
-        }
-        fibre->state = FREE;
-        wait_turn(run, fibre);
-    }
-}
-
-static void give_turn(struct run *run, struct fibre *fibre)
-{
-    if (fibre->state != FREE)
-        threadIdx = place_of((unsigned)fibre->thread, run->launch->block);
-    fibre->state = RUNS;
-    fibre->is_released = false;
-    run->turn = fibre;
-    swapcontext(&run->scheduler, &fibre->context);
+    const int at = (run->first_queued + run->n_queued++) % most_threads;
+    run->crew->queue[at] = (int)(fibre - run->crew->fibres);
 }
 
 /* One whose thread may go on, else a free one where threads are left to begin. */
 static struct fibre *choose(struct run *run)
 {
-    struct fibre *unused = NULL;
-    for (int i = 0; i < run->n_fibres; i++) {
-        if (run->fibres[i].is_released)
-            return &run->fibres[i];
-        if (run->fibres[i].state == FREE)
-            unused = &run->fibres[i];
-    }
-    if (run->n_begun == run->n_threads)
+    struct crew *crew = run->crew;
+    if (run->problem[0] != '\0')
         return NULL;
-    if (!unused) {
-        unused = &run->fibres[run->n_fibres];
-        getcontext(&unused->context);
-        unused->context.uc_stack.ss_sp = run->stacks + (size_t)run->n_fibres * stack_bytes;
-        unused->context.uc_stack.ss_size = stack_bytes;
-        unused->context.uc_link = NULL;
-        unused->state = FREE;
-        makecontext(&unused->context, work, 0);
-        run->n_fibres++;
+    if (run->n_queued > 0) {
+        struct fibre *fibre = &crew->fibres[crew->queue[run->first_queued]];
+        run->first_queued = (run->first_queued + 1) % most_threads;
+        run->n_queued--;
+        return fibre;
     }
-    return unused;
+    return run->n_begun < run->n_threads ? &crew->fibres[crew->idle[--crew->n_idle]] : NULL;
+}
+
+/* From `here` to whoever is next; NULL, the launch itself. */
+static void hand_on(struct run *run, struct tdmi_shim_stand *here, struct fibre *next)
+{
+    run->turn = next;
+    if (!next) {
+        tdmi_shim_switch(here, &run->launcher);
+        return;
+    }
+    threadIdx = next->place;
+    next->state = RUNS;
+    if (here != &next->stand) /* who meets the last of all may go on at once */
+        tdmi_shim_switch(here, &next->stand);
+}
+
+static void wait_turn(struct run *run, struct fibre *fibre)
+{
+    hand_on(run, &fibre->stand, choose(run));
+}
+
+static void work(void)
+{
+    for (;;) {
+        struct run *run = current;
+        struct fibre *fibre = run->turn;
+        while (run->n_begun < run->n_threads) {
+            const int k = run->n_begun++;
+            fibre->thread = run->is_reversed ? run->n_threads - 1 - k : k;
+            fibre->place = place_of((unsigned)fibre->thread, run->launch->block);
+            run->of_thread[fibre->thread] = fibre;
+            threadIdx = fibre->place;
+            run->launch->run(run->launch->self);
+            run->ended[fibre->thread / warp_lanes] |= (uint32_t)1 << fibre->thread % warp_lanes;
+            run->n_ended++;
+        }
+        fibre->state = FREE;
+        run->crew->idle[run->crew->n_idle++] = (int)(fibre - run->crew->fibres);
+        wait_turn(run, fibre);
+    }
 }
 
 /* ---- meeting ---------------------------------------------------------------------------- */
@@ -172,11 +187,13 @@ void tdmi_shim_sync(int line)
 static bool open_barrier(struct run *run)
 {
     int n_waiting = 0, line = 0;
-    for (int i = 0; i < run->n_fibres; i++) {
-        const struct fibre *fibre = &run->fibres[i];
+    for (int i = 0; i < run->n_threads; i++) {
+        struct fibre *fibre = run->of_thread[i];
+        if (!fibre || fibre->thread != i)
+            continue; /* it has ended, and its fibre has gone on */
         if (fibre->state == IN_WARP) {
-            complain(run, "thread %d waits in its warp for lanes %08x, which do not all come",
-                     fibre->thread, (unsigned)fibre->mask);
+            complain(run, "thread %d waits in its warp for lanes %08x, which do not all come", i,
+                     (unsigned)fibre->mask);
             return false;
         }
         if (fibre->state != AT_BARRIER)
@@ -187,82 +204,81 @@ static bool open_barrier(struct run *run)
             return false;
         }
         line = fibre->line;
+        may_go_on(run, fibre);
     }
-    for (int i = 0; i < run->n_fibres; i++)
-        run->fibres[i].is_released = run->fibres[i].state == AT_BARRIER;
     return n_waiting > 0;
 }
 
-/* The fibre that waits in a warp for this very meeting, as this thread; NULL: not here yet. */
-static struct fibre *met(struct run *run, int thread, uint32_t mask)
+/* Are all of them here, for this very meeting? */
+static bool have_met(struct run *run, int first, uint32_t mask)
 {
-    struct fibre *fibre = run->of_thread[thread];
-    const bool is_here = fibre && fibre->thread == thread && fibre->state == IN_WARP &&
-                         !fibre->is_released && fibre->mask == mask;
-    return is_here ? fibre : NULL;
+    if ((run->waiting[first / warp_lanes] & mask) != mask)
+        return false;
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1)
+        if (run->of_thread[first + __builtin_ctz(rest)]->mask != mask)
+            return false;
+    return true;
 }
 
-/* All are here: each gets what it asked for. */
-static void exchange(struct fibre *const lanes[warp_lanes])
+/* Each gets what it asked for. */
+static void exchange(struct run *run, int first, uint32_t mask)
 {
     uint64_t given[warp_lanes];
     uint64_t set = 0;
-    for (int lane = 0; lane < warp_lanes; lane++) {
-        given[lane] = lanes[lane] ? lanes[lane]->value : UINT64_MAX; /* a NaN of either size */
-        if (lanes[lane] && given[lane] != 0)
+    memset(given, 0xff, sizeof given); /* of lanes that are not among them: a NaN of either size */
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        const int lane = __builtin_ctz(rest);
+        given[lane] = run->of_thread[first + lane]->value;
+        if (given[lane] != 0)
             set |= (uint64_t)1 << lane;
     }
-    for (int lane = 0; lane < warp_lanes; lane++) {
-        if (!lanes[lane])
-            continue;
-        lanes[lane]->value = lanes[lane]->from < 0 ? set : given[lanes[lane]->from];
-        lanes[lane]->is_released = true;
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        struct fibre *fibre = run->of_thread[first + __builtin_ctz(rest)];
+        fibre->value = fibre->from < 0 ? set : given[fibre->from];
+        may_go_on(run, fibre);
     }
+    run->waiting[first / warp_lanes] &= ~mask;
 }
 
 uint64_t tdmi_shim_meet(uint32_t mask, uint64_t value, int from)
 {
     struct run *run = current;
     struct fibre *fibre = run->turn;
-    struct fibre *lanes[warp_lanes] = {NULL};
-    const int first = fibre->thread / warp_lanes * warp_lanes;
-    bool is_complete = true;
+    const int warp = fibre->thread / warp_lanes, first = warp * warp_lanes;
+    const uint32_t own = (uint32_t)1 << (fibre->thread - first), gone = mask & run->ended[warp];
     fibre->state = IN_WARP;
     fibre->mask = mask;
     fibre->value = value;
     fibre->from = from;
-    if (!(mask >> (fibre->thread - first) & 1))
+    run->waiting[warp] |= own;
+    if (!(mask & own))
         complain(run, "thread %d meets lanes %08x, which it is none of", fibre->thread,
                  (unsigned)mask);
-    for (int lane = 0; lane < warp_lanes && is_complete; lane++) {
-        if (!(mask >> lane & 1))
-            continue;
-        const bool is_gone = first + lane >= run->n_threads || run->has_ended[first + lane];
-        if (is_gone)
-            complain(run, "thread %d meets lanes %08x, and lane %d is gone", fibre->thread,
-                     (unsigned)mask, lane);
-        else
-            lanes[lane] = met(run, first + lane, mask);
-        is_complete = lanes[lane] != NULL;
-    }
-    if (is_complete)
-        exchange(lanes);
+    if (gone)
+        complain(run, "thread %d meets lanes %08x, and lane %d is gone", fibre->thread,
+                 (unsigned)mask, __builtin_ctz(gone));
+    else if (have_met(run, first, mask))
+        exchange(run, first, mask);
     wait_turn(run, fibre);
     return fibre->value;
 }
 
 /* ---- shared memory ---------------------------------------------------------------------- */
 
-void *tdmi_shim_shared(const void *mark, size_t bytes)
+/* For ever: the launch ends. */
+static void stop_here(struct run *run)
 {
-    struct run *run = current;
-    for (int i = 0; i < run->n_shared; i++)
-        if (run->shared[i].mark == mark)
-            return run->shared[i].memory;
+    struct fibre *fibre = run->turn;
+    for (;;)
+        hand_on(run, &fibre->stand, NULL);
+}
+
+static struct shared *share(struct run *run, const void *mark, size_t bytes)
+{
     if (run->n_shared == most_shared || run->shared_bytes + bytes > shared_bytes_most) {
         complain(run, "a block shares %zu bytes in %d pieces; %d in %d are what it may",
                  run->shared_bytes + bytes, run->n_shared + 1, shared_bytes_most, most_shared);
-        wait_turn(run, run->turn); /* for ever: the launch ends */
+        stop_here(run);
     }
     struct shared *shared = &run->shared[run->n_shared++];
     shared->mark = mark;
@@ -271,35 +287,54 @@ void *tdmi_shim_shared(const void *mark, size_t bytes)
     run->shared_bytes += bytes;
     if (!shared->memory) {
         complain(run, "there are no %zu bytes to share", bytes);
-        wait_turn(run, run->turn);
+        stop_here(run);
     }
-    memset(shared->memory, 0xff, bytes);
+    return shared;
+}
+
+void *tdmi_shim_shared(const void *mark, size_t bytes)
+{
+    struct run *run = current;
+    struct shared *shared = NULL;
+    for (int i = 0; i < run->n_shared && !shared; i++)
+        if (run->shared[i].mark == mark)
+            shared = &run->shared[i];
+    if (!shared)
+        shared = share(run, mark, bytes);
+    if (!shared->is_in_use) /* by nobody of this block yet */
+        memset(shared->memory, 0xff, bytes);
+    shared->is_in_use = true;
     return shared->memory;
 }
 
-static void forget_shared(struct run *run)
+static void free_shared(struct run *run)
 {
     while (run->n_shared > 0)
         tdmi_free(run->shared[--run->n_shared].memory);
-    run->shared_bytes = 0;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
+/* Ends with all fibres FREE, or with a problem. */
 static void run_block(struct run *run)
 {
     struct fibre *next;
     run->n_begun = run->n_ended = 0;
-    memset(run->has_ended, 0, (size_t)run->n_threads * sizeof *run->has_ended);
-    memset(run->of_thread, 0, (size_t)run->n_threads * sizeof(struct fibre *));
+    for (int warp = 0; warp * warp_lanes < run->n_threads; warp++) {
+        const int lanes = run->n_threads - warp * warp_lanes;
+        run->ended[warp] = lanes < warp_lanes ? UINT32_MAX << lanes : 0;
+        run->waiting[warp] = 0;
+    }
+    memset(run->of_thread, 0, (size_t)run->n_threads * sizeof *run->of_thread);
+    for (int i = 0; i < run->n_shared; i++)
+        run->shared[i].is_in_use = false;
     while (run->problem[0] == '\0' && run->n_ended < run->n_threads) {
         next = choose(run);
         if (next)
-            give_turn(run, next);
+            hand_on(run, &run->launcher, next);
         else if (!open_barrier(run))
             complain(run, "no thread of a block can go on");
     }
-    forget_shared(run);
 }
 
 static int64_t size_of(struct tdmi_shim_place it)
@@ -341,6 +376,65 @@ static void note(const struct tdmi_shim_launch *launch)
         the_facts.largest_grid_y = launch->grid.y;
 }
 
+/* ---- the crew --------------------------------------------------------------------------- */
+
+static void dismiss(void *of)
+{
+    struct crew *crew = of;
+    tdmi_free(crew->stacks);
+    tdmi_free(crew->fibres);
+    tdmi_free(crew);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t crew_key;
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&crew_key, dismiss);
+}
+
+static struct crew *gather(int n)
+{
+    struct crew *crew = tdmi_alloc(1, sizeof *crew);
+    if (!crew)
+        return NULL;
+    crew->n_stacks = crew->n_idle = n;
+    crew->fibres = tdmi_alloc((size_t)n, sizeof *crew->fibres);
+    crew->stacks = tdmi_alloc((size_t)n, stack_bytes);
+    if (!crew->fibres || !crew->stacks) {
+        dismiss(crew);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        crew->idle[i] = n - 1 - i; /* the first is taken first */
+        tdmi_shim_stand_make(&crew->fibres[i].stand, crew->stacks + (size_t)i * stack_bytes,
+                             stack_bytes, work);
+    }
+    return crew;
+}
+
+/* That of the calling thread, large enough for a block of n; NULL: there is no memory for it. */
+static struct crew *crew_of(int n)
+{
+    pthread_once(&once, make_key);
+    struct crew *crew = pthread_getspecific(crew_key);
+    if (crew && crew->n_stacks >= n)
+        return crew;
+    if (crew)
+        dismiss(crew);
+    crew = gather(n);
+    (void)pthread_setspecific(crew_key, crew);
+    return crew;
+}
+
+/* After a problem fibres stand where they stood in the kernel. */
+static void forget_crew(void)
+{
+    dismiss(pthread_getspecific(crew_key));
+    (void)pthread_setspecific(crew_key, NULL);
+}
+
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch)
 {
     note(launch);
@@ -350,27 +444,26 @@ int tdmi_shim_launch(const struct tdmi_shim_launch *launch)
                  launch->grid.y, launch->grid.z, launch->block.x, launch->block.y, launch->block.z);
         return invalid_configuration;
     }
-    struct run run = {.launch = launch,
-                      .is_reversed = the_way.is_reversed,
-                      .n_threads = (int)size_of(launch->block)};
-    run.fibres = tdmi_alloc((size_t)run.n_threads, sizeof *run.fibres);
-    run.stacks = tdmi_alloc((size_t)run.n_threads, stack_bytes);
-    int code = out_of_memory;
-    if (run.fibres && run.stacks) {
-        current = &run;
-        blockDim = launch->block;
-        gridDim = launch->grid;
-        if (the_visit)
-            the_visit(1);
-        run_blocks(&run);
-        if (the_visit)
-            the_visit(0);
-        current = NULL;
-        code = run.problem[0] != '\0' ? launch_failure : 0;
-        if (code != 0)
-            snprintf(the_facts.problem, sizeof the_facts.problem, "%.199s", run.problem);
+    const int n = (int)size_of(launch->block);
+    struct run run = {
+        .launch = launch, .crew = crew_of(n), .is_reversed = the_way.is_reversed, .n_threads = n};
+    if (!run.crew) {
+        snprintf(the_facts.problem, sizeof the_facts.problem, "no memory for %d threads", n);
+        return out_of_memory;
     }
-    tdmi_free(run.stacks);
-    tdmi_free(run.fibres);
-    return code;
+    current = &run;
+    blockDim = launch->block;
+    gridDim = launch->grid;
+    if (the_visit)
+        the_visit(1);
+    run_blocks(&run);
+    if (the_visit)
+        the_visit(0);
+    current = NULL;
+    free_shared(&run);
+    if (run.problem[0] == '\0')
+        return 0;
+    forget_crew();
+    snprintf(the_facts.problem, sizeof the_facts.problem, "%.199s", run.problem);
+    return launch_failure;
 }
