@@ -87,6 +87,36 @@ bool tdmi_augment_has_pixels(const struct tdmi_augment *augment);
 void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augment_key key,
                           struct tdmi_augment_shape shape, uint8_t *pixels, uint8_t *spare);
 
+/* ---- one picture, elsewhere ----------------------------------------------------------------- */
+
+enum tdmi_augment_colour {
+    TDMI_COLOUR_BRIGHTNESS,
+    TDMI_COLOUR_CONTRAST, /* wants the mean luma of all pixels at this point */
+    TDMI_COLOUR_SATURATION,
+    TDMI_COLOUR_HUE
+};
+
+/* What the draws of crop, flip, jitter and cutout make of one picture: each of its pixels is one
+ * pixel of the picture before, changed by itself, so that whoever makes numbers of bytes can do it
+ * in passing (backend/cuda/input.cu). In the order of the fields. */
+struct tdmi_augment_change {
+    int dx, dy, fill; /* content moves left by dx and up by dy; what comes in is fill */
+    bool is_flipped;
+    int n_colours; /* steps of jitter, in their order */
+    struct {
+        enum tdmi_augment_colour kind;
+        double amount; /* factor, or turn */
+    } colours[4];
+    int cut_left, cut_top, cut_right, cut_bottom, cut_fill;
+};
+/* Divides what is done to one picture: `first` up to the last kind that is no such change (rotate,
+ * randaugment; resized-crop is done before either), then `rest`, which tdmi_augment_draw draws.
+ * mixup and cutmix are in neither. Is there a rest? */
+bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment *first,
+                         struct tdmi_augment *rest);
+void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,
+                       struct tdmi_augment_shape shape, struct tdmi_augment_change *change);
+
 /* ---- a shard ------------------------------------------------------------------------------- */
 
 /* What becomes of one picture: own · weight + partner · (1 - weight), labels likewise. */

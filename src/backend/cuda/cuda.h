@@ -30,13 +30,15 @@ struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream);
 /* Keeps the code of a launch, if it is one of failure. what: "softmax, forward". */
 void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
 
-/* NULL where there is none yet: the self-test lists those. */
+/* One of each op. */
 extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
 extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
 extern const struct tdmi_update_table tdmi_cuda_update_table; /* op_update.c */
 extern const struct tdmi_kernel tdmi_cuda_conv, tdmi_cuda_dense, tdmi_cuda_input;
 extern const struct tdmi_kernel tdmi_cuda_depthwise; /* for tdmi_cuda_conv: those that it can run */
+extern const struct tdmi_kernel tdmi_cuda_hswish, tdmi_cuda_sigmoid, tdmi_cuda_concat;
+extern const struct tdmi_kernel tdmi_cuda_pad, tdmi_cuda_lrn, tdmi_cuda_dropout, tdmi_cuda_logistic;
 extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cuda_global_pool;
 
 /* update->tail, op_tail.c */

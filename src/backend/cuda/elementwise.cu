@@ -5,8 +5,7 @@
  */
 #include "backend/cuda/elementwise.h"
 #include "backend/cuda/activation.cuh"
-
-enum { block_threads = 256 };
+#include "backend/cuda/vectors.cuh"
 
 /* Calls each thread with its vectors: N values at `at`, or one. */
 template <class T, class Act, int N, bool has_second>
@@ -39,25 +38,6 @@ __global__ void __launch_bounds__(block_threads)
     for (int i = 0; i < N; i++)
         of_dy[i] = Act::gradient(of_y[i], of_dy[i]);
     store<T, N>(dx + at, of_dy);
-}
-
-/* body(lanes, first value, values): the whole vectors, then the rest. */
-template <class T, class Body>
-static int in_vectors(bool is_aligned, int64_t n, Body body)
-{
-    const int64_t whole = is_aligned ? n / full<T>::lanes * full<T>::lanes : 0;
-    int code = 0;
-    if (whole > 0)
-        code = body(number<full<T>::lanes>(), (int64_t)0, whole);
-    if (code == 0 && whole < n)
-        code = body(number<1>(), whole, n - whole);
-    return code;
-}
-
-/* More than 2^31 - 1 blocks are more than 2^39 values: no card has memory for them. */
-static dim3 blocks_of(int64_t threads)
-{
-    return dim3((unsigned)((threads + block_threads - 1) / block_threads));
 }
 
 extern "C" int tdmi_cuda_add_act(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,

@@ -13,4 +13,11 @@ const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS] = {
     [TDMI_OP_MAX_POOL] = &tdmi_cuda_max_pool,
     [TDMI_OP_AVG_POOL] = &tdmi_cuda_avg_pool,
     [TDMI_OP_GLOBAL_POOL] = &tdmi_cuda_global_pool,
+    [TDMI_OP_HSWISH] = &tdmi_cuda_hswish,
+    [TDMI_OP_SIGMOID] = &tdmi_cuda_sigmoid,
+    [TDMI_OP_CONCAT] = &tdmi_cuda_concat,
+    [TDMI_OP_PAD] = &tdmi_cuda_pad,
+    [TDMI_OP_LRN] = &tdmi_cuda_lrn,
+    [TDMI_OP_DROPOUT] = &tdmi_cuda_dropout,
+    [TDMI_OP_LOGISTIC] = &tdmi_cuda_logistic,
 };

@@ -7,8 +7,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     struct tdmi_cuda_input it = {.type = desc->storage,
                                  .n = call->n,
-                                 .channels = desc->out.c,
-                                 .values = tdmi_shape_values(desc->out)};
+                                 .h = desc->out.h,
+                                 .w = desc->out.w,
+                                 .channels = desc->out.c};
     for (int c = 0; c < 3; c++)
         it.normal[c] = tdmi_preprocess_normal(&desc->attrs.preprocess, c);
     tdmi_cuda_note(stream,

@@ -3,44 +3,10 @@
  * what people compare.
  */
 #include "backend/cuda/softmax.h"
-#include "backend/cuda/reduce.cuh"
+#include "backend/cuda/best.cuh"
+#include "backend/cuda/targets.cuh"
 
 enum { row_threads = 128 };
-
-/* How much of sample i belongs to a class, times the weight of the class. */
-static __device__ __forceinline__ double target_of(const struct tdmi_cuda_softmax &it, int i, int c)
-{
-    const double weight = it.mixed ? (double)it.mixed[i].weight : 1.0;
-    double target = it.labels[i] == c ? weight : 0.0;
-    if (weight < 1.0 && it.mixed[i].other == c)
-        target += 1.0 - weight;
-    if (it.smoothing > 0.0)
-        target = (1.0 - it.smoothing) * target + it.smoothing / it.classes;
-    return it.class_weights ? target * (double)it.class_weights[c] : target;
-}
-
-struct best {
-    float value;
-    int at;
-};
-
-/* The larger value; of equal ones that which comes first. */
-static __device__ __forceinline__ struct best better(struct best a, struct best b)
-{
-    return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
-}
-
-static __device__ __forceinline__ struct best of_lane(uint32_t mask, struct best value, int other)
-{
-    return best{__shfl_xor_sync(mask, value.value, other), __shfl_xor_sync(mask, value.at, other)};
-}
-
-struct better_of {
-    __device__ __forceinline__ struct best operator()(struct best a, struct best b) const
-    {
-        return better(a, b);
-    }
-};
 
 template <class T>
 __global__ void __launch_bounds__(row_threads) softmax_forward(struct tdmi_cuda_softmax it)
@@ -65,7 +31,7 @@ __global__ void __launch_bounds__(row_threads) softmax_forward(struct tdmi_cuda_
     const double log_sum = it.labels ? log(sum) : 0.0;
     for (int c = own; c < it.classes; c += row_threads) {
         y[c] = (float)((double)y[c] / sum);
-        const double target = it.labels ? target_of(it, i, c) : 0.0;
+        const double target = it.labels ? weighted_target(it, i, c) : 0.0;
         if (target > 0.0)
             loss += target * (log_sum + ((double)guess.value - (double)to_float(x[c])));
     }
@@ -87,11 +53,11 @@ __global__ void __launch_bounds__(row_threads) softmax_backward(struct tdmi_cuda
     T *dx = static_cast<T *>(it.dx) + (int64_t)i * it.classes;
     double weight = 0.0; /* of the sample, 1 without class weights */
     for (int c = own; c < it.classes; c += row_threads)
-        weight += target_of(it, i, c);
+        weight += weighted_target(it, i, c);
     weight = over_block<row_threads>(weight, sums, plus());
-    const float scale = it.loss_scale ? it.loss_scale->scale : 1.0f;
     for (int c = own; c < it.classes; c += row_threads)
-        dx[c] = of_float<T>(scale * (float)((double)y[c] * weight - target_of(it, i, c)));
+        dx[c] = of_float<T>(it.gradient_scale *
+                            (float)((double)y[c] * weight - weighted_target(it, i, c)));
 }
 
 extern "C" int tdmi_cuda_softmax_forward(struct CUstream_st *queue,

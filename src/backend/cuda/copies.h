@@ -1,0 +1,43 @@
+/* Values that only move, on a card: concat and pad, forward and backward. */
+#ifndef TANDEM_BACKEND_CUDA_COPIES_H
+#define TANDEM_BACKEND_CUDA_COPIES_H
+
+#include "tensor/dtype.h"
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* Some channels of all pixels of one tensor become some of another's. */
+struct tdmi_cuda_channels_copy {
+    enum tdmi_dtype type;
+    int64_t pixels;
+    int channels;                   /* that are copied */
+    int from_channels, to_channels; /* of a whole pixel */
+    int from_first, to_first;       /* the first that is copied, and what it becomes */
+};
+int tdmi_cuda_copy_channels(struct CUstream_st *queue, const struct tdmi_cuda_channels_copy *it,
+                            const void *from, void *to);
+
+/* A picture of (h, w, channels) inside one of (out_h, out_w, out_channels). */
+struct tdmi_cuda_frame {
+    enum tdmi_dtype type;
+    int64_t n; /* pictures */
+    int h, w, channels, out_h, out_w, out_channels;
+    int top, left, front; /* where its first value lies */
+};
+/* y: zeros around x. */
+int tdmi_cuda_frame_put(struct CUstream_st *queue, const struct tdmi_cuda_frame *it, const void *x,
+                        void *y);
+/* x: the inside of y. */
+int tdmi_cuda_frame_take(struct CUstream_st *queue, const struct tdmi_cuda_frame *it, const void *y,
+                         void *x);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
