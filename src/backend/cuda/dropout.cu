@@ -5,6 +5,7 @@
  */
 #include "backend/cuda/dropout.h"
 #include "backend/cuda/kernel.cuh"
+#include "base/rng.h"
 
 enum { drop_threads = 256 };
 
@@ -30,6 +31,15 @@ static __device__ __forceinline__ struct four philox(uint32_t c0, uint32_t c1, u
     return four{{c0, c1, c2, c3}};
 }
 
+/* The key of a seed, as tdmi_rng_at has it. */
+static __device__ __forceinline__ uint64_t key_of(uint64_t seed)
+{
+    uint64_t bits = seed ^ (uint64_t)TDMI_RNG_DROPOUT << 56;
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
+    return bits ^ (bits >> 31);
+}
+
 /* A block's threads are of one sample: `blocks` blocks for each. */
 template <class T, int N>
 __global__ void __launch_bounds__(drop_threads)
@@ -40,15 +50,19 @@ __global__ void __launch_bounds__(drop_threads)
         ((int64_t)(blockIdx.x - sample * blocks) * drop_threads + threadIdx.x) * N;
     if (first >= it.values)
         return;
-    const uint64_t whose = (uint64_t)(it.samples ? it.samples[sample] : (int64_t)sample);
+    const struct tdmi_draw_key *const key = it.draws.key;
+    const uint64_t keys = key_of(key ? key->seed : 0);
+    const uint32_t epoch = key ? key->epoch : 0;
+    const uint64_t whose =
+        (uint64_t)(it.draws.samples ? it.draws.samples[sample] : (int64_t)sample);
     const int64_t at = sample * it.values + first;
     float value[N];
     load<T, N>(from + at, value);
 #pragma unroll
     for (int i = 0; i < N; i += 4) {
         const struct four draws =
-            philox(it.first + (uint32_t)((first + i) / 4), it.epoch, (uint32_t)whose,
-                   (uint32_t)(whose >> 32), it.key[0], it.key[1]);
+            philox(it.first + (uint32_t)((first + i) / 4), epoch, (uint32_t)whose,
+                   (uint32_t)(whose >> 32), (uint32_t)keys, (uint32_t)(keys >> 32));
 #pragma unroll
         for (int k = 0; k < 4 && i + k < N; k++) {
             const uint32_t word = N == 1 ? draws.at[first % 4] : draws.at[k];

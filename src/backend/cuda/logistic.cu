@@ -64,12 +64,13 @@ __global__ void __launch_bounds__(row_threads) logistic_backward(struct tdmi_cud
     const int i = (int)blockIdx.x;
     const float *y = it.y + (int64_t)i * it.classes;
     T *dx = static_cast<T *>(it.dx) + (int64_t)i * it.logits;
+    const float scale = it.loss_scale ? it.loss_scale->scale : 1.0f;
     for (int c = (int)threadIdx.x; c < it.logits; c += row_threads) {
         const double slope = it.logits == 1
                                  ? weighted_target(it, i, 0) * (double)y[1] -
                                        weighted_target(it, i, 1) * (double)y[0]
                                  : class_weight(it, c) * ((double)y[c] - target_of(it, i, c));
-        dx[c] = of_float<T>(it.gradient_scale * (float)slope);
+        dx[c] = of_float<T>(scale * (float)slope);
     }
 }
 

@@ -5,6 +5,7 @@
 #define TANDEM_BACKEND_CUDA_LOGISTIC_H
 
 #include "backend/op.h"
+#include "backend/update.h"
 #include "tensor/dtype.h"
 
 #ifdef __cplusplus
@@ -23,8 +24,8 @@ struct tdmi_cuda_logistic {
     const struct tdmi_mixed_label *mixed; /* NULL: none is */
     const float *class_weights;           /* NULL: all 1 */
     double smoothing;
-    struct tdmi_judgement *judgements; /* n of them, where there are labels */
-    float gradient_scale;              /* dx is multiplied by it: 1, or what keeps f16 from 0 */
+    struct tdmi_judgement *judgements;        /* n of them, where there are labels */
+    const struct tdmi_loss_scale *loss_scale; /* dx is multiplied by its scale; NULL: by 1 */
 };
 int tdmi_cuda_logistic_forward(struct CUstream_st *queue, const struct tdmi_cuda_logistic *call);
 int tdmi_cuda_logistic_backward(struct CUstream_st *queue, const struct tdmi_cuda_logistic *call);

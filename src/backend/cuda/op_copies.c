@@ -10,7 +10,7 @@ static struct tdmi_cuda_channels_copy part(const struct tdmi_op_desc *desc, int 
 {
     const int own = desc->in[k].c, all = desc->out.c, first = k == 0 ? 0 : desc->in[0].c;
     return (struct tdmi_cuda_channels_copy){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .pixels = n * tdmi_shape_pixels(desc->out),
         .channels = own,
         .from_channels = is_back ? all : own,
@@ -50,7 +50,7 @@ static struct tdmi_cuda_frame frame_of(const struct tdmi_op_desc *desc, int n)
 {
     const struct tdmi_shape in = desc->in[0], out = desc->out;
     return (struct tdmi_cuda_frame){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .n = n,
         .h = in.h,
         .w = in.w,

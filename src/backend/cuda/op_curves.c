@@ -11,8 +11,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
     tdmi_cuda_note(stream,
-                   tdmi_cuda_curve(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, act_of(desc),
-                                   call->x[0], call->y, call->n * tdmi_shape_values(desc->out)),
+                   tdmi_cuda_curve(tdmi_cuda_queue(stream), desc->storage, act_of(desc), call->x[0],
+                                   call->y, call->n * tdmi_shape_values(desc->out)),
                    "activation, forward");
 }
 
@@ -23,7 +23,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     const float *kept = desc->kind == TDMI_OP_HSWISH ? call->x[0] : call->y;
     tdmi_cuda_note(stream,
-                   tdmi_cuda_curve_gradient(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, act_of(desc),
+                   tdmi_cuda_curve_gradient(tdmi_cuda_queue(stream), desc->storage, act_of(desc),
                                             kept, call->dy, call->dx[0],
                                             call->n * tdmi_shape_values(desc->out)),
                    "activation, backward");

@@ -2,20 +2,16 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/dropout.h"
 #include "backend/cuda/elementwise.h"
-#include "base/rng.h"
 
 static struct tdmi_cuda_dropout draws_of(const struct tdmi_op_desc *desc,
                                          const struct tdmi_op_call *call)
 {
-    const tdmi_rng rng = tdmi_rng_at(call->draws.seed, TDMI_RNG_DROPOUT, call->draws.epoch, 0);
     return (struct tdmi_cuda_dropout){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .n = call->n,
         .values = tdmi_shape_values(desc->out),
-        .samples = call->draws.samples,
-        .key = {rng.key[0], rng.key[1]},
+        .draws = call->draws,
         .first = (uint32_t)desc->attrs.stream << 24,
-        .epoch = call->draws.epoch,
         .rate = (float)desc->attrs.rate,
         .scale = (float)(1.0 / (1.0 - desc->attrs.rate)),
     };
@@ -28,7 +24,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const int code =
         desc->is_training
             ? tdmi_cuda_dropout_apply(tdmi_cuda_queue(stream), &draws, call->x[0], call->y)
-            : tdmi_cuda_add_act(tdmi_cuda_queue(stream), TDMI_DTYPE_F32, TDMI_ACT_NONE, call->x[0],
+            : tdmi_cuda_add_act(tdmi_cuda_queue(stream), desc->storage, TDMI_ACT_NONE, call->x[0],
                                 NULL, call->y, call->n * draws.values);
     tdmi_cuda_note(stream, code, "dropout, forward");
 }

@@ -6,7 +6,7 @@ static struct tdmi_cuda_logistic rows_of(const struct tdmi_op_desc *desc,
                                          const struct tdmi_op_call *call)
 {
     return (struct tdmi_cuda_logistic){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .x = call->x[0],
         .y = call->y,
         .dx = call->dx[0],
@@ -18,7 +18,7 @@ static struct tdmi_cuda_logistic rows_of(const struct tdmi_op_desc *desc,
         .class_weights = desc->is_training ? call->class_weights : NULL,
         .smoothing = desc->is_training ? desc->attrs.label_smoothing : 0.0,
         .judgements = call->judgements,
-        .gradient_scale = 1.0f,
+        .loss_scale = desc->is_training ? call->loss_scale : NULL,
     };
 }
 

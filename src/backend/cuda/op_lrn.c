@@ -5,7 +5,7 @@
 static struct tdmi_cuda_lrn shape_of(const struct tdmi_op_desc *desc, int n)
 {
     return (struct tdmi_cuda_lrn){
-        .type = TDMI_DTYPE_F32,
+        .type = desc->storage,
         .pixels = n * tdmi_shape_pixels(desc->out),
         .channels = desc->out.c,
         .kernel = desc->attrs.kernel,

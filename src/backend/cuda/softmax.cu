@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(row_threads) softmax_backward(struct tdmi_cuda
     for (int c = own; c < it.classes; c += row_threads)
         weight += weighted_target(it, i, c);
     weight = over_block<row_threads>(weight, sums, plus());
+    const float scale = it.loss_scale ? it.loss_scale->scale : 1.0f;
     for (int c = own; c < it.classes; c += row_threads)
-        dx[c] = of_float<T>(it.gradient_scale *
-                            (float)((double)y[c] * weight - weighted_target(it, i, c)));
+        dx[c] = of_float<T>(scale * (float)((double)y[c] * weight - weighted_target(it, i, c)));
 }
 
 extern "C" int tdmi_cuda_softmax_forward(struct CUstream_st *queue,

@@ -7,17 +7,15 @@
 
 enum { n = 3, epoch = 6, stream = 5 };
 static const int64_t samples[n] = {7, ((int64_t)3 << 32) + 1, 0};
+static const struct tdmi_draw_key key = {99, epoch};
 
 static struct tdmi_cuda_dropout drop_of(enum tdmi_dtype type, int64_t values)
 {
-    const tdmi_rng rng = tdmi_rng_at(99, TDMI_RNG_DROPOUT, epoch, 0);
     return (struct tdmi_cuda_dropout){.type = type,
                                       .n = n,
                                       .values = values,
-                                      .samples = samples,
-                                      .key = {rng.key[0], rng.key[1]},
+                                      .draws = {&key, samples},
                                       .first = (uint32_t)stream << 24,
-                                      .epoch = epoch,
                                       .rate = 0.25f,
                                       .scale = 4.0f / 3.0f};
 }
@@ -26,7 +24,7 @@ static void look(const struct tdmi_cuda_dropout *it, const void *x, const void *
 {
     int64_t n_kept = 0;
     for (int i = 0; i < n; i++) {
-        const int64_t whose = it->samples ? samples[i] : i;
+        const int64_t whose = it->draws.samples ? samples[i] : i;
         tdmi_rng rng = tdmi_rng_at(99, TDMI_RNG_DROPOUT, epoch, (uint64_t)whose);
         rng.counter[0] = (uint32_t)stream << 24;
         for (int64_t k = 0; k < it->values; k++) {
@@ -47,7 +45,7 @@ static void run(enum tdmi_dtype type, int64_t values, int off, bool has_samples)
     void *blocks[2];
     void *x = tensor(type, n * values, off, 1, &blocks[0]);
     void *y = tensor(type, n * values, off, 0, &blocks[1]);
-    it.samples = has_samples ? samples : NULL;
+    it.draws.samples = has_samples ? samples : NULL;
     assert_int_equal(tdmi_cuda_dropout_apply(NULL, &it, x, y), 0);
     look(&it, x, y);
     it.rate = 0.0f;

@@ -5,6 +5,7 @@
 
 enum { n = 5 };
 
+static const struct tdmi_loss_scale loss_scale = {.scale = 1024.0f};
 static const int32_t labels[n] = {0, 1, 1, 0, 1};
 static const struct tdmi_mixed_label mixed[n] = {
     {1, 1.0f}, {0, 0.25f}, {0, 0.0f}, {1, 0.5f}, {1, 1.0f}};
@@ -53,7 +54,7 @@ static void make(struct rows *it, enum tdmi_dtype type, int logits, int classes)
         .class_weights = it->weights,
         .smoothing = 0.1,
         .judgements = it->judgements,
-        .gradient_scale = 1024.0f,
+        .loss_scale = &loss_scale,
     };
     for (int c = 0; c < classes; c++)
         it->weights[c] = 0.5f + (float)(c % 3);
