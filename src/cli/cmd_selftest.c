@@ -5,6 +5,9 @@
 #include "tandem/log.h"
 #include "tandem/selftest.h"
 
+#include <stdio.h>
+#include <string.h>
+
 struct values {
     const char *device;
 };
@@ -14,10 +17,38 @@ static void defaults(void *values)
     ((struct values *)values)->device = "cpu";
 }
 
+/* What has been told so far, a row a kind of check, in the order they came in. */
+enum { most_groups = 16 };
+
+struct hearing {
+    struct tdmi_call *call;
+    int n_groups;
+    struct group {
+        char name[48];
+        int passed, failed;
+    } groups[most_groups];
+};
+
+static struct group *group_of(struct hearing *hearing, const char *name)
+{
+    for (int i = 0; i < hearing->n_groups; i++)
+        if (strcmp(hearing->groups[i].name, name) == 0)
+            return &hearing->groups[i];
+    if (hearing->n_groups == most_groups)
+        return &hearing->groups[most_groups - 1];
+    struct group *made = &hearing->groups[hearing->n_groups++];
+    snprintf(made->name, sizeof made->name, "%s", name);
+    return made;
+}
+
 static void on_result(void *self, const char *group, const char *name, bool has_passed,
                       const char *detail)
 {
-    struct tdmi_call *call = self;
+    struct hearing *hearing = self;
+    struct tdmi_call *call = hearing->call;
+    struct group *row = group_of(hearing, group);
+    row->passed += has_passed;
+    row->failed += !has_passed;
     if (call->json && !has_passed) {
         tdm_json_object_begin(call->json, NULL);
         tdm_json_string(call->json, "group", group);
@@ -31,24 +62,50 @@ static void on_result(void *self, const char *group, const char *name, bool has_
         tdm_log(TDM_LOG_DEBUG, "%s: %s: passed", group, name);
 }
 
+static void tell(const struct hearing *hearing, const char *device,
+                 const struct tdm_selftest_result *result)
+{
+    struct tdmi_output *out = hearing->call->out;
+    tdmi_print(out, "self-test of %s\n\n  %-40s %7s %7s\n", device, "check", "passed", "failed");
+    for (int i = 0; i < hearing->n_groups; i++)
+        tdmi_print(out, "  %-40s %7d %7d\n", hearing->groups[i].name, hearing->groups[i].passed,
+                   hearing->groups[i].failed);
+    tdmi_print(out, "\n%d passed, %d failed\n", result->passed, result->failed);
+}
+
+static void write_groups(const struct hearing *hearing)
+{
+    tdm_json_writer *json = hearing->call->json;
+    tdm_json_array_begin(json, "checks");
+    for (int i = 0; i < hearing->n_groups; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "check", hearing->groups[i].name);
+        tdm_json_integer(json, "passed", hearing->groups[i].passed);
+        tdm_json_integer(json, "failed", hearing->groups[i].failed);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+}
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_selftest_result result;
+    struct hearing hearing = {.call = call};
     if (call->json)
         tdm_json_array_begin(call->json, "failures");
     tdm_status status =
-        tdm_selftest(values->device, (tdm_selftest_sink){call, on_result}, &result, err);
+        tdm_selftest(values->device, (tdm_selftest_sink){&hearing, on_result}, &result, err);
     if (status != TDM_OK)
         return status;
     if (call->json) {
         tdm_json_array_end(call->json);
+        write_groups(&hearing);
         tdm_json_string(call->json, "device", values->device);
         tdm_json_integer(call->json, "passed", result.passed);
         tdm_json_integer(call->json, "failed", result.failed);
     } else {
-        tdmi_print(call->out, "%d passed, %d failed on %s\n", result.passed, result.failed,
-                   values->device);
+        tell(&hearing, values->device, &result);
     }
     call->exit_status = result.failed > 0;
     return TDM_OK;
@@ -71,8 +128,9 @@ static const char *const examples[] = {
 const struct tdmi_command tdmi_command_selftest = {
     .name = "selftest",
     .summary = "check that this build computes rightly on this machine",
-    .description = "Every operation against the plain C law and against central differences, equal "
-                   "bits at any thread count, and a small golden training run.",
+    .description =
+        "Every operation against the plain C law and against central differences, equal "
+        "bits at any thread count, golden training runs, and what happens without memory.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -6,6 +6,7 @@
 #define TANDEM_TRAIN_SELFTEST_CHECKS_H
 
 #include "base/thread.h"
+#include "tandem/selftest.h"
 #include "train/selftest/cases.h"
 #include <stdbool.h>
 
@@ -15,14 +16,22 @@ struct tdmi_check {
 };
 
 /* Tolerances by type, in one place: relative to the largest value of the tensor. */
-#define TDMI_TOLERANCE_F32 1e-5      /* against the reference */
-#define TDMI_TOLERANCE_GOLDEN 1e-2   /* of a loss of the first steps */
-#define TDMI_TOLERANCE_GRADIENT 5e-3 /* against central differences of f32 values */
+#define TDMI_TOLERANCE_F32 1e-5 /* against the reference */
+#define TDMI_TOLERANCE_BF16 0x1p-7
+#define TDMI_TOLERANCE_F16 0x1p-10
+#define TDMI_TOLERANCE_GOLDEN 1e-2      /* of a loss of the first steps */
+#define TDMI_TOLERANCE_GOLDEN_BF16 5e-2 /* the same, activations stored as bf16 */
+#define TDMI_TOLERANCE_GRADIENT 5e-3    /* against central differences of f32 values */
 
 /* Outputs and gradients against the reference backend. */
 tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_case *it, struct tdmi_check *check,
                             tdm_error *err) TDM_MUST_USE;
+/* The same of activations stored as a type that the backend has, against the reference on the same
+ * values. */
+tdm_status tdmi_check_match_stored(const struct tdmi_backend *backend, tdmi_device *device,
+                                   const struct tdmi_case *it, enum tdmi_dtype storage,
+                                   struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 /* Gradients against central differences. */
 tdm_status tdmi_check_gradient(const struct tdmi_backend *backend, tdmi_device *device,
                                const struct tdmi_case *it, struct tdmi_check *check,
@@ -40,10 +49,23 @@ tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_
                                        tdm_error *err) TDM_MUST_USE;
 /* Thirty steps on one and on three threads: equal bits, a loss that has fallen, and at the first
  * TDMI_GOLDENS steps the losses that are known from the reference backend, whose bits are the same
- * on every machine. */
+ * on every machine. storage: of activations. */
 enum { TDMI_GOLDENS = 6 };
 tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *device,
-                               const char *network, int size, const double goldens[TDMI_GOLDENS],
-                               struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
+                               const char *network, int size, enum tdmi_dtype storage,
+                               const double goldens[TDMI_GOLDENS], struct tdmi_check *check,
+                               tdm_error *err) TDM_MUST_USE;
+
+/* A training that no memory holds is refused with TDM_E_MEMORY, and the device computes afterwards
+ * as before. */
+tdm_status tdmi_check_memory(const struct tdmi_backend *backend, tdmi_device *device,
+                             struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+/* tdm_selftest of a backend that is open, with at most so many of its networks. */
+tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *device,
+                             int most_networks, tdm_selftest_sink sink,
+                             struct tdm_selftest_result *result, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -20,6 +20,7 @@ enum { classes = 3, batch = 11, shard = 4, steps = 30, seed = 20 };
 struct fixture {
     const struct tdmi_backend *backend;
     tdmi_device *device;
+    enum tdmi_dtype storage; /* of activations */
     tdmi_stream *stream;
     tdmi_pool *pool;
     tdmi_graph *graph;
@@ -99,8 +100,9 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_pool_new(threads, false, &it->pool, err), err, "a small training");
     TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
             "a small training");
-    TDM_TRY(tdmi_plan_new(it->graph, it->backend, shard, true, &it->plan, err), err,
-            "a small training");
+    const struct tdmi_plan_wish wish = {
+        .max_images = shard, .is_training = true, .storage = it->storage};
+    TDM_TRY(tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), err, "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
                            &(struct tdmi_step_options){.max_batch = batch}, &it->step, err),
@@ -244,16 +246,18 @@ static bool equal_bits(const float *a, const float *b, int64_t n)
 static void judge(const struct fixture *one, const struct fixture *three, const float *losses,
                   const float *again, const double *goldens, struct tdmi_check *check)
 {
+    const double limit =
+        one->storage == TDMI_DTYPE_F32 ? TDMI_TOLERANCE_GOLDEN : TDMI_TOLERANCE_GOLDEN_BF16;
     bool is_equal = equal_bits(losses, again, steps) &&
                     equal_bits(one->host_params, three->host_params, one->graph->param_values) &&
                     equal_bits(one->host_states, three->host_states, one->graph->state_values);
     check->has_passed = false;
     for (int s = 0; s < TDMI_GOLDENS; s++) {
         double got = (double)losses[s];
-        if (!(fabs(got - goldens[s]) <= TDMI_TOLERANCE_GOLDEN * goldens[s])) {
+        if (!(fabs(got - goldens[s]) <= limit * goldens[s])) {
             snprintf(check->detail, sizeof check->detail,
                      "the loss of step %d is %.6g, wanted %.6g (within %g of it)", s + 1, got,
-                     goldens[s], TDMI_TOLERANCE_GOLDEN);
+                     goldens[s], limit);
             return;
         }
     }
@@ -266,11 +270,12 @@ static void judge(const struct fixture *one, const struct fixture *three, const 
 }
 
 tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *device,
-                               const char *network, int size, const double goldens[TDMI_GOLDENS],
-                               struct tdmi_check *check, tdm_error *err)
+                               const char *network, int size, enum tdmi_dtype storage,
+                               const double goldens[TDMI_GOLDENS], struct tdmi_check *check,
+                               tdm_error *err)
 {
-    struct fixture one = {.backend = backend, .device = device};
-    struct fixture three = {.backend = backend, .device = device};
+    struct fixture one = {.backend = backend, .device = device, .storage = storage};
+    struct fixture three = {.backend = backend, .device = device, .storage = storage};
     float losses[steps], again[steps];
     *check = (struct tdmi_check){.has_passed = true};
     tdmi_arena_init(&one.arena, 0);

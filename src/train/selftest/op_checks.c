@@ -17,19 +17,37 @@ static bool fail(struct tdmi_check *check, const char *tensor, int64_t at, doubl
     return false;
 }
 
+/* How far a value may be off, of the largest of its tensor; and how far each term of a sum. */
+struct tolerance {
+    double of_largest, of_terms;
+};
+
+static struct tolerance tolerance_of(enum tdmi_dtype storage)
+{
+    switch (storage) {
+    case TDMI_DTYPE_BF16:
+        return (struct tolerance){TDMI_TOLERANCE_BF16, 0x1p-8};
+    case TDMI_DTYPE_F16:
+        return (struct tolerance){TDMI_TOLERANCE_F16, 0x1p-11};
+    default:
+        return (struct tolerance){TDMI_TOLERANCE_F32, (double)FLT_EPSILON};
+    }
+}
+
 /* sizes: of sums of products, how large the terms are that each value adds up; else NULL. A sum
  * that cancels to almost nothing keeps the rounding of its terms, whatever the order of adding. */
 static bool compare(const struct tdmi_op_values *got, const struct tdmi_op_values *wanted,
                     const struct tdmi_op_values *sizes, struct tdmi_check *check)
 {
+    const struct tolerance tolerance = tolerance_of(got->storage);
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++) {
         double largest = 0.0;
         for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++)
             largest = fmax(largest, fabs((double)wanted->of[t][i]));
-        double usual = TDMI_TOLERANCE_F32 * (largest > 0.0 ? largest : 1.0);
+        double usual = tolerance.of_largest * (largest > 0.0 ? largest : 1.0);
         for (int64_t i = 0; wanted->of[t] && i < wanted->n[t]; i++) {
             double a = (double)got->of[t][i], b = (double)wanted->of[t][i];
-            double rounding = sizes ? (double)FLT_EPSILON * (double)sizes->of[t][i] : 0.0;
+            double rounding = sizes ? tolerance.of_terms * (double)sizes->of[t][i] : 0.0;
             double limit = fmax(usual, rounding);
             if (!(fabs(a - b) <= limit))
                 return fail(check, tdmi_op_tensor_name((enum tdmi_op_tensor)t), i, a, b, limit);
@@ -56,12 +74,17 @@ static void drop_signs(struct tdmi_op_values *values)
 
 static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *device,
                            tdmi_device *host, const struct tdmi_case *it, bool is_training,
-                           tdmi_arena *arena, struct tdmi_check *check, tdm_error *err)
+                           enum tdmi_dtype storage, tdmi_arena *arena, struct tdmi_check *check,
+                           tdm_error *err)
 {
     struct tdmi_op_values got, wanted, sizes;
+    struct tdmi_op_values *const all[] = {&got, &wanted, &sizes};
     TDM_TRY(tdmi_op_values_make(it, is_training, arena, &got, err), err, "check 'match'");
     TDM_TRY(tdmi_op_values_make(it, is_training, arena, &wanted, err), err, "check 'match'");
     TDM_TRY(tdmi_op_values_make(it, is_training, arena, &sizes, err), err, "check 'match'");
+    for (int k = 0; k < 3 && storage != TDMI_DTYPE_F32; k++)
+        TDM_TRY(tdmi_op_values_round(all[k], storage, arena, err), err, "check 'match'");
+    got.storage = storage;
     drop_signs(&sizes);
     TDM_TRY(tdmi_op_run(backend, device, it, is_training, &got, err), err, "check 'match'");
     TDM_TRY(tdmi_op_run(&tdmi_backend_ref, host, it, is_training, &wanted, err), err,
@@ -76,8 +99,9 @@ static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *devi
     return TDM_OK;
 }
 
-tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *device,
-                            const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
+tdm_status tdmi_check_match_stored(const struct tdmi_backend *backend, tdmi_device *device,
+                                   const struct tdmi_case *it, enum tdmi_dtype storage,
+                                   struct tdmi_check *check, tdm_error *err)
 {
     tdmi_device *host;
     *check = (struct tdmi_check){.has_passed = true};
@@ -86,11 +110,17 @@ tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *dev
     for (int training = 0; training < 2 && status == TDM_OK && check->has_passed; training++) {
         tdmi_arena arena;
         tdmi_arena_init(&arena, 0);
-        status = match_in(backend, device, host, it, training, &arena, check, err);
+        status = match_in(backend, device, host, it, training, storage, &arena, check, err);
         tdmi_arena_release(&arena);
     }
     tdmi_backend_ref.device.close(host);
     return status;
+}
+
+tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_case *it, struct tdmi_check *check, tdm_error *err)
+{
+    return tdmi_check_match_stored(backend, device, it, TDMI_DTYPE_F32, check, err);
 }
 
 /* ---- gradients -------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "train/selftest/op_run.h"
 #include "base/rng.h"
 #include "nn/op.h"
+#include "tensor/floats.h"
 
 #include <math.h>
 #include <string.h>
@@ -157,6 +158,27 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     return TDM_OK;
 }
 
+tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype storage,
+                                tdmi_arena *arena, tdm_error *err)
+{
+    const struct {
+        float *of;
+        int64_t n;
+    } all[] = {{values->of[TDMI_T_X], values->n[TDMI_T_X]},
+               {values->of[TDMI_T_SECOND_X], values->n[TDMI_T_SECOND_X]},
+               {values->dy, values->n_dy}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        void *stored = tdmi_arena_alloc(arena, (size_t)all[k].n + 1, sizeof(float));
+        if (!stored)
+            return TDM_FAIL(err, TDM_E_MEMORY, "out of memory");
+        if (!all[k].of)
+            continue;
+        tdmi_floats_store(storage, stored, all[k].of, all[k].n);
+        tdmi_floats_load(storage, all[k].of, stored, all[k].n);
+    }
+    return TDM_OK;
+}
+
 /* ---- running ---------------------------------------------------------------------------- */
 
 enum staged { LABELS, MIXED, JUDGEMENTS, CLASS_WEIGHTS, SAMPLES, DRAWS, PICTURES, PIXELS, STAGED };
@@ -200,6 +222,15 @@ static bool is_input(int tensor)
     return tensor <= TDMI_T_STATE1;
 }
 
+/* Of a run's tensors: op.h, tdmi_op_desc.storage. */
+static enum tdmi_dtype storage_of(const struct tdmi_op_desc *desc, int tensor)
+{
+    const bool is_stored = tensor == TDMI_T_X || tensor == TDMI_T_SECOND_X || tensor == TDMI_T_DX ||
+                           tensor == TDMI_T_SECOND_DX ||
+                           (tensor == TDMI_T_Y && !tdmi_op_of(desc->kind)->judges);
+    return is_stored ? desc->storage : TDMI_DTYPE_F32;
+}
+
 static tdm_status place(struct device_run *run, void **to, const void *from, size_t bytes,
                         tdm_error *err)
 {
@@ -207,6 +238,16 @@ static tdm_status place(struct device_run *run, void **to, const void *from, siz
     if (!*to)
         return TDM_FAIL(err, TDM_E_MEMORY, "placing %zu bytes: out of memory", bytes);
     return run->backend->memory.upload(run->stream, *to, from, bytes, err);
+}
+
+static tdm_status place_floats(struct device_run *run, void **to, const float *from, int64_t n,
+                               enum tdmi_dtype storage, tdmi_arena *arena, tdm_error *err)
+{
+    void *stored = tdmi_arena_alloc(arena, (size_t)n + 1, sizeof(float));
+    if (!stored)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld values: out of memory", (long long)n);
+    tdmi_floats_store(storage, stored, from, n);
+    return place(run, to, stored, tdmi_dtype_bytes(storage) * (size_t)n, err);
 }
 
 /* Memory that no kernel may read before writing it. */
@@ -257,14 +298,16 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *d
     struct tdmi_kernel_needs needs = {0};
     run->backend->kernels[desc->kind]->needs(desc, &needs);
     for (int t = 0; t < TDMI_T_TENSORS; t++) {
-        size_t bytes = sizeof(float) * (size_t)values->n[t];
+        const enum tdmi_dtype type = storage_of(desc, t);
         if (!values->of[t] || t == TDMI_T_LOSS)
             continue;
-        TDM_TRY(is_input(t) ? place(run, &run->of[t], values->of[t], bytes, err)
-                            : place_poison(run, &run->of[t], bytes, arena, err),
+        TDM_TRY(is_input(t)
+                    ? place_floats(run, &run->of[t], values->of[t], values->n[t], type, arena, err)
+                    : place_poison(run, &run->of[t], tdmi_dtype_bytes(type) * (size_t)values->n[t],
+                                   arena, err),
                 err, "%s", tdmi_op_tensor_name((enum tdmi_op_tensor)t));
     }
-    TDM_TRY(place(run, &run->dy, values->dy, sizeof(float) * (size_t)values->n_dy, err), err,
+    TDM_TRY(place_floats(run, &run->dy, values->dy, values->n_dy, desc->storage, arena, err), err,
             "output gradient");
     TDM_TRY(place_poison(run, &run->saved, needs.saved_bytes, arena, err), err, "saved");
     TDM_TRY(place_poison(run, &run->norm, tdmi_norm_bytes(desc->out.c), arena, err), err, "norm");
@@ -272,8 +315,21 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *d
     return place_poison(run, &run->workspace, needs.workspace_bytes, arena, err);
 }
 
-static tdm_status fetch(struct device_run *run, const struct tdmi_case *it,
-                        struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
+/* As floats, which the stored ones stand at the end of first. */
+static tdm_status fetch_floats(struct device_run *run, float *to, const void *from, int64_t n,
+                               enum tdmi_dtype storage, tdm_error *err)
+{
+    const size_t bytes = tdmi_dtype_bytes(storage) * (size_t)n;
+    char *stored = (char *)to + sizeof *to * (size_t)n - bytes;
+    TDM_TRY(run->backend->memory.download(run->stream, stored, from, bytes, err), err, "fetching");
+    TDM_TRY(run->backend->stream.wait(run->stream, err), err, "fetching");
+    tdmi_floats_load(storage, to, stored, n);
+    return TDM_OK;
+}
+
+static tdm_status fetch(struct device_run *run, const struct tdmi_op_desc *desc,
+                        const struct tdmi_case *it, struct tdmi_op_values *values,
+                        tdmi_arena *arena, tdm_error *err)
 {
     struct tdmi_judgement *judgements = tdmi_arena_alloc(arena, (size_t)it->n, sizeof *judgements);
     if (!judgements)
@@ -281,8 +337,8 @@ static tdm_status fetch(struct device_run *run, const struct tdmi_case *it,
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "running");
     for (int t = TDMI_T_Y; t < TDMI_T_TENSORS; t++)
         if (run->of[t])
-            TDM_TRY(run->backend->memory.download(run->stream, values->of[t], run->of[t],
-                                                  sizeof(float) * (size_t)values->n[t], err),
+            TDM_TRY(fetch_floats(run, values->of[t], run->of[t], values->n[t], storage_of(desc, t),
+                                 err),
                     err, "fetching");
     TDM_TRY(run->backend->memory.download(run->stream, judgements, run->staged[JUDGEMENTS],
                                           (size_t)it->n * sizeof *judgements, err),
@@ -336,7 +392,7 @@ static tdm_status run_kernel(struct device_run *run, const struct tdmi_kernel *k
             kernel->reduce_backward(run->stream, desc, &call);
         kernel->backward(run->stream, desc, &call);
     }
-    return fetch(run, it, values, arena, err);
+    return fetch(run, desc, it, values, arena, err);
 }
 
 tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
@@ -350,6 +406,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
         .max_images = it->max_images,
         .is_training = is_training,
         .wants_dx = values->of[TDMI_T_DX] != NULL,
+        .storage = values->storage,
     };
     const struct tdmi_kernel *kernel = backend->kernels[it->kind];
     struct device_run run = {.backend = backend, .device = device};

@@ -29,6 +29,7 @@ enum tdmi_op_tensor {
 };
 
 struct tdmi_op_values {
+    enum tdmi_dtype storage;   /* of what the op's desc says is stored so; here all are floats */
     float *of[TDMI_T_TENSORS]; /* NULL: this op lacks it */
     int64_t n[TDMI_T_TENSORS];
     float *dy;
@@ -51,6 +52,10 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
 tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
                        const struct tdmi_case *it, bool is_training, struct tdmi_op_values *values,
                        tdm_error *err) TDM_MUST_USE;
+
+/* Every input as it is when it was stored as the type. */
+tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype storage,
+                                tdmi_arena *arena, tdm_error *err) TDM_MUST_USE;
 
 const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor);
 

@@ -64,6 +64,14 @@ static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *devi
         TDM_TRY(tdmi_check_match(backend, device, it, &check, err), err, "op case '%s'", name);
         tell(teller, "match", name, &check);
     }
+    for (int k = 0; k < 2; k++) {
+        const enum tdmi_dtype type = k ? TDMI_DTYPE_F16 : TDMI_DTYPE_BF16;
+        if (!tdmi_backend_stores(backend, type))
+            continue;
+        TDM_TRY(tdmi_check_match_stored(backend, device, it, type, &check, err), err,
+                "op case '%s'", name);
+        tell(teller, k ? "match, stored as f16" : "match, stored as bf16", name, &check);
+    }
     if (it->kind != TDMI_OP_INPUT) {
         TDM_TRY(tdmi_check_gradient(backend, device, it, &check, err), err, "op case '%s'", name);
         tell(teller, "gradient", name, &check);
@@ -81,21 +89,34 @@ static tdm_status check_network(const struct tdmi_backend *backend, tdmi_device 
                                                     networks[i].size, &check, err);
     TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
     tell(teller, "network gradient", networks[i].network, &check);
-    status = tdmi_check_training(backend, device, networks[i].network, networks[i].size,
-                                 networks[i].goldens, &check, err);
-    TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
-    tell(teller, "training on one and three threads", networks[i].network, &check);
+    for (int k = 0; k < 2; k++) {
+        const enum tdmi_dtype type = k ? TDMI_DTYPE_BF16 : TDMI_DTYPE_F32;
+        if (!tdmi_backend_stores(backend, type))
+            continue;
+        status = tdmi_check_training(backend, device, networks[i].network, networks[i].size, type,
+                                     networks[i].goldens, &check, err);
+        TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
+        tell(teller, k ? "training, stored as bf16" : "training on one and three threads",
+             networks[i].network, &check);
+    }
     return TDM_OK;
 }
 
-static tdm_status check_all(const struct tdmi_backend *backend, tdmi_device *device,
-                            struct teller *teller, tdm_error *err)
+tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *device,
+                             int most_networks, tdm_selftest_sink sink,
+                             struct tdm_selftest_result *result, tdm_error *err)
 {
     const struct tdmi_case *it;
+    struct tdmi_check check;
+    struct teller all = {sink, result}, *teller = &all;
+    *result = (struct tdm_selftest_result){0};
     for (int i = 0; (it = tdmi_case_at(i)) != NULL; i++)
         TDM_TRY(check_op(backend, device, it, teller, err), err, "self-test");
-    for (int i = 0; i < n_networks; i++)
+    for (int i = 0; i < n_networks && i < most_networks; i++)
         TDM_TRY(check_network(backend, device, i, teller, err), err, "self-test");
+    TDM_TRY(absent_fails(tdmi_check_memory(backend, device, &check, err), &check, err), err,
+            "self-test");
+    tell(teller, "memory", "more than there is is refused, what there is serves", &check);
     return TDM_OK;
 }
 
@@ -106,10 +127,9 @@ tdm_status tdm_selftest(const char *device, tdm_selftest_sink sink,
     tdmi_device *opened;
     int card;
     *result = (struct tdm_selftest_result){0};
-    struct teller teller = {sink, result};
     TDM_TRY(tdmi_backend_find(device, &backend, &card, err), err, "self-test of %s", device);
     TDM_TRY(backend->device.open(card, &opened, err), err, "self-test of %s", device);
-    tdm_status status = check_all(backend, opened, &teller, err);
+    tdm_status status = tdmi_selftest_all(backend, opened, n_networks, sink, result, err);
     backend->device.close(opened);
     return status;
 }

@@ -1,0 +1,88 @@
+/*
+ * The self-test over backend cuda as the shim runs it, as a person with a card runs it first: every
+ * check of it passes, in every type. Of its networks LeNet-5 alone, or as many as the argument
+ * says.
+ */
+#include "shim_backend.h"
+#include "backend/cuda/shim_run.h"
+#include "train/selftest/checks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { most_groups = 16 };
+
+struct told {
+    int n_groups, passed, failed;
+    struct {
+        const char *name;
+        int n;
+    } groups[most_groups];
+};
+
+static void hear(void *self, const char *group, const char *name, bool has_passed,
+                 const char *detail)
+{
+    struct told *told = self;
+    int g = 0;
+    while (g < told->n_groups && strcmp(told->groups[g].name, group) != 0)
+        g++;
+    assert_in_range(g, 0, most_groups - 1);
+    if (g == told->n_groups)
+        told->groups[told->n_groups++].name = group;
+    told->groups[g].n++;
+    told->passed += has_passed;
+    told->failed += !has_passed;
+    if (!has_passed)
+        print_message("# %s, %s: %s\n", group, name, detail);
+}
+
+static int checks_of(const struct told *told, const char *group)
+{
+    for (int g = 0; g < told->n_groups; g++)
+        if (strcmp(told->groups[g].name, group) == 0)
+            return told->groups[g].n;
+    return 0;
+}
+
+static void all_checks_pass_in_every_type(void **state)
+{
+    struct told told = {.n_groups = 0};
+    struct tdm_selftest_result result;
+    tdmi_device *device;
+    tdm_error err = {0};
+    const int *n_networks = *state;
+    int n_cases = 0;
+    while (tdmi_case_at(n_cases))
+        n_cases++;
+    tdmi_shim_use((struct tdmi_shim_way){0});
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, (tdm_selftest_sink){&told, hear},
+                          &result, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    assert_int_equal(result.failed, 0);
+    assert_int_equal(result.passed, told.passed);
+    assert_int_equal(checks_of(&told, "match"), n_cases);
+    assert_int_equal(checks_of(&told, "match, stored as bf16"), n_cases);
+    assert_int_equal(checks_of(&told, "match, stored as f16"), n_cases);
+    assert_int_equal(checks_of(&told, "determinism"), n_cases);
+    assert_true(checks_of(&told, "gradient") > 50);
+    assert_int_equal(checks_of(&told, "training on one and three threads"), *n_networks);
+    assert_int_equal(checks_of(&told, "training, stored as bf16"), *n_networks);
+    assert_int_equal(checks_of(&told, "memory"), 1);
+    tdmi_backend_shim.device.close(device);
+}
+
+int main(int n_arguments, char **arguments)
+{
+    int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
