@@ -78,7 +78,17 @@ static inline struct tdm_train_options small_training(const struct tree *tree)
     return options;
 }
 
-/* The same with batch norm, and eighty times the work. */
+/* A head on the features of the run "base". */
+static inline struct tdm_train_options with_frozen_base(const struct tree *tree, const char *run)
+{
+    struct tdm_train_options options = small_training(tree);
+    options.weights = below(tree, "base");
+    options.model = NULL;
+    options.run = below(tree, run);
+    return options;
+}
+
+/* A small training with batch norm, and eighty times the work. */
 static inline struct tdm_train_options small_norm_training(const struct tree *tree)
 {
     struct tdm_train_options options = small_training(tree);

@@ -22,15 +22,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static struct tdm_train_options with_frozen_base(const struct tree *tree, const char *run)
-{
-    struct tdm_train_options options = small_training(tree);
-    options.weights = below(tree, "base");
-    options.model = NULL;
-    options.run = below(tree, run);
-    return options;
-}
-
 static void what_a_frozen_base_makes_is_made_once(void **state)
 {
     const struct tree *tree = *state;

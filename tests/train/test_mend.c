@@ -19,15 +19,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static struct tdm_train_options with_frozen_base(const struct tree *tree, const char *run)
-{
-    struct tdm_train_options options = small_training(tree);
-    options.weights = below(tree, "base");
-    options.model = NULL;
-    options.run = below(tree, run);
-    return options;
-}
-
 /* A byte of every row in every file that is there, or of its head. */
 static void damage(const struct tree *tree, bool is_head)
 {
