@@ -64,7 +64,7 @@ static tdm_status read_pictures(struct tdmi_session *session, const int64_t *ite
 {
     const struct tdmi_batch *batch;
     tdmi_loader *loader = NULL;
-    const struct tdmi_loader_options options = {
+    struct tdmi_loader_options options = {
         .source = session->source,
         .preprocess = small(session),
         .items = items,
@@ -76,7 +76,10 @@ static tdm_status read_pictures(struct tdmi_session *session, const int64_t *ite
     };
     const size_t picture_bytes =
         (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;
-    tdm_status status = tdmi_loader_open(&options, &loader, err);
+    /* What a cache on disk has, far away or not, is not asked for again. */
+    tdm_status status = tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err);
+    if (status == TDM_OK)
+        status = tdmi_loader_open(&options, &loader, err);
     if (status == TDM_OK)
         status = tdmi_loader_seek(loader, 0, 0, err);
     if (status == TDM_OK)
