@@ -17,11 +17,11 @@ static void put_picture(tdmi_text *out, const tdmi_outcomes *outcomes,
     tdmi_html_base64(out, sample->jpeg, sample->jpeg_bytes);
     tdmi_text_printf(out, "\"><figcaption>");
     tdmi_html_text(out, outcomes->classes[outcomes->predicted[e]]);
-    tdmi_text_printf(out, ", %.1f %%", 100.0 * (double)outcomes->confidences[e]);
+    tdmi_text_printf(out, ", %.1f&nbsp;%%", 100.0 * (double)outcomes->confidences[e]);
     if (!is_right) {
         tdmi_text_printf(out, "<br><b>is ");
         tdmi_html_text(out, outcomes->classes[outcomes->labels[e]]);
-        tdmi_text_printf(out, "</b>, %.1f %%", 100.0 * (double)outcomes->probabilities[e]);
+        tdmi_text_printf(out, "</b>, %.1f&nbsp;%%", 100.0 * (double)outcomes->probabilities[e]);
     }
     tdmi_text_printf(out, "</figcaption></figure>\n");
 }

@@ -25,7 +25,7 @@ static const char style[] =
     "td:first-child,th:first-child{text-align:left}th{color:var(--soft);font-weight:normal;"
     "border-bottom:1px solid var(--line)}.left td,td.why{text-align:left;white-space:normal;"
     "overflow-wrap:anywhere}th.run{white-space:normal;overflow-wrap:anywhere}"
-    "@media(max-width:600px){td:first-child{white-space:normal}}\n"
+    "@media(max-width:600px){td,th{white-space:normal}td:first-child{min-width:6.5em}}\n"
     ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:"
     "1em}"
     "figure{margin:0}figure.heat{overflow-x:auto}svg{max-width:100%;height:auto}"
@@ -52,8 +52,9 @@ static void put_share(tdmi_text *out, int64_t part, int64_t n)
     if (n <= 0)
         tdmi_text_printf(out, "<td>–</td>");
     else
-        tdmi_text_printf(out, "<td>%.2f %% (%.2f to %.2f)</td>", 100.0 * (double)part / (double)n,
-                         100.0 * interval.low, 100.0 * interval.high);
+        tdmi_text_printf(out, "<td>%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)</td>",
+                         100.0 * (double)part / (double)n, 100.0 * interval.low,
+                         100.0 * interval.high);
 }
 
 /* ---- all runs ----------------------------------------------------------------------------- */
@@ -69,8 +70,9 @@ static void put_balanced(tdmi_text *out, const struct tdm_run *run)
 {
     const struct tdm_metrics *metrics = run->metrics;
     if (metrics)
-        tdmi_text_printf(out, "<td>%.2f %% (%.2f to %.2f)</td>", 100.0 * metrics->balanced_accuracy,
-                         100.0 * metrics->balanced.low, 100.0 * metrics->balanced.high);
+        tdmi_text_printf(out, "<td>%.2f&nbsp;%% (%.2f&nbsp;to&nbsp;%.2f)</td>",
+                         100.0 * metrics->balanced_accuracy, 100.0 * metrics->balanced.low,
+                         100.0 * metrics->balanced.high);
     else
         tdmi_text_printf(out, "<td>–</td>");
 }
@@ -145,12 +147,12 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"network", put_network},
         {"epochs", put_epochs},
         {"time", put_time},
-        {"validation right (95 %)", put_right},
+        {"validation right (95&nbsp;%)", put_right},
         {"pictures right", put_pictures},
-        {"test right (95 %)", put_test},
+        {"test right (95&nbsp;%)", put_test},
         {"test judged", put_times_tested},
-        {"among the five likeliest (95 %)", put_top5},
-        {"balanced accuracy (95 %)", put_balanced},
+        {"among the five likeliest (95&nbsp;%)", put_top5},
+        {"balanced accuracy (95&nbsp;%)", put_balanced},
         {"calibration error", put_calibration},
     };
     tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th></th>");
@@ -175,7 +177,7 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
 {
     tdmi_text_printf(out,
                      "<h2>Against the first run</h2>\n<div class=\"wide\"><table><tr><th>run</th>"
-                     "<th>verdict</th><th>difference (95 %%)</th><th>p</th><th>right only in "
+                     "<th>verdict</th><th>difference (95&nbsp;%%)</th><th>p</th><th>right only in "
                      "the first</th><th>only in this</th><th>pictures</th><th></th></tr>\n");
     for (size_t i = 1; i < runs->n; i++) {
         struct tdm_comparison c;
@@ -252,8 +254,9 @@ static void put_class_row(tdmi_text *out, const struct tdm_class_score *class)
 
 static void put_class_head(tdmi_text *out)
 {
-    tdmi_text_printf(out, "<div class=\"wide\"><table><tr><th>class</th><th>pictures</th><th>right"
-                          "</th><th>recall (95 %%)</th><th>precision (95 %%)</th></tr>\n");
+    tdmi_text_printf(out,
+                     "<div class=\"wide\"><table><tr><th>class</th><th>pictures</th><th>right"
+                     "</th><th>recall (95&nbsp;%%)</th><th>precision (95&nbsp;%%)</th></tr>\n");
 }
 
 static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics, tdm_error *err)
