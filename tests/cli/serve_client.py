@@ -123,7 +123,10 @@ ask_all(300)
 before = server.memory()
 ask_all(1000)
 grown = server.memory() - before
-check(grown < 1024 or server.is_sanitized(), f"a thousand requests leave the memory as it was ({grown} KiB)", grown)
+if server.is_sanitized():
+    print("skip the sanitizer keeps what is freed, and its own check of leaks counts at the end")
+else:
+    check(grown < 1024, f"a thousand requests leave the memory as it was ({grown} KiB)", grown)
 check(server.end() == 0, "SIGTERM ends it with exit 0")
 
 # ---- limits ------------------------------------------------------------------------------------------
