@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "train/model_import.h"
+#include "train/needs.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,6 +96,37 @@ static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *er
     return TDM_OK;
 }
 
+/* Memory is given page by page as it is written to, and who has too little is killed in the middle,
+ * without a sentence. So nothing is refused that might do: the least is what the self-test's one
+ * picture takes. */
+static tdm_status check_memory(const tdm_model *model, const char *path, tdm_error *err)
+{
+    const tdmi_graph *graph = model->file.graph;
+    const struct tdmi_memory_limit limit = tdmi_memory_limit("");
+    const int threads = tdmi_pool_threads(model->pool);
+    struct tdmi_needs needs = {
+        .weights = (int64_t)sizeof(float) * (graph->param_values + graph->state_values),
+        .judging = tdmi_judge_needs(model->plan, TDMI_MODEL_BATCH, threads),
+        .others = tdmi_memory_resident(),
+    };
+    tdmi_plan *plan;
+    if (!model->backend->device.is_host || limit.bytes == 0 ||
+        tdmi_needs_total(&needs) <= limit.bytes)
+        return TDM_OK;
+    TDM_TRY(tdmi_plan_new(graph, model->backend, 1, false, &plan, err), err, "counting memory");
+    needs.judging = tdmi_judge_needs(plan, 1, 1);
+    needs.others = tdmi_memory_own();
+    tdmi_plan_free(plan);
+    if (tdmi_needs_total(&needs) <= limit.bytes)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_MEMORY,
+                    "one picture in %s takes %lld MiB of memory at least (weights %lld, the "
+                    "network at work %lld, the process itself %lld), and %s %lld MiB",
+                    path, (long long)(tdmi_needs_total(&needs) >> 20) + 1,
+                    (long long)(needs.weights >> 20), (long long)(needs.judging >> 20),
+                    (long long)(needs.others >> 20), limit.what, (long long)(limit.bytes >> 20));
+}
+
 static tdm_status open_model(const char *path, const struct tdm_model_options *options,
                              tdm_model *model, tdm_error *err)
 {
@@ -123,6 +155,7 @@ static tdm_status open_model(const char *path, const struct tdm_model_options *o
     TDM_TRY(tdmi_plan_new(model->file.graph, model->backend, TDMI_MODEL_PIECE, false, &model->plan,
                           err),
             err, "opening the model %s", path);
+    TDM_TRY(check_memory(model, path, err), err, "opening the model %s", path);
     TDM_TRY(tdmi_judge_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
                             &model->judge, err),
             err, "opening the model %s", path);

@@ -36,14 +36,28 @@ struct tdmi_memory_limit tdmi_memory_limit(const char *root)
     return (struct tdmi_memory_limit){all, is_all ? "this machine has" : "this container allows"};
 }
 
-int64_t tdmi_memory_resident(void)
+/* Pages that are there, and those of them that are of files. */
+static bool resident_pages(long long *pages, long long *of_files)
 {
     char text[128], *end = NULL;
     if (tdmi_system_text("", "/proc/self/statm", text, sizeof text) <= 0)
-        return 0;
-    (void)strtoll(text, &end, 10); /* pages in all, then those that are there */
-    const long long pages = strtoll(end, NULL, 10);
-    return pages > 0 ? pages * sysconf(_SC_PAGESIZE) : 0;
+        return false;
+    (void)strtoll(text, &end, 10); /* in all, there or not */
+    *pages = strtoll(end, &end, 10);
+    *of_files = strtoll(end, NULL, 10);
+    return *pages > 0 && *of_files >= 0 && *of_files <= *pages;
+}
+
+int64_t tdmi_memory_resident(void)
+{
+    long long pages, of_files;
+    return resident_pages(&pages, &of_files) ? pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+int64_t tdmi_memory_own(void)
+{
+    long long pages, of_files;
+    return resident_pages(&pages, &of_files) ? (pages - of_files) * sysconf(_SC_PAGESIZE) : 0;
 }
 
 /* ---- what would do ------------------------------------------------------------------------- */

@@ -35,6 +35,8 @@ struct tdmi_memory_limit {
 struct tdmi_memory_limit tdmi_memory_limit(const char *root);
 /* Resident now; 0: not known. */
 int64_t tdmi_memory_resident(void);
+/* Of it, what is no file's and so cannot give way. */
+int64_t tdmi_memory_own(void);
 
 struct tdmi_needs_choice {
     int batch, shard, threads;

@@ -142,6 +142,34 @@ expect_true() {
     fi
 }
 
+# make_group: a group of processes with a memory of their own; false where none can be made. Its
+# maker removes $group.
+make_group() {
+    for parent in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+        group=$parent/tandem-test-$$
+        mkdir "$group" 2>/dev/null || continue
+        limit=$group/memory.max
+        [ ! -e "$group/memory.limit_in_bytes" ] || limit=$group/memory.limit_in_bytes
+        [ ! -e "$limit" ] || return 0
+        rmdir "$group"
+    done
+    return 1
+}
+
+# may_take BYTES: of memory, and of swap nothing.
+may_take() {
+    both=$group/memory.memsw.limit_in_bytes # never less than the memory alone: up it goes first
+    [ ! -e "$both" ] || echo "$1" >"$both" 2>/dev/null || true
+    echo "$1" >"$limit" 2>/dev/null || return 1
+    [ ! -e "$both" ] || echo "$1" >"$both"
+    [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
+}
+
+# in_group COMMAND…: with no more memory than that.
+in_group() {
+    (sh -c 'echo $PPID' >"$group/cgroup.procs" && exec "$@")
+}
+
 finish() {
     [ "$n_failed" = 0 ]
     exit
