@@ -271,14 +271,16 @@ n_damaged=0
 for how in bytes short bytes empty bytes long bytes missing; do
     for kind in $kinds; do
         run=damaged-$kind
-        # Killed where there are two checkpoints, however many tries that takes.
+        # Killed where there are two checkpoints, however many tries that takes; and not a third one
+        # that has no name yet, which would take the place of a missing one without a word.
         for ((try = 0; try < 20; try++)); do
             rm -rf "$run"
             fresh_home
             strike KILL $((RANDOM % $(cat whole-$kind.ms))) $kind $run && continue
-            [ -e $run/last.safetensors ] && [ -e $run/previous.safetensors ] && break
+            [ -e $run/last.safetensors ] && [ -e $run/previous.safetensors ] &&
+                [ ! -e $run/next.safetensors ] && break
         done
-        [ -e $run/previous.safetensors ] || continue
+        [ -e $run/previous.safetensors ] && [ ! -e $run/next.safetensors ] || continue
         damage $how $run/last.safetensors
         go_on $kind $run
         grep -qa 'newest checkpoint cannot be used, so the one before it' screen.txt ||
