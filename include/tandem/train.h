@@ -74,8 +74,9 @@ struct tdm_train_options {
     /* The images that a batch norm's statistics are over: "shard" or "batch"; "frozen": those of
      * the weights stay, and scale and shift are trained. */
     const char *bn;
-    /* 0: the optimizer's own (sgd: the network's) at the reference batch, scaled with the batch by
-     * the optimizer's own rule; another is scaled only where lr_scaling says so. */
+    /* 0: the optimizer's own (sgd: the network's; of a head alone one that follows how many
+     * pictures train) at the reference batch, scaled with the batch by the optimizer's own rule;
+     * another is scaled only where lr_scaling says so. */
     double learning_rate;
     const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: see learning_rate */
     int reference_batch;    /* that rates are meant for: 32 */

@@ -76,12 +76,29 @@ double tdmi_rates_part(const struct tdm_train_options *options)
     return strcmp(options->bn, "frozen") == 0 ? 0.01 : 0.1;
 }
 
+bool tdmi_rates_are_the_networks(const struct tdmi_rates *rates,
+                                 const struct tdm_train_options *options)
+{
+    return !(options->learning_rate > 0.0) && !(rates->optimizer.optimizer->learning_rate > 0.0);
+}
+
+/* More steps at a higher rate learn the pictures by heart, and what the rate itself shakes is never
+ * taken back; but an epoch of few pictures is few steps, which are to lead as far as those of 2,000
+ * at the usual rate. Above the highest every picture shakes what the others said. */
+double tdmi_rates_of_head(int64_t n_pictures)
+{
+    static const double usual = 0.001, highest = 0.01, enough_pictures = 2000.0;
+    const double wanted = usual * enough_pictures / fmax((double)n_pictures, 1.0);
+    return fmin(fmax(wanted, usual), highest);
+}
+
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
                        double network, double part)
 {
-    const double usual = rates->optimizer.optimizer->learning_rate;
-    rates->base_rate = options->learning_rate > 0.0 ? options->learning_rate
-                                                    : part * (usual > 0.0 ? usual : network);
+    const double usual = tdmi_rates_are_the_networks(rates, options)
+                             ? network
+                             : rates->optimizer.optimizer->learning_rate;
+    rates->base_rate = options->learning_rate > 0.0 ? options->learning_rate : part * usual;
     if (rates->scaling == TDMI_SCALING_LINEAR) /* in the order that older runs have their bits of */
         rates->learning_rate = rates->base_rate * options->batch / options->reference_batch;
     else

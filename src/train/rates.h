@@ -25,6 +25,11 @@ tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_
 /* Of the rate that a network is trained with from scratch, where weights are begun with and more
  * than the head is trained: what it knows already is to be moved gently. */
 double tdmi_rates_part(const struct tdm_train_options *options);
+/* Did neither the options nor the optimiser say one? */
+bool tdmi_rates_are_the_networks(const struct tdmi_rates *rates,
+                                 const struct tdm_train_options *options);
+/* In place of the network's own rate, where a head alone is trained, on so many pictures. */
+double tdmi_rates_of_head(int64_t n_pictures);
 /* network: its own rate; part: of a usual rate, for weights that know something already. */
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
                        double network, double part);

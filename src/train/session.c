@@ -78,7 +78,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* What depends on the network. */
+/* What depends on the network and on how many pictures train. */
 static void settle(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
@@ -89,6 +89,8 @@ static void settle(struct tdmi_session *session)
                                                         : options->batch; /* a queue's best */
     if (session->shard > options->batch)
         session->shard = options->batch;
+    if (session->own_rate > 0.0)
+        session->network.learning_rate = tdmi_rates_of_head(session->split.n_train);
     /* A run that is gone on with may know it. */
     if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0)) {
         tdmi_rates_settle(&session->rates, options, session->network.learning_rate,
@@ -189,10 +191,10 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK && session->weights)
         status = is_resumed ? tdmi_session_keep_network(session, &stored, err)
                             : tdmi_session_read_weights(session, err);
-    if (status == TDM_OK) {
-        settle(session);
+    if (status == TDM_OK)
         status = tdmi_session_split(session, hashes, err);
-    }
+    if (status == TDM_OK)
+        settle(session);
     if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_tell_weights(session);
     if (status == TDM_OK && !is_resumed)

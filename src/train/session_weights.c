@@ -12,9 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a head alone, whatever it stands on: features are all of one size, and a head is one layer. */
-#define HEAD_RATE 0.01
-
 /* ---- which file ------------------------------------------------------------------------- */
 
 /* A run folder is begun with as it is asked: with its best model. */
@@ -188,12 +185,10 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
     take_network(session, base->network, base->shard, base->learning_rate);
     TDM_TRY(tdmi_session_find_border(session, err), err, "beginning with the weights of %s",
             session->weights);
-    if (tdmi_freeze_has_base(session->graph, session->first_trained)) {
-        session->own_rate = session->network.learning_rate;
-        session->network.learning_rate = HEAD_RATE;
-    } else {
+    if (tdmi_freeze_has_base(session->graph, session->first_trained))
+        session->own_rate = session->network.learning_rate; /* the head's wants the split */
+    else
         session->part_of_rate = tdmi_rates_part(&session->options);
-    }
     return TDM_OK;
 }
 

@@ -340,17 +340,27 @@ static void tell_where(struct tdmi_session *session)
                           progress->epoch + 1);
 }
 
+/* Why it is that rate, where the number of pictures decided it. */
+static void tell_begin(struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    char rates[200], reason[60] = "";
+    tdmi_rates_describe(&session->rates, options, rates, sizeof rates);
+    if (session->own_rate > 0.0 && tdmi_rates_are_the_networks(&session->rates, options))
+        snprintf(reason, sizeof reason, ", for a head on %lld pictures",
+                 (long long)session->split.n_train);
+    tdmi_session_note(session,
+                      "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
+                      session->network.name, (long long)session->graph->parameters, options->batch,
+                      session->shard, (long long)session->steps_per_epoch,
+                      session->steps_per_epoch == 1 ? "" : "s", rates, reason);
+}
+
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
-    char rates[200];
-    tdmi_rates_describe(&session->rates, &session->options, rates, sizeof rates);
     if (session->progress.step == 0) {
-        tdmi_session_note(
-            session, "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s",
-            session->network.name, (long long)session->graph->parameters, session->options.batch,
-            session->shard, (long long)session->steps_per_epoch,
-            session->steps_per_epoch == 1 ? "" : "s", rates);
+        tell_begin(session);
         tdmi_session_tell_memory(session);
         tdmi_session_tell_norms(session);
         tell_rates(session);

@@ -84,6 +84,17 @@ static void rates_are_scaled_as_their_owner_says(void **state)
     }
 }
 
+static void few_pictures_want_a_high_rate(void **state)
+{
+    (void)state;
+    near(tdmi_rates_of_head(0), 0.01);
+    near(tdmi_rates_of_head(200), 0.01);
+    near(tdmi_rates_of_head(800), 0.0025);
+    near(tdmi_rates_of_head(2000), 0.001);
+    near(tdmi_rates_of_head(45000), 0.001);
+    near(tdmi_rates_of_head(INT64_MAX), 0.001);
+}
+
 static void a_step_has_the_rate_of_its_place(void **state)
 {
     struct tdm_train_options options = tdm_train_options_default();
@@ -120,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_usual_values_are_the_optimizers_own),
         cmocka_unit_test(rates_are_scaled_as_their_owner_says),
+        cmocka_unit_test(few_pictures_want_a_high_rate),
         cmocka_unit_test(a_step_has_the_rate_of_its_place),
         cmocka_unit_test(averages_keep_little_at_first),
     };
