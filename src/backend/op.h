@@ -52,7 +52,9 @@ struct tdmi_op_attrs {
  * "Fusion"). All zero is the op alone; a plan asks for more only where kernel->can_fuse agrees.
  */
 struct tdmi_op_fusion {
-    /* Without training: y = act(op(x) + residual), a batch norm folded into the packed weights. */
+    /* Without training: y = act(op(x) + residual), a batch norm folded into the packed weights. A
+     * batch norm in training that is not virtual: adds_residual and act likewise; its dy is then
+     * the gradient of act's result, and backward dx[1] is the residual's, or dy itself. */
     bool folds_norm, adds_residual;
     enum tdmi_act act;
     /* Training: y stays raw; its statistics are taken as it is written, and its gradient is read

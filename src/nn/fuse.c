@@ -8,7 +8,9 @@
  *                        the norm makes scale and shift of them, conv2 reads
  *                        relu(scale * y + shift). Norm and relu are virtual.
  *                        conv, relu, max pool can be a group, too, if the conv's kernel knows how
- *                        to do with the gradients of winners alone.
+ *                        to do with the gradients of winners alone; and norm, add, relu of a norm
+ *                        that is not virtual: it writes what the last of them gives, and backward
+ *                        it gives the residual its gradient, too.
  *
  * Training starts from the wish that every batch norm and activation were virtual and takes back
  * what some kernel cannot do, until nothing changes: each round makes at least one node real, so
@@ -207,6 +209,46 @@ static void wish(tdmi_plan *plan)
     }
 }
 
+/* The tensor that a norm would add in training: one that lies there as it is, before it, and whose
+ * gradient is another than that of what the norm itself reads. -1: there is none. */
+static int residual_of(const tdmi_plan *plan, int norm, int input)
+{
+    const struct tdmi_source source = source_of(plan, input);
+    const struct tdmi_source own = source_of(plan, plan->graph->nodes[norm].inputs[0]);
+    const bool is_plain = source.norm < 0 && source.act == TDMI_ACT_NONE;
+    return is_plain && source.node < norm && source.node != tdmi_gradient_of(own) ? source.node
+                                                                                  : -1;
+}
+
+/* Let a batch norm that is computed take an add and an activation behind it, as far as it can. */
+static void group_norm(tdmi_plan *plan, int node)
+{
+    const tdmi_graph *graph = plan->graph;
+    struct tdmi_node_plan *it = &plan->nodes[node];
+    int last = node;
+    while (it->desc.fusion.act == TDMI_ACT_NONE) {
+        const int next = sole_reader(graph, last);
+        struct tdmi_op_desc desc = it->desc;
+        int residual = it->residual;
+        if (next < 0)
+            return;
+        const struct tdmi_node *reader = &graph->nodes[next];
+        if (reader->kind == TDMI_OP_ADD && residual < 0)
+            residual = residual_of(plan, node, reader->inputs[reader->inputs[0] == last]);
+        else
+            desc.fusion.act = tdmi_op_of(reader->kind)->act;
+        desc.fusion.adds_residual = residual >= 0;
+        if ((residual == it->residual && desc.fusion.act == TDMI_ACT_NONE) ||
+            !it->kernel->can_fuse(&desc))
+            return;
+        it->desc = desc;
+        it->residual = residual;
+        plan->nodes[next].is_virtual = true;
+        plan->nodes[next].computed_by = node;
+        last = next;
+    }
+}
+
 static void make_real(tdmi_plan *plan, int node)
 {
     plan->nodes[node].is_virtual = false;
@@ -234,8 +276,10 @@ static bool settle(tdmi_plan *plan, int node)
 {
     const struct tdmi_node *of = &plan->graph->nodes[node];
     struct tdmi_node_plan *it = &plan->nodes[node];
-    struct tdmi_op_fusion fusion = {
-        .is_virtual = it->is_virtual, .pool = it->desc.fusion.pool, .act = it->desc.fusion.act};
+    struct tdmi_op_fusion fusion = {.is_virtual = it->is_virtual,
+                                    .pool = it->desc.fusion.pool,
+                                    .act = it->desc.fusion.act,
+                                    .adds_residual = it->desc.fusion.adds_residual};
     bool has_form = false;
     int viewed = -1;
     for (int k = 0; k < of->n_inputs; k++) {
@@ -278,6 +322,24 @@ static bool settle(tdmi_plan *plan, int node)
     return false;
 }
 
+static void settle_all(tdmi_plan *plan)
+{
+    for (bool is_settled = false; !is_settled;) {
+        is_settled = true;
+        for (int i = plan->first_trained; i < plan->graph->n_nodes; i++)
+            is_settled = settle(plan, i) && is_settled;
+    }
+}
+
+/* Those that are not virtual after all, from the first: a residual may be what one before gives. */
+static void group_norms(tdmi_plan *plan)
+{
+    for (int i = plan->first_trained; i < plan->graph->n_nodes; i++)
+        if (plan->graph->nodes[i].kind == TDMI_OP_BATCH_NORM && !plan->nodes[i].is_virtual &&
+            plan->nodes[i].kernel->can_fuse)
+            group_norm(plan, i);
+}
+
 void tdmi_fuse(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
@@ -293,12 +355,16 @@ void tdmi_fuse(tdmi_plan *plan)
         look_through(plan, i);
     if (!plan->is_apart)
         wish(plan);
-    for (bool is_settled = false; !is_settled;) {
-        is_settled = true;
-        for (int i = plan->first_trained; i < graph->n_nodes; i++)
-            is_settled = settle(plan, i) && is_settled;
+    settle_all(plan);
+    if (!plan->is_apart) {
+        group_norms(plan);
+        settle_all(plan); /* who reads a group reads it as it is */
     }
-    for (int i = 0; i < graph->n_nodes; i++)
+    for (int i = 0; i < graph->n_nodes; i++) {
+        struct tdmi_node_plan *it = &plan->nodes[i];
         for (int k = 0; k < graph->nodes[i].n_inputs; k++)
-            plan->nodes[i].in[k] = source_of(plan, graph->nodes[i].inputs[k]);
+            it->in[k] = source_of(plan, graph->nodes[i].inputs[k]);
+        if (it->desc.is_training && it->residual >= 0)
+            it->in[1] = (struct tdmi_source){it->residual, -1, TDMI_ACT_NONE};
+    }
 }

@@ -161,7 +161,7 @@ static void give_gradients(const tdmi_lane *lane, int index, struct tdmi_op_call
 {
     const tdmi_plan *plan = lane->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
-    for (int k = 0; k < plan->graph->nodes[index].n_inputs; k++) {
+    for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
         int at_node = tdmi_gradient_of(it->in[k]);
         const struct tdmi_node_plan *target = &plan->nodes[at_node];
         if (!target->has_backward || it->is_virtual)
@@ -235,17 +235,17 @@ static void reduce_backward(const tdmi_lane *lane, struct tdmi_values values, in
 static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
 {
     const tdmi_plan *plan = lane->plan;
-    const struct tdmi_node *node = &plan->graph->nodes[index];
     const struct tdmi_node_plan *it = &plan->nodes[index];
     struct tdmi_op_call call = call_of(lane, values, index, sums);
     call.workspace = at(lane, it->backward_workspace);
     give_gradients(lane, index, &call);
     it->kernel->backward(lane->stream, &it->desc, &call);
-    for (int k = 0; k < node->n_inputs; k++) {
+    for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
         if (call.dx[k] && call.dx[k] == at(lane, it->spill[k]))
-            plan->backend->update->accumulate(lane->stream, it->desc.storage,
-                                              dy_at(lane, tdmi_gradient_of(it->in[k])), call.dx[k],
-                                              lane->shard.n * tdmi_shape_values(node->in[k]));
+            plan->backend->update->accumulate(
+                lane->stream, it->desc.storage, dy_at(lane, tdmi_gradient_of(it->in[k])),
+                call.dx[k],
+                lane->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k)));
     }
 }
 

@@ -59,6 +59,12 @@ bool tdmi_plan_is_silent(const tdmi_plan *plan, int index)
     return index < plan->first_node || (it->is_virtual && !it->desc.fusion.is_virtual);
 }
 
+int tdmi_plan_reads(const tdmi_plan *plan, int index)
+{
+    const struct tdmi_node_plan *it = &plan->nodes[index];
+    return plan->graph->nodes[index].n_inputs + (it->desc.is_training && it->residual >= 0);
+}
+
 size_t tdmi_plan_sample_bytes(const tdmi_plan *plan)
 {
     const struct tdmi_node *nodes = plan->graph->nodes;
@@ -120,6 +126,13 @@ int tdmi_gradient_of(struct tdmi_source source)
     return source.norm >= 0 ? source.norm : source.node;
 }
 
+/* A residual is as large as what it is added to. */
+struct tdmi_shape tdmi_plan_shape_read(const tdmi_plan *plan, int index, int k)
+{
+    const struct tdmi_node *node = &plan->graph->nodes[index];
+    return k < node->n_inputs ? node->in[k] : node->out;
+}
+
 static void extend(struct tdmi_buffer *buffer, int until)
 {
     buffer->last = until > buffer->last ? until : buffer->last;
@@ -141,7 +154,8 @@ static void live(tdmi_plan *plan, int index)
     it->y = (struct tdmi_buffer){.first = index, .last = index};
     if (!it->is_virtual && it->chained_by < 0)
         it->y.bytes = y_bytes(plan, index);
-    if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form))
+    if (it->has_backward && (op->backward_reads_y || it->desc.fusion.reads_gradient_form ||
+                             (is_norm && it->desc.fusion.act != TDMI_ACT_NONE)))
         it->y.last = backward;
     if (is_norm)
         it->saved.bytes = tdmi_norm_bytes(graph->nodes[index].out.c);
@@ -171,10 +185,11 @@ static void live_for(tdmi_plan *plan, int index)
         extend(&norm->saved, backward);
         extend(&norm->dy, backward);
     }
-    for (int k = 0; k < graph->nodes[index].n_inputs; k++) {
+    for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
         const struct tdmi_source *in = &it->in[k];
         bool has_form = in->norm >= 0 || in->act != TDMI_ACT_NONE;
-        bool reads_again = it->has_backward && (op->backward_reads_x || has_form);
+        bool is_input = k < graph->nodes[index].n_inputs;
+        bool reads_again = it->has_backward && ((op->backward_reads_x && is_input) || has_form);
         extend(&plan->nodes[in->node].y, reads_again ? backward : forward);
         if (in->norm >= 0)
             extend(&plan->nodes[in->norm].saved, reads_again ? backward : index);
@@ -201,9 +216,10 @@ static void live_backward(tdmi_plan *plan, int index)
         it->dy = (struct tdmi_buffer){activation_bytes(plan, tdmi_op_result(&it->desc)), 0,
                                       backward_time(graph, it->first_writer), until};
     }
-    for (int k = 0; k < graph->nodes[index].n_inputs && it->has_backward && !it->is_virtual; k++) {
+    const int n_reads = it->has_backward && !it->is_virtual ? tdmi_plan_reads(plan, index) : 0;
+    for (int k = 0; k < n_reads; k++) {
         const struct tdmi_node_plan *target = &plan->nodes[tdmi_gradient_of(it->in[k])];
-        size_t bytes = activation_bytes(plan, graph->nodes[index].in[k]);
+        size_t bytes = activation_bytes(plan, tdmi_plan_shape_read(plan, index, k));
         bool adds = target->has_backward && target->first_writer != index;
         if (adds && !it->kernel->adds_dx)
             it->spill[k] = (struct tdmi_buffer){bytes, 0, backward, backward};

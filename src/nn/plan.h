@@ -44,7 +44,7 @@ struct tdmi_node_plan {
     /* Nobody computes its y: readers look through it at its source (nn/fuse.c). A virtual batch
      * norm in training still runs, but passes over no tensor. */
     bool is_virtual;
-    struct tdmi_source in[TDMI_OP_INPUTS];
+    struct tdmi_source in[TDMI_OP_INPUTS]; /* tdmi_plan_reads of them */
     int computed_by; /* virtual, in a group: the node that computes it; else -1 */
     int norm;        /* the batch norm folded in, or, training, that behind y; -1: none */
     int residual;    /* node whose y is added in; -1: none */
@@ -124,6 +124,10 @@ size_t tdmi_plan_sample_bytes(const tdmi_plan *plan);
 /* Nothing runs for these at all: readers look through an activation, a group's leader computes the
  * rest of it. */
 bool tdmi_plan_is_silent(const tdmi_plan *plan, int index);
+
+/* How many of `in` there are: the node's inputs, and the residual of a group that is trained. */
+int tdmi_plan_reads(const tdmi_plan *plan, int index);
+struct tdmi_shape tdmi_plan_shape_read(const tdmi_plan *plan, int index, int k);
 
 /* Arithmetic of one image at this node: its op forward, and as much again for the gradient of its
  * weights and for that of its input, each where it is computed. Products count by the op's shape:

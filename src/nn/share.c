@@ -5,6 +5,8 @@
  *     add ── writes dy of a and of b: nothing to do, all three are one buffer
  *      │
  *      a's readers below add to it … only after b's gradient has been read for the last time
+ *
+ * A batch norm that adds a residual is such a sum to the residual.
  */
 #include "nn/plan.h"
 
@@ -16,12 +18,11 @@ static int backward_time(const tdmi_plan *plan, int node)
 /* Does a reader add to the gradient of this node in place, after time `from` and up to `to`? */
 static bool is_added_to(const tdmi_plan *plan, int node, int from, int to)
 {
-    const tdmi_graph *graph = plan->graph;
     for (int j = plan->nodes[node].first_writer - 1; j > node; j--) {
         const struct tdmi_node_plan *it = &plan->nodes[j];
         if (!it->has_backward || it->is_virtual)
             continue;
-        for (int k = 0; k < graph->nodes[j].n_inputs; k++)
+        for (int k = 0; k < tdmi_plan_reads(plan, j); k++)
             if (tdmi_gradient_of(it->in[k]) == node && backward_time(plan, j) > from &&
                 backward_time(plan, j) <= to)
                 return true;
@@ -45,7 +46,8 @@ static bool can_join(const tdmi_plan *plan, int root, int node, int now)
 static void share_at(tdmi_plan *plan, int node)
 {
     const struct tdmi_node_plan *it = &plan->nodes[node];
-    for (int k = 0; k < plan->graph->nodes[node].n_inputs; k++) {
+    const bool is_sum = plan->graph->nodes[node].kind == TDMI_OP_ADD;
+    for (int k = is_sum ? 0 : 1; k < tdmi_plan_reads(plan, node); k++) {
         int target = tdmi_gradient_of(it->in[k]);
         struct tdmi_node_plan *of = &plan->nodes[target];
         if (of->has_backward && of->first_writer == node && of->dy_of == target &&
@@ -55,14 +57,23 @@ static void share_at(tdmi_plan *plan, int node)
     }
 }
 
+/* Does it give an operand its own gradient as it is? A sum does, and a batch norm that adds a
+ * residual and nothing behind it. */
+static bool passes_on(const tdmi_plan *plan, int node)
+{
+    const struct tdmi_node_plan *it = &plan->nodes[node];
+    const bool is_sum = plan->graph->nodes[node].kind == TDMI_OP_ADD;
+    const bool adds = it->residual >= 0 && it->desc.fusion.act == TDMI_ACT_NONE;
+    return it->has_backward && !it->is_virtual && (is_sum || adds);
+}
+
 void tdmi_share_gradients(tdmi_plan *plan)
 {
     const tdmi_graph *graph = plan->graph;
     for (int i = 0; i < graph->n_nodes; i++)
         plan->nodes[i].dy_of = i;
     for (int i = graph->n_nodes - 1; i >= 0; i--)
-        if (graph->nodes[i].kind == TDMI_OP_ADD && plan->nodes[i].has_backward &&
-            !plan->nodes[i].is_virtual)
+        if (passes_on(plan, i))
             share_at(plan, i);
     for (int i = 0; i < graph->n_nodes; i++) {
         struct tdmi_node_plan *it = &plan->nodes[i], *root = &plan->nodes[it->dy_of];

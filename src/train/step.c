@@ -43,6 +43,7 @@ struct tdmi_step {
     tdmi_packed *packed;
     bool has_packed; /* weights of frozen nodes, which stay */
     const float *class_weights;
+    const struct tdmi_loss_scale *loss_scale;
     double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
     struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
 
@@ -182,6 +183,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->device = device;
     made->pool = pool;
     made->class_weights = options->class_weights;
+    made->loss_scale = options->loss_scale;
     made->max_shards = shards_of(plan, options);
     made->n_lanes = lanes_of(plan, options, tdmi_pool_threads(pool));
     tdm_status status = reserve(made, options, err);
@@ -298,7 +300,8 @@ static bool begin(tdmi_step *step, int lane, int s)
                                .pixels = gathered->pixels,
                                .labels = gathered->labels,
                                .judgements = gathered->judgements,
-                               .class_weights = step->class_weights};
+                               .class_weights = step->class_weights,
+                               .loss_scale = step->loss_scale};
     shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
     if (step->mixing.augment)
         mix(step, &step->mixers[lane], &shard, gathered->items);

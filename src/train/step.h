@@ -39,6 +39,8 @@ struct tdmi_step_options {
      * go from one batch norm to the next together, and each keeps its activations. */
     bool shares_statistics;
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
+    /* Of the device, lent likewise: what gradients are multiplied by; NULL: as they are. */
+    const struct tdmi_loss_scale *loss_scale;
 };
 
 /* What a step on so many threads reserves, in bytes. */

@@ -51,6 +51,7 @@ struct tdmi_update {
     tdmi_device *device;
     tdmi_update_list *list;              /* NULL: to be made from the pieces */
     struct tdmi_step_facts *facts, told; /* on the device; and here */
+    struct tdmi_loss_scale *loss_scale;  /* NULL: gradients are as they are */
 
     /* of the step at hand */
     const float *sums;
@@ -166,6 +167,12 @@ void tdmi_update_average(tdmi_update *update, float *params, float *states)
 {
     update->mean_params = params;
     update->mean_states = states;
+    forget_list(update);
+}
+
+void tdmi_update_loss_scale(tdmi_update *update, struct tdmi_loss_scale *loss_scale)
+{
+    update->loss_scale = loss_scale;
     forget_list(update);
 }
 
@@ -335,6 +342,7 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
         .mean_params = update->mean_params,
         .mean_states = update->mean_states,
         .state_sums_at = tdmi_graph_state_sums_at(update->graph),
+        .loss_scale = update->loss_scale,
     };
     struct tdmi_update_piece *pieces = tdmi_alloc((size_t)update->n_pieces, sizeof *pieces);
     if (!pieces)

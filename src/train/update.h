@@ -33,6 +33,10 @@ void tdmi_update_close(tdmi_update *update);
 /* From here on params and states follow those that are trained, as arrays of the same layout. */
 void tdmi_update_average(tdmi_update *update, float *params, float *states);
 
+/* Sums are of gradients that were multiplied by this, which steps move (backend/update.h): of the
+ * device, lent. Only where a backend steps all tensors at once. */
+void tdmi_update_loss_scale(tdmi_update *update, struct tdmi_loss_scale *loss_scale);
+
 /* From here on running statistics stay as they are. */
 void tdmi_update_keep_statistics(tdmi_update *update);
 

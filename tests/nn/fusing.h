@@ -31,6 +31,9 @@ static struct {
     bool forms, sums, gradient_form, folding;
 } refused;
 
+/* Batch norms are never virtual, and take an add and an activation behind them instead. */
+static bool norms_take_groups;
+
 static float apply(enum tdmi_act act, float z)
 {
     z = act != TDMI_ACT_NONE && z < 0.0f ? 0.0f : z;
@@ -47,6 +50,9 @@ static float slope(enum tdmi_act act, float z)
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_fusion *fusion = &desc->fusion;
+    if (desc->kind == TDMI_OP_BATCH_NORM && norms_take_groups)
+        return !fusion->is_virtual && !fusion->folds_norm && !fusion->in[0].has_norm &&
+               fusion->in[0].act == TDMI_ACT_NONE;
     if (desc->kind == TDMI_OP_BATCH_NORM)
         return fusion->is_virtual && refused.kind != desc->kind;
     if (fusion->pool) /* test_fuse_pool.c */
@@ -183,7 +189,29 @@ static void norm_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (desc->fusion.is_virtual)
         plain.y = scrap;
     tdmi_backend_ref.kernels[desc->kind]->forward(stream, desc, &plain);
+    for (int64_t i = 0; !desc->fusion.is_virtual && i < call->n * tdmi_shape_values(desc->out); i++)
+        call->y[i] = apply(desc->fusion.act, call->y[i] + (call->residual ? call->residual[i] : 0));
     free(scrap);
+}
+
+/* What an activation that it took lets through of its gradient; to be freed. */
+static float *masked(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    const int64_t n = call->n * tdmi_shape_values(desc->out);
+    float *g = room(n);
+    for (int64_t i = 0; i < n; i++)
+        g[i] = call->dy[i] * (desc->fusion.act ? slope(desc->fusion.act, call->y[i]) : 1.0f);
+    return g;
+}
+
+static void norm_reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                                 const struct tdmi_op_call *call)
+{
+    struct tdmi_op_call plain = *call;
+    float *g = masked(desc, call);
+    plain.dy = g;
+    tdmi_backend_ref.kernels[desc->kind]->reduce_backward(stream, desc, &plain);
+    free(g);
 }
 
 static void norm_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -193,7 +221,15 @@ static void norm_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int channels = desc->out.c;
     double m = (double)(norm->total_images * tdmi_shape_pixels(desc->out));
     assert_true(!desc->fusion.is_virtual || !call->dx[0]);
-    tdmi_backend_ref.kernels[desc->kind]->backward(stream, desc, call);
+    assert_true(desc->fusion.adds_residual || !call->dx[1]);
+    struct tdmi_op_call plain = *call;
+    float *g = desc->fusion.is_virtual ? NULL : masked(desc, call);
+    if (g)
+        plain.dy = g;
+    tdmi_backend_ref.kernels[desc->kind]->backward(stream, desc, &plain);
+    if (call->dx[1] && call->dx[1] != call->dy)
+        memcpy(call->dx[1], g, sizeof *g * (size_t)(call->n * tdmi_shape_values(desc->out)));
+    free(g);
     for (int c = 0; desc->fusion.is_virtual && c < channels; c++) {
         double scale = (double)norm->scale[c], rstd = (double)norm->rstd[c];
         double of_x = -scale * rstd * rstd * norm->total[channels + c] / m;
@@ -258,6 +294,7 @@ static void fusing_init(struct fusing *it)
     it->kernels[TDMI_OP_BATCH_NORM].adds_dx = false;
     it->kernels[TDMI_OP_BATCH_NORM].forward = norm_forward;
     it->kernels[TDMI_OP_BATCH_NORM].backward = norm_backward;
+    it->kernels[TDMI_OP_BATCH_NORM].reduce_backward = norm_reduce_backward;
 }
 
 /* ---- a network with branches --------------------------------------------------------------- */
@@ -423,7 +460,7 @@ static const struct {
     {TDMI_OP_RELU, true, false, false, false, 11, 17},
 };
 
-static void refuse(size_t r)
+__attribute__((unused)) static void refuse(size_t r)
 {
     refused.kind = refusals[r].kind;
     refused.forms = refusals[r].forms;

@@ -69,20 +69,26 @@ static void compare(const struct bench *of, struct way way)
 static void one_shard_a_batch_gives_the_bits_of_the_host(void **state)
 {
     for (int threads = 1; threads <= 3; threads += 2)
-        compare(*state, (struct way){most_batch, threads, "sgd", threads == 3});
+        compare(*state, (struct way){.shard = most_batch,
+                                     .threads = threads,
+                                     .optimizer = "sgd",
+                                     .has_weights = threads == 3});
 }
 
 static void shards_one_after_another_are_added_in_the_same_tree(void **state)
 {
     for (int shard = 1; shard <= 8; shard++)
-        compare(*state, (struct way){shard, 1 + shard % 3, "sgd", false});
+        compare(*state, (struct way){.shard = shard, .threads = 1 + shard % 3, .optimizer = "sgd"});
 }
 
 static void every_optimizer_steps_there(void **state)
 {
     const struct tdmi_optimizer *optimizer;
     for (int i = 0; (optimizer = tdmi_optimizer_at(i)) != NULL; i++)
-        compare(*state, (struct way){most_batch, 2, optimizer->name, true});
+        compare(*state, (struct way){.shard = most_batch,
+                                     .threads = 2,
+                                     .optimizer = optimizer->name,
+                                     .has_weights = true});
 }
 
 static void segments_are_final_one_by_one(void **state)
@@ -90,8 +96,8 @@ static void segments_are_final_one_by_one(void **state)
     struct bench large;
     (void)state;
     open_bench_of(&large, small_graph(3300));
-    compare(&large, (struct way){6, 3, "sgd", false});
-    compare(&large, (struct way){most_batch, 1, "adamw", false});
+    compare(&large, (struct way){.shard = 6, .threads = 3, .optimizer = "sgd"});
+    compare(&large, (struct way){.shard = most_batch, .threads = 1, .optimizer = "adamw"});
     close_bench(&large);
 }
 
@@ -99,7 +105,7 @@ static void verdicts_come_back(void **state)
 {
     const struct bench *of = *state;
     for (int shard = 1; shard <= most_batch; shard += 8) {
-        const struct way way = {shard, 2, "sgd", false};
+        const struct way way = {.shard = shard, .threads = 2, .optimizer = "sgd"};
         struct training host = begin(of, &tdmi_backend_ref, way), there = begin(of, away(), way);
         struct tdmi_judgement wanted[most_batch] = {{0}}, got[most_batch] = {{0}};
         float rows[2][most_batch * classes], logits[2][most_batch * classes];

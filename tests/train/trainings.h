@@ -18,12 +18,15 @@ struct training {
     tdmi_update *update;
     tdmi_judge *judge;
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS], *sums;
+    struct tdmi_loss_scale *loss_scale; /* of the device; NULL: none */
 };
 
 struct way {
     int shard, threads;
     const char *optimizer;
     bool has_weights; /* of classes */
+    enum tdmi_dtype storage;
+    float loss_scale; /* to begin with; 0: none */
 };
 
 static inline float *placed(const struct tdmi_backend *backend, const float *from, int64_t n)
@@ -42,9 +45,12 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     static const float weights[classes] = {0.5f, 2.0f, 1.25f};
     struct training it = {.backend = backend, .of = of};
     const struct tdmi_optimizer *optimizer;
-    const struct tdmi_step_options options = {.max_batch = most_batch,
-                                              .can_mix = true,
-                                              .class_weights = way.has_weights ? weights : NULL};
+    struct tdmi_step_options options = {.max_batch = most_batch,
+                                        .can_mix = true,
+                                        .class_weights = way.has_weights ? weights : NULL};
+    struct tdmi_plan_wish wish = {
+        .max_images = way.shard, .is_training = true, .storage = way.storage};
+    const struct tdmi_loss_scale scale = {.scale = way.loss_scale};
     const int64_t n = of->graph->param_values;
     assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
     it.params = placed(backend, of->params, n);
@@ -52,14 +58,23 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     for (int i = 0; i < optimizer->n_slots; i++)
         it.slots[i] = placed(backend, NULL, n);
     it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
-    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, true, &it.plan, NULL), TDM_OK);
-    assert_int_equal(tdmi_plan_new(of->graph, backend, way.shard, false, &it.judge_plan, NULL),
-                     TDM_OK);
+    if (way.loss_scale > 0.0f) {
+        it.loss_scale = backend->memory.alloc(NULL, sizeof scale);
+        assert_non_null(it.loss_scale);
+        assert_int_equal(backend->memory.upload(NULL, it.loss_scale, &scale, sizeof scale, NULL),
+                         TDM_OK);
+    }
+    options.loss_scale = it.loss_scale;
+    assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.plan, NULL), TDM_OK);
+    wish.is_training = false;
+    assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.judge_plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(it.plan, NULL, it.pool, &options, &it.step, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(of->graph, 0, backend, NULL, optimizer, it.pool, it.params,
                                       it.states, it.slots, &it.update, NULL),
                      TDM_OK);
+    if (it.loss_scale)
+        tdmi_update_loss_scale(it.update, it.loss_scale);
     assert_int_equal(tdmi_judge_open(it.judge_plan, NULL, it.pool, most_batch, &it.judge, NULL),
                      TDM_OK);
     return it;
@@ -78,6 +93,8 @@ static inline void end(struct training *it)
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
         if (it->slots[i])
             it->backend->memory.free(NULL, it->slots[i]);
+    if (it->loss_scale)
+        it->backend->memory.free(NULL, it->loss_scale);
     free(it->sums);
 }
 

@@ -1,7 +1,22 @@
-/* The op batch_norm: sums, then what each channel has of them, then one pass over the tensor. */
+/*
+ * The op batch_norm: sums, then what each channel has of them, then one pass over the tensor, which
+ * adds a residual and applies an activation where they follow. Backward reads y for the
+ * activation's sake alone, and gives the residual its gradient as dx[1].
+ */
 #include "backend/cuda/batch_norm.h"
 #include "backend/cuda/channels.h"
 #include "backend/cuda/cuda.h"
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *asked = &desc->fusion;
+    const bool has_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
+    const bool has_more = asked->folds_norm || asked->gives_sums || asked->reads_gradient_form ||
+                          asked->pool || asked->is_virtual;
+    const bool is_known =
+        asked->act == TDMI_ACT_NONE || asked->act == TDMI_ACT_RELU || asked->act == TDMI_ACT_RELU6;
+    return !has_form && !has_more && is_known;
+}
 
 static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
                                      const struct tdmi_op_call *call)
@@ -9,10 +24,12 @@ static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
     const int64_t pixels = tdmi_shape_pixels(desc->out);
     return (struct tdmi_cuda_norm){
         .type = desc->storage,
-        .act = TDMI_ACT_NONE,
+        .act = desc->fusion.act,
         .x = call->x[0],
+        .y = desc->fusion.act == TDMI_ACT_NONE ? NULL : call->y,
         .dy = call->dy,
         .dx = call->dx[0],
+        .g = call->dx[1] == call->dy ? NULL : call->dx[1], /* they may be one (nn/share.c) */
         .pixels = call->n * pixels,
         .channels = desc->out.c,
         .norm = call->norm,
@@ -65,8 +82,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
     const struct tdmi_cuda_channels pass = {
         .type = desc->storage,
-        .act = TDMI_ACT_NONE,
+        .act = desc->fusion.act,
         .x = call->x[0],
+        .residual = desc->fusion.adds_residual ? call->residual : NULL,
         .y = call->y,
         .scale = scale,
         .shift = shift,
@@ -103,6 +121,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 }
 
 const struct tdmi_kernel tdmi_cuda_batch_norm = {
+    .can_fuse = can_fuse,
     .needs = needs,
     .forward = forward,
     .backward = backward,
