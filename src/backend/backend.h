@@ -16,6 +16,7 @@
 typedef struct tdmi_device tdmi_device; /* an opened card, or the CPU */
 typedef struct tdmi_stream tdmi_stream; /* work in order; a CPU stream runs at once */
 typedef struct tdmi_event tdmi_event;
+typedef struct tdmi_recording tdmi_recording; /* what was queued, to be queued again */
 
 struct tdmi_device_table {
     int (*count)(void);
@@ -53,6 +54,14 @@ struct tdmi_stream_table {
     void (*event_close)(tdmi_event *event);
     tdm_status (*event_record)(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
     tdm_status (*event_wait)(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
+    /* Optional, all of them or none. Kernels that the calling thread queues between begin and end
+     * are recorded and do not run; nothing may be reserved, waited for or copied from or to the
+     * host meanwhile. A replay queues them all with the arguments that they were recorded with:
+     * what is to be another each time lies in memory. After a failure there is no recording. */
+    tdm_status (*capture_begin)(tdmi_stream *stream, tdm_error *err);
+    tdm_status (*capture_end)(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err);
+    tdm_status (*replay)(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err);
+    void (*recording_close)(tdmi_recording *recording);
 };
 
 struct tdmi_kernel_needs {

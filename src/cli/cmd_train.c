@@ -399,6 +399,12 @@ static const struct tdmi_option options[] = {
      .group = "Pictures",
      .help = "images that a batch norm's statistics are over; batch is what PyTorch does; frozen "
              "keeps those of the weights and trains scale and shift"},
+    {.name = "precision",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(precision),
+     .choices = "auto|f32|bf16|f16",
+     .group = "Pictures",
+     .help = "that activations are stored in; processors have f32 alone"},
     TDMI_ROW_SEED(FIELD(seed), "Pictures", "of split, order and first weights"),
 
     {.name = "loss",

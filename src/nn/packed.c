@@ -51,32 +51,42 @@ const void *tdmi_packed_memory(const tdmi_packed *packed)
     return packed->memory;
 }
 
-static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
+static void pack(const tdmi_packed *packed, tdmi_stream *stream, struct tdmi_values values,
+                 int index)
 {
-    const tdmi_packed *packed = self;
-    const int index = packed->first_node + task;
     const tdmi_graph *graph = packed->plan->graph;
     const struct tdmi_node *node = &graph->nodes[index];
     const struct tdmi_node_plan *it = &packed->plan->nodes[index];
-    (void)worker;
-    (void)err;
     if (it->packed_bytes == 0)
-        return TDM_OK;
+        return;
     struct tdmi_pack_call call = {.packed = packed->memory + it->packed_offset};
     for (int i = 0; i < node->n_params; i++)
-        call.params[i] = packed->values.params + graph->params[node->first_param + i].offset;
+        call.params[i] = values.params + graph->params[node->first_param + i].offset;
     if (it->desc.fusion.folds_norm) {
         const struct tdmi_node *norm = &graph->nodes[it->norm];
         for (int i = 0; i < 2; i++) {
-            call.norm_params[i] =
-                packed->values.params + graph->params[norm->first_param + i].offset;
-            call.norm_states[i] =
-                packed->values.states + graph->states[norm->first_state + i].offset;
+            call.norm_params[i] = values.params + graph->params[norm->first_param + i].offset;
+            call.norm_states[i] = values.states + graph->states[norm->first_state + i].offset;
         }
         call.norm_epsilon = norm->attrs.epsilon;
     }
-    it->kernel->pack(packed->stream, &it->desc, &call);
+    it->kernel->pack(stream, &it->desc, &call);
+}
+
+static tdm_status pack_task(void *self, int task, int worker, tdm_error *err)
+{
+    const tdmi_packed *packed = self;
+    (void)worker;
+    (void)err;
+    pack(packed, packed->stream, packed->values, packed->first_node + task);
     return TDM_OK;
+}
+
+void tdmi_packed_queue(const tdmi_packed *packed, tdmi_stream *stream, struct tdmi_values values,
+                       int first_node)
+{
+    for (int i = first_node; packed->memory && i < packed->plan->graph->n_nodes; i++)
+        pack(packed, stream, values, i);
 }
 
 static tdm_status pack_all(void *self, int task, int worker, tdm_error *err)

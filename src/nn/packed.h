@@ -22,5 +22,8 @@ const void *tdmi_packed_memory(const tdmi_packed *packed);
  * Nothing is done when the plan asks for none. */
 tdm_status tdmi_packed_fill(tdmi_packed *packed, struct tdmi_values values, int first_node,
                             tdmi_pool *pool, tdm_error *err) TDM_MUST_USE;
+/* The same on a stream of a device whose memory is not the host's, without waiting. */
+void tdmi_packed_queue(const tdmi_packed *packed, tdmi_stream *stream, struct tdmi_values values,
+                       int first_node);
 
 #endif

@@ -39,6 +39,15 @@ static void plateau_to_json(const struct tdmi_plateau *plateau, tdm_json_writer 
     tdm_json_object_end(writer);
 }
 
+static void loss_scale_to_json(const struct tdmi_loss_scale *it, tdm_json_writer *writer)
+{
+    tdm_json_object_begin(writer, "loss_scale");
+    tdm_json_number(writer, "scale", (double)it->scale);
+    tdm_json_integer(writer, "good", it->n_good);
+    tdm_json_integer(writer, "left_out", it->n_left_out);
+    tdm_json_object_end(writer);
+}
+
 static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writer *writer)
 {
     tdm_json_object_begin(writer, "progress");
@@ -60,6 +69,8 @@ static void progress_to_json(const struct tdmi_progress *progress, tdm_json_writ
     tdm_json_integer(writer, "val_skipped", progress->val_skipped);
     if (progress->plateau.n_judged > 0)
         plateau_to_json(&progress->plateau, writer);
+    if (progress->loss_scale.scale > 0.0f)
+        loss_scale_to_json(&progress->loss_scale, writer);
     score_to_json(&progress->best_train, writer, "best_train");
     score_to_json(&progress->best_val, writer, "best_val");
     tdm_json_object_end(writer);
@@ -182,6 +193,15 @@ static struct tdmi_plateau plateau_from_json(const tdm_json_value *object)
     };
 }
 
+static struct tdmi_loss_scale loss_scale_from_json(const tdm_json_value *object)
+{
+    return (struct tdmi_loss_scale){
+        .scale = (float)tdm_json_as_number(tdm_json_member(object, "scale"), 0.0),
+        .n_good = (int32_t)tdm_json_as_integer(tdm_json_member(object, "good"), 0),
+        .n_left_out = tdm_json_as_integer(tdm_json_member(object, "left_out"), 0),
+    };
+}
+
 static void progress_from_json(const tdm_json_value *object, struct tdmi_progress *progress)
 {
     *progress = (struct tdmi_progress){
@@ -205,6 +225,7 @@ static void progress_from_json(const tdm_json_value *object, struct tdmi_progres
         .best_train = score_from_json(tdm_json_member(object, "best_train")),
         .best_val = score_from_json(tdm_json_member(object, "best_val")),
         .plateau = plateau_from_json(tdm_json_member(object, "plateau")),
+        .loss_scale = loss_scale_from_json(tdm_json_member(object, "loss_scale")),
     };
     if (progress->mark_correct < 0) { /* of an older version: its best was the mark */
         progress->mark_correct = progress->best_val.correct;

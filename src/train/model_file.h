@@ -33,7 +33,8 @@ struct tdmi_progress {
     int64_t judged_step;                /* at the last validation */
     int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
     tdm_score best_train, best_val;
-    struct tdmi_plateau plateau; /* of a schedule that follows the loss; zeroed otherwise */
+    struct tdmi_plateau plateau;       /* of a schedule that follows the loss; zeroed otherwise */
+    struct tdmi_loss_scale loss_scale; /* of --precision f16; zeroed otherwise */
 };
 
 /* Strings and arrays are lent to save, and belong to the arena after load. */

@@ -36,6 +36,8 @@ static const char *known_word(const struct tdmi_row *row, const char *word)
         return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
+    if (strncmp(word, "cuda", 4) == 0 && (word[4] == '\0' || word[4] == ':'))
+        return word; /* whether there is such a card is found when it is opened */
     for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
         if (strcmp(backend->name, word) == 0)
             return backend->name;

@@ -53,6 +53,7 @@ static const struct tdmi_row rows[] = {
     ROW("batch", INTEGER, OTHER_BITS, batch, 1, 65536),
     ROW_ZERO("shard", INTEGER, OTHER_BITS, shard, 0, 65536, "the network's own"),
     ROW("bn", TEXT, OTHER_BITS, bn, 0, 0),
+    ROW("precision", TEXT, OTHER_BITS, precision, 0, 0),
     ROW_ZERO("lr", NUMBER, OTHER_BITS, learning_rate, 0, 1000, "the network's own"),
     ROW("lr-scaling", WORDS, OTHER_BITS, lr_scaling, 0, 0),
     ROW("reference-batch", INTEGER, OTHER_BITS, reference_batch, 1, 65536),
@@ -98,6 +99,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .cache = "auto",
         .batch = 32,
         .bn = "shard",
+        .precision = "auto",
         .reference_batch = 32,
         .optimizer = "sgd",
         .momentum = -1.0,
@@ -174,7 +176,7 @@ static const struct {
 } choices[] = {
     {"features", {"f32", "f16", "none"}},    {"loss", {"softmax", "binary"}},
     {"class-weights", {"none", "balanced"}}, {"bn", {"shard", "batch", "frozen"}},
-    {"monitor", {"accuracy", "loss"}},
+    {"monitor", {"accuracy", "loss"}},       {"precision", {"auto", "f32", "bf16", "f16"}},
 };
 
 enum { n_choices = sizeof choices / sizeof choices[0] };

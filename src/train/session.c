@@ -63,6 +63,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
             "opening the device %s", options->device);
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &session->pool, err), err,
             "starting threads");
+    TDM_TRY(tdmi_session_choose_precision(session, err), err, "choosing how to compute");
     const struct tdmi_schedule *schedule = session->rates.schedule.schedule;
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -278,6 +279,8 @@ void tdmi_session_release(struct tdmi_session *session)
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i])
             backend->memory.free(session->device, values[i]);
+    if (session->loss_scale)
+        backend->memory.free(session->device, session->loss_scale);
     tdmi_graph_free(session->graph);
     tdmi_import_release(&session->base);
     tdmi_split_release(&session->split);

@@ -44,6 +44,8 @@ struct tdmi_session {
     int shard;                        /* resolved */
     bool shares_statistics;           /* of batch norms, over the batch */
     bool keeps_statistics;            /* of batch norms: the running ones, which stay */
+    enum tdmi_dtype storage;          /* of activations: --precision */
+    bool allows_tf32;                 /* in products of what is stored as f32 */
     int batch;                        /* what buffers hold: never more than there are pictures */
     struct tdmi_rates rates;          /* optimiser, learning rate, schedule: resolved */
     double part_of_rate;              /* of a usual rate; 0: all of it */
@@ -103,6 +105,7 @@ struct tdmi_session {
     float *params, *states;             /* on the device */
     float *slots[TDMI_OPTIMIZER_SLOTS]; /* likewise */
     float *mean_params, *mean_states;   /* likewise; NULL: no averages are kept */
+    struct tdmi_loss_scale *loss_scale; /* likewise; NULL: gradients are as they are */
     struct tdmi_model_file snapshot;    /* the host's copy, and all else that a file needs */
     bool is_best_unwritten;             /* that copy is the best epoch's, and not on disk yet */
 
@@ -130,6 +133,15 @@ double tdmi_session_seconds(const struct tdmi_session *session);
 /* What judges and is kept: averages where there are any. */
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
 /* What steps change. */
+/* What --precision asks of the backend; f16's loss scale, from where the training stands and, for a
+ * checkpoint, back to there. session_precision.c */
+tdm_status tdmi_session_choose_precision(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_session_open_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_session_fetch_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+
+/* One process on a device that queues: a step is queued as a whole, its update with it. */
+bool tdmi_session_queues(const struct tdmi_session *session);
+
 struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
 
 /* The pictures; and which of them train, judge and test.

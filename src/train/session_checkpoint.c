@@ -123,6 +123,7 @@ static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm
     for (int i = 0; i < host->n_slots; i++)
         TDM_TRY(memory->download(session->stream, host->slots[i], session->slots[i], params, err),
                 err, "fetching the optimizer's state");
+    TDM_TRY(tdmi_session_fetch_scale(session, err), err, "fetching where training stands");
     return session->backend->stream.wait(session->stream, err);
 }
 

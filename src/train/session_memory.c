@@ -14,6 +14,7 @@ struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *se
         .class_weights = session->class_weights,
         .can_mix = tdmi_augment_has_mix(&session->augment),
         .shares_statistics = session->shares_statistics,
+        .loss_scale = session->loss_scale,
     };
 }
 

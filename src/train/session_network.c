@@ -276,12 +276,16 @@ tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int borde
         .max_images = shard,
         .is_training = true,
         .first_trained = border,
+        .storage = session->storage,
+        .allows_tf32 = session->allows_tf32,
         .keeps_statistics = session->keeps_statistics,
         .first_node = reads_rows ? border : 0,
     };
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, train_plan, err), err,
             "planning training");
-    wish.is_training = false;
+    wish.is_training = false; /* what judges is what predict and evaluate compute */
+    wish.storage = TDMI_DTYPE_F32;
+    wish.allows_tf32 = false;
     return TDM_WRAP(err, tdmi_plan_make(session->graph, session->backend, &wish, judge_plan, err),
                     "planning validation");
 }
@@ -310,6 +314,10 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
             err, "preparing the optimizer");
     if (session->keeps_statistics)
         tdmi_update_keep_statistics(session->update);
+    if (session->loss_scale)
+        tdmi_update_loss_scale(session->update, session->loss_scale);
+    if (tdmi_session_queues(session))
+        tdmi_update_use_stream(session->update, tdmi_step_stream(session->step));
     return tdmi_session_scale_rates(session, err);
 }
 
@@ -406,5 +414,7 @@ tdm_status tdmi_session_open_values(struct tdmi_session *session,
     describe(session);
     const tdm_status status = fill(session, stored, err);
     session->first_trained = border_now(session);
-    return status;
+    if (status != TDM_OK)
+        return status;
+    return tdmi_session_open_scale(session, err);
 }

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "dist/tree.h"
 #include "nn/packed.h"
+#include "train/recorder.h"
 #include "train/sums.h"
 
 #include <string.h>
@@ -41,7 +42,9 @@ struct tdmi_step {
     struct tdmi_judgement *judgements;
     tdmi_device *device;
     tdmi_packed *packed;
-    bool has_packed; /* weights of frozen nodes, which stay */
+    bool has_packed;                   /* weights of frozen nodes, which stay */
+    tdmi_recorder *recorder;           /* NULL where memory is the host's */
+    const struct tdmi_step_next *next; /* of the step at hand */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
     double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
@@ -164,8 +167,11 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
         tdmi_lane_use(step->lanes[i], tdmi_packed_memory(step->packed));
     }
     struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
-    if (!step->plan->backend->device.is_host)
+    if (!step->plan->backend->device.is_host) {
         sums.stream = tdmi_lane_stream(step->lanes[0]);
+        TDM_TRY(tdmi_recorder_open(step->plan->backend, sums.stream, &step->recorder, err), err,
+                "preparing steps of %d images", max_batch);
+    }
     TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,
             "preparing steps of %d images", max_batch);
     return TDM_OK;
@@ -203,6 +209,7 @@ void tdmi_step_close(tdmi_step *step)
 {
     if (!step)
         return;
+    tdmi_recorder_close(step->recorder);
     for (int i = 0; step->lanes && i < step->n_lanes; i++)
         tdmi_lane_close(step->lanes[i]);
     tdmi_packed_close(step->packed);
@@ -486,6 +493,75 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
         TDM_TRY(add_up(step, err), err, "adding gradients");
     }
     return TDM_OK;
+}
+
+/* ---- queued on a device --------------------------------------------------------------------- */
+
+static void queue_next(const tdmi_step *step)
+{
+    if (step->next)
+        step->next->queue(step->next->self, tdmi_sums_of(step->sums, 0));
+}
+
+/* The only shard, whose samples have been brought. */
+static void queue_whole(void *self)
+{
+    tdmi_step *step = self;
+    tdmi_lane *lane = step->lanes[0];
+    float *sums = tdmi_sums_of(step->sums, 0);
+    tdmi_packed_queue(step->packed, tdmi_lane_stream(lane), step->values,
+                      step->has_packed ? step->plan->first_trained : 0);
+    tdmi_lane_forward_part(lane, step->values, 0, step->plan->graph->n_nodes - 1, sums);
+    for (int segment = 0; segment < step->plan->n_segments; segment++)
+        tdmi_lane_backward(lane, step->values, segment, sums);
+    queue_next(step);
+}
+
+static tdm_status run_queued(tdmi_step *step, tdm_error *err)
+{
+    if (step->n_shards != 1 || step->shards[0].n == 0) { /* each is brought in its turn */
+        TDM_TRY(tdmi_step_run(step, 0, step->plan->n_segments - 1, err), err, "shards");
+        queue_next(step);
+        return TDM_OK;
+    }
+    const struct tdmi_recorder_key key = {.n = step->shards[0].n,
+                                          .is_mixed = step->mixing.augment != NULL,
+                                          .params = step->values.params,
+                                          .next = step->next ? step->next->key : 0};
+    begin(step, 0, 0);
+    const tdm_status status = tdmi_recorder_run(step->recorder, key, queue_whole, step, err);
+    step->has_packed = true;
+    tdmi_sums_settle(step->sums);
+    return status;
+}
+
+tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
+                                float tail[TDMI_TAIL_VALUES], tdm_error *err)
+{
+    const struct tdmi_backend *backend = step->plan->backend;
+    step->next = next;
+    TDM_TRY(run_queued(step, err), err, "queueing a step");
+    TDM_TRY(backend->memory.download(tdmi_step_stream(step), tail,
+                                     tdmi_sums_of(step->sums, 0) +
+                                         tdmi_graph_tail_at(step->plan->graph),
+                                     sizeof(float) * TDMI_TAIL_VALUES, err),
+            err, "fetching the loss");
+    return TDM_WRAP(err, wait_for(step, 0, err), "running a step");
+}
+
+tdmi_stream *tdmi_step_stream(const tdmi_step *step)
+{
+    return tdmi_lane_stream(step->lanes[0]);
+}
+
+int64_t tdmi_step_replays(const tdmi_step *step)
+{
+    return step->recorder ? tdmi_recorder_replays(step->recorder) : 0;
+}
+
+int tdmi_step_images(const tdmi_step *step)
+{
+    return step->n_images;
 }
 
 float *tdmi_step_sums(tdmi_step *step)

@@ -71,6 +71,24 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
                      const struct tdmi_mixing *mixing);
 /* Segments first … last; the plan's n_segments in all, in order. */
 tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) TDM_MUST_USE;
+/* Images of the batch that are not left out. */
+int tdmi_step_images(const tdmi_step *step);
+
+/* What follows a step on its stream. */
+struct tdmi_step_next {
+    void (*queue)(void *self, const float *sums);
+    void *self;
+    int64_t key; /* not 0; two of one key queue the same */
+};
+/* On a device whose memory is not the host's, all segments and what follows (NULL: nothing) without
+ * a wait between: where the batch is one shard that is queued is recorded and replayed
+ * (recorder.h). Waits once, when the tail has been fetched. */
+tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
+                                float tail[TDMI_TAIL_VALUES], tdm_error *err) TDM_MUST_USE;
+/* On such a device, the stream that all of it is queued on. */
+tdmi_stream *tdmi_step_stream(const tdmi_step *step);
+/* How many steps were replayed. */
+int64_t tdmi_step_replays(const tdmi_step *step);
 /* The summed values: final in a segment's range once it has run. */
 float *tdmi_step_sums(tdmi_step *step);
 

@@ -41,41 +41,84 @@ static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
     return session->transport->finish(session->comm, err);
 }
 
+static struct tdmi_update_rates rates_now(const struct tdmi_session *session)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    return (struct tdmi_update_rates){
+        .learning_rate = (float)rate_at(session, progress->step),
+        .momentum = (float)session->rates.momentum,
+        .weight_decay = (float)session->rates.weight_decay,
+        .step = progress->step + 1 - tdmi_session_optimizer_began(session),
+        .values = session->rates.optimizer.values,
+        .clip_norm = session->options.clip_norm,
+        .average = tdmi_rates_average(session->options.ema, progress->step)};
+}
+
+static tdm_status check_loss(const struct tdmi_session *session, const float *tail, tdm_error *err)
+{
+    if (isfinite(tail[TDMI_TAIL_LOSS]))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_FAILED,
+                    "training diverged: the loss at step %lld is not a number with learning "
+                    "rate %g; a smaller --lr is wanted",
+                    (long long)session->progress.step + 1,
+                    rate_at(session, session->progress.step));
+}
+
+/* Segments, the loss, and then the parameters. */
+static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_error *err)
+{
+    const float *sums = tdmi_step_sums(session->step);
+    const int64_t number = session->progress.step + 1;
+    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)number);
+    TDM_TRY(session->backend->memory.download(session->stream, tail,
+                                              sums + tdmi_graph_tail_at(session->graph),
+                                              sizeof(float) * TDMI_TAIL_VALUES, err),
+            err, "fetching the loss");
+    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching the loss");
+    const tdm_status status = check_loss(session, tail, err);
+    if (status != TDM_OK || !(tail[TDMI_TAIL_SAMPLES] > 0.0f))
+        return status;
+    return TDM_WRAP(
+        err,
+        tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES], rates_now(session), err),
+        "step %lld", (long long)number);
+}
+
+static void queue_update(void *self, const float *sums)
+{
+    tdmi_update_queue(self, sums);
+}
+
+/* The whole step without a wait in it: how many samples there are is known here. */
+static tdm_status step_at_once(struct tdmi_session *session, float *tail, tdm_error *err)
+{
+    struct tdmi_step_next next = {.queue = queue_update, .self = session->update};
+    const int n = tdmi_step_images(session->step);
+    const int64_t number = session->progress.step + 1;
+    if (n > 0)
+        TDM_TRY(tdmi_update_tell(session->update, (float)n, rates_now(session), err), err,
+                "step %lld", (long long)number);
+    next.key = tdmi_update_key(session->update);
+    TDM_TRY(tdmi_step_run_queued(session->step, n > 0 ? &next : NULL, tail, err), err, "step %lld",
+            (long long)number);
+    return check_loss(session, tail, err);
+}
+
 static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
                               tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    const struct tdm_train_options *options = &session->options;
-    const struct tdmi_mixing mixing = {&session->augment, options->seed, (uint32_t)progress->epoch};
+    const struct tdmi_mixing mixing = {&session->augment, session->options.seed,
+                                       (uint32_t)progress->epoch};
     TDM_TRY(tdmi_session_refuse(session, batch, err), err, "step %lld",
             (long long)progress->step + 1);
     tdmi_step_begin(session->step, tdmi_session_trained(session), batch, &mixing);
-    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)progress->step + 1);
-
-    const float *sums = tdmi_step_sums(session->step);
     float tail[TDMI_TAIL_VALUES];
-    TDM_TRY(session->backend->memory.download(
-                session->stream, tail, sums + tdmi_graph_tail_at(session->graph), sizeof tail, err),
-            err, "fetching the loss");
-    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching the loss");
-    if (!isfinite(tail[TDMI_TAIL_LOSS]))
-        return TDM_FAIL(err, TDM_E_FAILED,
-                        "training diverged: the loss at step %lld is not a number with learning "
-                        "rate %g; a smaller --lr is wanted",
-                        (long long)progress->step + 1, rate_at(session, progress->step));
-    if (tail[TDMI_TAIL_SAMPLES] > 0.0f)
-        TDM_TRY(
-            tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES],
-                            (struct tdmi_update_rates){
-                                .learning_rate = (float)rate_at(session, progress->step),
-                                .momentum = (float)session->rates.momentum,
-                                .weight_decay = (float)session->rates.weight_decay,
-                                .step = progress->step + 1 - tdmi_session_optimizer_began(session),
-                                .values = session->rates.optimizer.values,
-                                .clip_norm = options->clip_norm,
-                                .average = tdmi_rates_average(options->ema, progress->step)},
-                            err),
-            err, "step %lld", (long long)progress->step + 1);
+    const tdm_status status = tdmi_session_queues(session) ? step_at_once(session, tail, err)
+                                                           : step_in_parts(session, tail, err);
+    if (status != TDM_OK)
+        return status;
     progress->step++;
     progress->position += batch->n;
     progress->epoch_n += (int64_t)tail[TDMI_TAIL_SAMPLES];

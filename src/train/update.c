@@ -49,6 +49,9 @@ struct tdmi_update {
 
     /* where all tensors are stepped at once */
     tdmi_device *device;
+    tdmi_stream *own;                    /* NULL: stream is */
+    struct tdmi_update_way way;          /* as it was told last */
+    int64_t n_lists;                     /* that were made */
     tdmi_update_list *list;              /* NULL: to be made from the pieces */
     struct tdmi_step_facts *facts, told; /* on the device; and here */
     struct tdmi_loss_scale *loss_scale;  /* NULL: gradients are as they are */
@@ -155,8 +158,8 @@ void tdmi_update_close(tdmi_update *update)
     forget_list(update);
     if (update->facts)
         update->backend->memory.free(update->device, update->facts);
-    if (update->stream)
-        update->backend->stream.close(update->stream);
+    if (update->own ? update->own : update->stream)
+        update->backend->stream.close(update->own ? update->own : update->stream);
     tdmi_free(update->pieces);
     tdmi_free(update->tensors);
     tdmi_free(update->squares);
@@ -363,6 +366,7 @@ static tdm_status make_list(tdmi_update *update, tdm_error *err)
     const tdm_status status = update->backend->update->open(update->stream, &arrays, pieces,
                                                             update->n_pieces, &update->list, err);
     tdmi_free(pieces);
+    update->n_lists++;
     return status;
 }
 
@@ -385,21 +389,50 @@ static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values
     return facts;
 }
 
-static tdm_status step_at_once(tdmi_update *update, const double *values,
-                               const struct tdmi_update_rates *rates,
-                               const struct tdmi_update_call *asked, tdm_error *err)
+static struct tdmi_update_call asked_for(float n, const struct tdmi_update_rates *rates)
 {
-    const struct tdmi_backend *backend = update->backend;
-    const struct tdmi_update_way way = {update->optimizer->rule, rates->clip_norm > 0.0};
+    return (struct tdmi_update_call){
+        .gradient_scale = 1.0f / n,
+        .learning_rate = rates->learning_rate,
+        .momentum = rates->momentum,
+        .weight_decay = rates->weight_decay,
+        .moments = {.keep = 1.0f},
+    };
+}
+
+void tdmi_update_use_stream(tdmi_update *update, tdmi_stream *stream)
+{
+    update->own = update->own ? update->own : update->stream;
+    update->stream = stream;
+}
+
+tdm_status tdmi_update_tell(tdmi_update *update, float n, struct tdmi_update_rates rates,
+                            tdm_error *err)
+{
+    double usual[TDMI_PARAMETERS];
+    const struct tdmi_update_call call = asked_for(n, &rates);
+    tdmi_parameters_usual(update->optimizer->parameters, usual);
     if (!update->list)
         TDM_TRY(make_list(update, err), err, "preparing optimizer steps");
-    update->told = facts_of(update, values, rates->step > 0 ? rates->step : 1, asked);
-    update->told.clip_norm = rates->clip_norm;
-    TDM_TRY(backend->memory.upload(update->stream, update->facts, &update->told,
-                                   sizeof update->told, err),
-            err, "telling the device of a step");
-    backend->update->run(update->stream, update->list, way, update->sums, update->facts);
-    return backend->stream.wait(update->stream, err);
+    update->way = (struct tdmi_update_way){update->optimizer->rule, rates.clip_norm > 0.0};
+    update->average = (float)(1.0 - rates.average);
+    update->told = facts_of(update, rates.values ? rates.values : usual,
+                            rates.step > 0 ? rates.step : 1, &call);
+    update->told.clip_norm = rates.clip_norm;
+    return TDM_WRAP(err,
+                    update->backend->memory.upload(update->stream, update->facts, &update->told,
+                                                   sizeof update->told, err),
+                    "telling the device of a step");
+}
+
+void tdmi_update_queue(tdmi_update *update, const float *sums)
+{
+    update->backend->update->run(update->stream, update->list, update->way, sums, update->facts);
+}
+
+int64_t tdmi_update_key(const tdmi_update *update)
+{
+    return 2 * update->n_lists + update->way.clips;
 }
 
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
@@ -407,19 +440,16 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
 {
     double usual[TDMI_PARAMETERS];
     const double *values = rates.values ? rates.values : usual;
-    struct tdmi_update_call call = {
-        .gradient_scale = 1.0f / n,
-        .learning_rate = rates.learning_rate,
-        .momentum = rates.momentum,
-        .weight_decay = rates.weight_decay,
-        .moments = {.keep = 1.0f},
-    };
+    struct tdmi_update_call call = asked_for(n, &rates);
+    if (update->backend->update->run) {
+        TDM_TRY(tdmi_update_tell(update, n, rates, err), err, "updating parameters");
+        tdmi_update_queue(update, sums);
+        return update->backend->stream.wait(update->stream, err);
+    }
     update->sums = sums;
     update->scale = 1.0f / n;
     update->average = (float)(1.0 - rates.average);
     tdmi_parameters_usual(update->optimizer->parameters, usual);
-    if (update->backend->update->run)
-        return step_at_once(update, values, &rates, &call, err);
     if (rates.clip_norm > 0.0)
         TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
                 "clipping the gradient");

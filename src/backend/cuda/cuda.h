@@ -70,4 +70,10 @@ void tdmi_cuda_event_close(tdmi_event *event);
 tdm_status tdmi_cuda_event_record(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
 tdm_status tdmi_cuda_event_wait(tdmi_stream *stream, tdmi_event *event, tdm_error *err);
 
+/* capture.c: likewise */
+tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err);
+tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err);
+tdm_status tdmi_cuda_replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err);
+void tdmi_cuda_recording_close(tdmi_recording *recording);
+
 #endif

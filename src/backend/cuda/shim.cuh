@@ -148,12 +148,14 @@ static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUs
                          A... given)
 {
     (void)queue;
-    auto body = [&]() { kernel(given...); };
+    auto body = [=]() { kernel(given...); };
+    static_assert(__is_trivially_copyable(decltype(body)), "arguments of kernels are bytes");
     const struct tdmi_shim_launch what = {
         {grid.x, grid.y, grid.z},
         {block.x, block.y, block.z},
         [](void *self) { (*static_cast<decltype(body) *>(self))(); },
-        &body};
+        &body,
+        sizeof body};
     return tdmi_shim_launch(&what);
 }
 

@@ -33,6 +33,16 @@ struct tdmi_shim_facts tdmi_shim_facts(void);
  * lets kernels alone touch it. NULL: nobody is. */
 void tdmi_shim_around(void (*visit)(int is_inside));
 
+/* Launches of the calling thread from begin to end are kept with copies of their arguments and do
+ * not run; each replay runs them all: 0, or the code of the first that failed. end gives NULL where
+ * there was no memory for all of them. */
+struct tdmi_shim_recording;
+void tdmi_shim_record_begin(void);
+bool tdmi_shim_is_recording(void);
+struct tdmi_shim_recording *tdmi_shim_record_end(void);
+int tdmi_shim_replay(const struct tdmi_shim_recording *recording);
+void tdmi_shim_recording_free(struct tdmi_shim_recording *recording);
+
 /* ---- for shim.cuh ---------------------------------------------------------------------------- */
 
 struct tdmi_shim_place {
@@ -46,6 +56,7 @@ struct tdmi_shim_launch {
     struct tdmi_shim_place grid, block;
     void (*run)(void *self); /* the kernel, for the thread whose turn it is */
     void *self;
+    size_t self_bytes;
 };
 /* 0, or the code that CUDA's runtime would give. */
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch);

@@ -73,19 +73,63 @@ void tdmi_cuda_free(tdmi_device *device, void *memory)
         tdmi_free(memory);
 }
 
+/* Only kernels are recorded here. */
+static bool refuse_in_recording(tdmi_stream *stream, const char *what)
+{
+    if (!tdmi_shim_is_recording())
+        return false;
+    if (stream)
+        tdmi_cuda_note(stream, 900, what); /* what is not permitted while a stream is recorded */
+    return true;
+}
+
 tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                             tdm_error *err)
 {
-    (void)stream;
     (void)err;
+    if (refuse_in_recording(stream, "a copy"))
+        return TDM_OK; /* as a card: told later */
     guarded_copy(to, from, bytes);
     return TDM_OK;
 }
 
 static void clear(tdmi_stream *stream, void *memory, size_t bytes)
 {
+    if (!refuse_in_recording(stream, "clearing memory"))
+        guarded_clear(memory, bytes);
+}
+
+static tdm_status begin_recording(tdmi_stream *stream, tdm_error *err)
+{
     (void)stream;
-    guarded_clear(memory, bytes);
+    (void)err;
+    tdmi_shim_record_begin();
+    return TDM_OK;
+}
+
+static tdm_status end_recording(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    struct tdmi_shim_recording *made = tdmi_shim_record_end();
+    if (stream->failure != 0 || !made) {
+        tdmi_shim_recording_free(made);
+        return TDM_FAIL(err, TDM_E_FAILED, "recording: %s, and CUDA would say %d",
+                        stream->failure ? stream->failed : "no memory", stream->failure);
+    }
+    *recording = (tdmi_recording *)made;
+    return TDM_OK;
+}
+
+static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
+{
+    (void)err;
+    (void)tdmi_cuda_queue(stream);
+    tdmi_cuda_note(stream, tdmi_shim_replay((struct tdmi_shim_recording *)recording), "a replay");
+    return TDM_OK;
+}
+
+static void close_recording(tdmi_recording *recording)
+{
+    tdmi_shim_recording_free((struct tdmi_shim_recording *)recording);
 }
 
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
@@ -103,7 +147,13 @@ const struct tdmi_backend tdmi_backend_shim = {
                .upload = tdmi_cuda_upload,
                .download = tdmi_cuda_upload,
                .clear = clear},
-    .stream = {.open = open_stream, .close = close_stream, .wait = tdmi_cuda_stream_wait},
+    .stream = {.open = open_stream,
+               .close = close_stream,
+               .wait = tdmi_cuda_stream_wait,
+               .capture_begin = begin_recording,
+               .capture_end = end_recording,
+               .replay = replay,
+               .recording_close = close_recording},
     .kernels = tdmi_cuda_kernels,
     .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,

@@ -52,8 +52,10 @@ static void train(const char *name, int side)
     struct bench of;
     const struct tdmi_augment none = {0};
     open_bench_of(&of, network_new(name, side, classes));
-    struct training host = begin(&of, &tdmi_backend_ref, (struct way){n_images, 1, "sgd", false});
-    struct training card = begin(&of, &tdmi_backend_shim, (struct way){n_images, 1, "sgd", false});
+    struct training host = begin(&of, &tdmi_backend_ref,
+                                 (struct way){.shard = n_images, .threads = 1, .optimizer = "sgd"});
+    struct training card = begin(&of, &tdmi_backend_shim,
+                                 (struct way){.shard = n_images, .threads = 1, .optimizer = "sgd"});
     const struct tdmi_batch batch = first_of(&of, n_images);
     for (int s = 0; s < n_steps; s++) {
         const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};

@@ -1,0 +1,71 @@
+/*
+ * Work that is queued many times: what a thread queues is recorded as a graph of CUDA's, and then
+ * costs the launch of one.
+ */
+#include "backend/cuda/cuda.h"
+#include "base/memory.h"
+
+#include <cuda_runtime_api.h>
+
+struct tdmi_recording {
+    tdmi_device *device;
+    cudaGraphExec_t graph;
+};
+
+static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t code,
+                          const char *what)
+{
+    (void)cudaGetLastError();
+    return TDM_FAIL(err, code == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_SYSTEM,
+                    "%s on card %d (%s): CUDA says %d, %s", what, device->index, device->name,
+                    (int)code, cudaGetErrorString(code));
+}
+
+tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
+{
+    /* Other threads of the process may reserve memory meanwhile. */
+    const cudaError_t code =
+        cudaStreamBeginCapture(tdmi_cuda_queue(stream), cudaStreamCaptureModeThreadLocal);
+    return code == cudaSuccess ? TDM_OK
+                               : failure(err, stream->device, code, "beginning to record a step");
+}
+
+tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    cudaGraph_t graph = NULL;
+    tdmi_recording *made = tdmi_alloc(1, sizeof *made);
+    cudaError_t code = cudaStreamEndCapture(tdmi_cuda_queue(stream), &graph);
+    const int before = stream->failure; /* of what was to be recorded */
+    stream->failure = 0;
+    if (before == 0 && code == cudaSuccess && made)
+        code = cudaGraphInstantiate(&made->graph, graph, 0);
+    if (graph)
+        (void)cudaGraphDestroy(graph);
+    if (before == 0 && code == cudaSuccess && made) {
+        made->device = stream->device;
+        *recording = made;
+        return TDM_OK;
+    }
+    tdmi_free(made);
+    if (before != 0)
+        return failure(err, stream->device, (cudaError_t)before, stream->failed);
+    if (code != cudaSuccess)
+        return failure(err, stream->device, code, "recording a step");
+    return TDM_FAIL(err, TDM_E_MEMORY, "recording a step: out of memory");
+}
+
+tdm_status tdmi_cuda_replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
+{
+    const cudaError_t code = cudaGraphLaunch(recording->graph, tdmi_cuda_queue(stream));
+    return code == cudaSuccess ? TDM_OK
+                               : failure(err, stream->device, code, "replaying a recorded step");
+}
+
+void tdmi_cuda_recording_close(tdmi_recording *recording)
+{
+    if (!recording)
+        return;
+    (void)cudaSetDevice(recording->device->index);
+    (void)cudaGraphExecDestroy(recording->graph);
+    tdmi_free(recording);
+}

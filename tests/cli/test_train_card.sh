@@ -1,0 +1,63 @@
+# train on a card that is none: the kernels of backend cuda, run by their shim in the place of
+# libtandem_cuda.so (docs/gpu.md). What is stored in fewer bits, what is replayed, what is resumed.
+. "$SOURCE/tests/cli/lib.sh"
+
+if [ ! -f "$BUILD/tests/card/libtandem_cuda.so" ] || [ ! -f "$BUILD/libtandem_cuda.so" ]; then
+    skip "no shim, or a build without backend cuda"
+    finish
+    exit
+fi
+
+# Two classes of 12 x 12 PPM text: bright on the left, bright on the right, with a little noise.
+for class in left right; do
+    mkdir -p pictures/$class
+    i=0
+    while [ $i -lt 12 ]; do
+        awk -v class=$class -v seed=$i 'BEGIN {
+            srand(seed + (class == "left" ? 1 : 1000))
+            print "P3 12 12 255"
+            for (y = 0; y < 12; y++)
+                for (x = 0; x < 12; x++) {
+                    v = ((x < 6) == (class == "left") ? 190 : 40) + int(rand() * 40)
+                    print v, v, v
+                }
+        }' >"pictures/$class/$i.ppm"
+        i=$((i + 1))
+    done
+done
+on_card() {
+    env LD_LIBRARY_PATH="$BUILD/tests/card" "$TANDEM" train pictures --device cuda --threads 1 \
+        --model convnet7 --size 8 --batch 10 --split 0.75,0.25 --patience 0 --json "$@"
+}
+
+# ---- in each precision ----------------------------------------------------------------------
+expect_exit 0 on_card -o f32 --epochs 2
+f32=$(json_value train.loss)
+expect_exit 0 "$TANDEM" train pictures --threads 1 --model convnet7 --size 8 --batch 10 \
+    --shard 10 --split 0.75,0.25 --patience 0 --json -o host --epochs 2
+host=$(json_value train.loss)
+close() { # a b part
+    awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { exit !((a > b ? a - b : b - a) <= part * b) }'
+}
+expect_true "the loss is that of the processor ($f32, $host)" close "$f32" "$host" 0.001
+expect_exit 0 on_card -o bf16 --precision bf16 --epochs 2
+expect_true "the loss in bf16 is near ($(json_value train.loss), $f32)" \
+    close "$(json_value train.loss)" "$f32" 0.1
+# The first steps are left out, until the scale has halved often enough.
+expect_exit 0 on_card -o f16 --precision f16 --epochs 12
+expect_true "it learns in f16 ($(json_value train.loss))" \
+    awk -v loss="$(json_value train.loss)" 'BEGIN { exit !(loss < 0.2) }'
+
+# ---- resumed: the bits of one that was not, the loss scale with it ---------------------------
+expect_exit 0 on_card -o parts --precision f16 --schedule constant --epochs 4
+expect_exit 0 on_card -o parts --precision f16 --schedule constant --epochs 9 --resume
+expect_exit 0 on_card -o whole --precision f16 --schedule constant --epochs 9
+expect_true "weights are the same" cmp parts/best.safetensors whole/best.safetensors
+expect_true "a checkpoint has the scale" grep -q 'loss_scale' parts/last.safetensors
+expect_exit 2 on_card -o parts --precision bf16 --schedule constant --epochs 9 --resume
+expect_stderr_matches "option --precision is 'bf16', but the run was begun with 'f16'"
+
+# ---- what a card alone can do ---------------------------------------------------------------
+expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
+expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'
+finish
