@@ -27,6 +27,9 @@ struct tdmi_device_table {
      * bits may be others. */
     void (*describe)(const tdmi_device *device, char *text, size_t text_bytes);
     bool is_host; /* its memory is ordinary memory: pointers may be followed */
+    /* Bytes of its own memory: free now, for anybody, and in all; false: it does not say. NULL: it
+     * has none of its own. */
+    bool (*memory)(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
 };
 
 struct tdmi_memory_table {

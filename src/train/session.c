@@ -196,6 +196,9 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_split(session, hashes, err);
     if (status == TDM_OK)
         settle(session);
+    if (status == TDM_OK && is_resumed && session->options.shard == 0 &&
+        !session->backend->device.is_host)
+        session->shard = stored.shard; /* a card's memory may have decided it */
     if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_tell_weights(session);
     if (status == TDM_OK && !is_resumed)

@@ -18,13 +18,26 @@ struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *se
     };
 }
 
-/* Parameters and states on the device and on the host; what a file gave; averages, twice too. */
+/* Parameters and states on the device and on the host; what a file gave; averages, twice too. Of a
+ * device whose memory is its own, what lies there. */
 static int64_t weights_bytes(const struct tdmi_session *session)
 {
     const tdmi_graph *graph = session->graph;
-    const int copies = 2 + (session->base.params != NULL) + 2 * (session->options.ema > 0.0);
+    const bool is_host = session->backend->device.is_host,
+               has_averages = session->options.ema > 0.0;
+    const int times = is_host ? 2 : 1;
+    const int copies = times * (1 + has_averages) + (is_host && session->base.params != NULL);
     return (int64_t)sizeof(float) * (copies * (graph->param_values + graph->state_values) +
-                                     2 * session->optimizer->n_slots * graph->param_values);
+                                     times * session->optimizer->n_slots * graph->param_values);
+}
+
+/* As much of that as is there by now. */
+static int64_t reserved_bytes(const struct tdmi_session *session)
+{
+    const tdmi_graph *graph = session->graph;
+    const int averages = session->mean_params != NULL;
+    return (int64_t)sizeof(float) * ((1 + averages) * (graph->param_values + graph->state_values) +
+                                     session->optimizer->n_slots * graph->param_values);
 }
 
 /* Of one shard size and border. base is NULL where no rows of a frozen part are made. */
@@ -55,6 +68,7 @@ static int64_t pictures_bytes(const struct tdmi_session *session, const struct p
 static struct tdmi_needs phase_needs(const struct tdmi_session *session, const struct phase *plans,
                                      int batch, int threads)
 {
+    const bool is_host = session->backend->device.is_host;
     struct tdmi_step_options options = tdmi_session_step_options(session);
     options.max_batch = batch;
     const struct tdmi_step_needs step = tdmi_step_needs(plans->train, &options, threads);
@@ -66,8 +80,8 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
         .activations = step.activations,
         .gradients = step.gradients,
         .judging = judging,
-        .pictures = pictures_bytes(session, plans, batch, threads),
-        .others = session->resident_before,
+        .pictures = is_host ? pictures_bytes(session, plans, batch, threads) : 0,
+        .others = is_host ? session->resident_before : 0,
     };
 }
 
@@ -165,32 +179,85 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
              is_same ? " and gives the same bits" : "");
 }
 
+/* One lane works on a card, whatever the threads. */
+static struct tdmi_needs_choice asked_of(const struct tdmi_session *session)
+{
+    const bool is_host = session->backend->device.is_host;
+    return (struct tdmi_needs_choice){session->batch, session->shard,
+                                      is_host ? tdmi_pool_threads(session->pool) : 1};
+}
+
+static bool has_begun(const struct tdmi_session *session)
+{
+    return tdmi_run_found(session->run) != TDMI_RUN_NONE || session->progress.step > 0;
+}
+
+/* What would do, and all that it takes. */
+static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
+                       struct tdmi_needs_choice *found, struct tdmi_needs *needs, tdm_error *err)
+{
+    struct planner planner = {.session = session};
+    const struct tdmi_needs_measure how = {
+        .run = measure, .self = &planner, .keeps_bits = has_begun(session)};
+    const tdm_status status =
+        tdmi_needs_find(&how, asked_of(session), limit.bytes, found, needs, err);
+    forget_plans(&planner);
+    return TDM_WRAP(err, status, "looking for what would do");
+}
+
+/* A batch that is too large for a card is brought in parts, whose gradients are added: shards that
+ * nobody asked for otherwise. */
+static tdm_status cut_batch(struct tdmi_session *session, struct tdmi_memory_limit limit,
+                            struct tdmi_needs_choice found, const struct tdmi_needs *needs,
+                            tdm_error *err)
+{
+    tdmi_session_note(session,
+                      "batch %d is computed in parts of %d pictures, each with batch norm "
+                      "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
+                      session->batch, found.shard,
+                      (long long)(tdmi_needs_total(&session->needs) >> 20) + 1, limit.what,
+                      (long long)(limit.bytes >> 20));
+    tdmi_plan_free(session->judge_plan);
+    tdmi_plan_free(session->train_plan);
+    session->judge_plan = session->train_plan = NULL;
+    session->shard = session->snapshot.shard = found.shard;
+    session->needs = *needs;
+    return tdmi_session_make_plans(session, session->first_trained, session->shard,
+                                   &session->train_plan, &session->judge_plan, err);
+}
+
 static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit limit,
                          tdm_error *err)
 {
-    const struct tdmi_needs_choice asked = {session->batch, session->shard,
-                                            tdmi_pool_threads(session->pool)};
+    const struct tdmi_needs_choice asked = asked_of(session);
     struct tdmi_needs_choice found;
     struct tdmi_needs other = {0};
-    struct planner planner = {.session = session};
-    const struct tdmi_needs_measure how = {
-        .run = measure,
-        .self = &planner,
-        .keeps_bits = tdmi_run_found(session->run) != TDMI_RUN_NONE || session->progress.step > 0,
-    };
     char text[300], advice[200];
-    const tdm_status status = tdmi_needs_find(&how, asked, limit.bytes, &found, &other, err);
-    forget_plans(&planner);
-    TDM_TRY(status, err, "looking for what would do");
+    TDM_TRY(find(session, limit, &found, &other, err), err, "comparing with what there is");
+    if (!session->backend->device.is_host && session->options.shard == 0 && !has_begun(session) &&
+        found.threads > 0 && found.batch == session->batch)
+        return cut_batch(session, limit, found, &other, err);
     tdmi_needs_describe(&session->needs, text, sizeof text);
-    advise(asked, found, &other, how.keeps_bits, advice, sizeof advice);
+    advise(asked, found, &other, has_begun(session), advice, sizeof advice);
     return TDM_FAIL(err, TDM_E_MEMORY, "training takes %s, and %s %lld MiB; %s", text, limit.what,
                     (long long)(limit.bytes >> 20), advice);
 }
 
+/* Of where the training computes. */
+static struct tdmi_memory_limit limit_of(const struct tdmi_session *session)
+{
+    const struct tdmi_device_table *device = &session->backend->device;
+    int64_t free_bytes = 0, total_bytes = 0;
+    if (device->is_host)
+        return tdmi_memory_limit("");
+    if (!device->memory || !device->memory(session->device, &free_bytes, &total_bytes))
+        return (struct tdmi_memory_limit){0, NULL};
+    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the card are"};
+}
+
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_memory_limit limit = tdmi_memory_limit("");
+    const struct tdmi_memory_limit limit = limit_of(session);
     struct plans plans = {
         .shard = session->shard,
         .now = {.train = session->train_plan, .judge = session->judge_plan},
@@ -201,8 +268,7 @@ tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *er
             needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
     forget_others(&plans);
     TDM_TRY(status, err, "counting memory");
-    if (!session->backend->device.is_host || limit.bytes == 0 ||
-        tdmi_needs_total(&session->needs) <= limit.bytes)
+    if (limit.bytes == 0 || tdmi_needs_total(&session->needs) <= limit.bytes)
         return TDM_OK;
     return refuse(session, limit, err);
 }
@@ -211,5 +277,9 @@ void tdmi_session_tell_memory(struct tdmi_session *session)
 {
     char text[300];
     tdmi_needs_describe(&session->needs, text, sizeof text);
-    tdmi_session_note(session, "it takes %s; caches of pictures take what is left", text);
+    tdmi_session_note(session,
+                      session->backend->device.is_host
+                          ? "it takes %s; caches of pictures take what is left"
+                          : "on the card it takes %s",
+                      text);
 }

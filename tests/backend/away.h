@@ -129,7 +129,7 @@ static const struct tdmi_update_table away_update = {
 static const struct tdmi_backend away_backend = {
     .name = "away",
     .summary = "ref, on memory that is not the host's",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, NULL, false},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, NULL, false, NULL},
     .memory = {.alloc = away_alloc,
                .free = away_free,
                .upload = away_copy,

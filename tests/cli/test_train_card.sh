@@ -57,6 +57,19 @@ expect_true "a checkpoint has the scale" grep -q 'loss_scale' parts/last.safeten
 expect_exit 2 on_card -o parts --precision bf16 --schedule constant --epochs 9 --resume
 expect_stderr_matches "option --precision is 'bf16', but the run was begun with 'f16'"
 
+# ---- a card of little memory: parts of a batch, kept by whoever goes on with more of it -------
+set -- --size 16 --batch 16 --schedule constant
+export TANDEM_CARD_BYTES=5000000
+expect_exit 0 on_card "$@" -o little --epochs 1
+expect_stderr_matches 'batch 16 is computed in parts of 8 pictures, .* free on the card are [0-9]+ MiB'
+export TANDEM_CARD_BYTES=1000
+expect_exit 4 on_card "$@" -o least --epochs 1
+expect_stderr_matches 'free on the card are [0-9]+ MiB; even one picture at a time takes more'
+unset TANDEM_CARD_BYTES
+expect_exit 0 on_card "$@" -o little --epochs 2 --resume
+expect_exit 0 on_card "$@" -o asked --shard 8 --epochs 2
+expect_true "weights are those of --shard 8" cmp little/best.safetensors asked/best.safetensors
+
 # ---- what a card alone can do ---------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
 expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'

@@ -33,7 +33,7 @@ static void memory_free(tdmi_device *device, void *memory)
 const struct tdmi_backend tdmi_backend_cpu = {
     .name = "cpu",
     .summary = "this processor: oneDNN and kernels of our own",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true, NULL},
     .memory = {.alloc = memory_alloc,
                .free = memory_free,
                .upload = tdmi_host_copy,

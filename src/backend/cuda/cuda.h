@@ -50,6 +50,7 @@ void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgeme
 int tdmi_cuda_count(void);
 tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err);
 void tdmi_cuda_device_close(tdmi_device *device);
+bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
 void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes);
 
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes);

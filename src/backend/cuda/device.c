@@ -88,6 +88,19 @@ void tdmi_cuda_device_close(tdmi_device *device)
     tdmi_free(device); /* the card's context stays: others of this process may use it */
 }
 
+bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    size_t free_now = 0, total = 0;
+    if (cudaSetDevice(device->index) != cudaSuccess ||
+        cudaMemGetInfo(&free_now, &total) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    *free_bytes = (int64_t)free_now;
+    *total_bytes = (int64_t)total;
+    return true;
+}
+
 void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
     snprintf(text, text_bytes, "%s, compute %d.%d, CUDA %d.%d, driver for %d.%d", device->name,

@@ -35,7 +35,7 @@ static const struct tdmi_kernel *const kernels[TDMI_OP_KINDS] = {
 const struct tdmi_backend tdmi_backend_ref = {
     .name = "ref",
     .summary = "plain C on the CPU, the law the others are judged by",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, device_describe, true, NULL},
     .memory = {.alloc = memory_alloc,
                .free = memory_free,
                .upload = tdmi_host_copy,

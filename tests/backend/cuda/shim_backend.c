@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static bool is_guarding;
 
@@ -132,6 +133,15 @@ static void close_recording(tdmi_recording *recording)
     tdmi_shim_recording_free((struct tdmi_shim_recording *)recording);
 }
 
+/* TANDEM_CARD_BYTES: a card of so little memory, all of it free. */
+static bool memory_of(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    const char *text = getenv("TANDEM_CARD_BYTES");
+    (void)device;
+    *free_bytes = *total_bytes = text ? strtoll(text, NULL, 10) : 0;
+    return *total_bytes > 0;
+}
+
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
     (void)device;
@@ -141,7 +151,7 @@ static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, false},
+    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, false, memory_of},
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,
