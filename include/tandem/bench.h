@@ -84,7 +84,7 @@ struct tdm_bench_compute_options {
     int classes;           /* of the last layer, 2 to 100000; without meaning for features */
     int shard;             /* images a thread takes at a time; 0: as `train` does */
     int threads;           /* 0: all usable CPUs */
-    const char *precision; /* "f32", or "auto", which is the same so far */
+    const char *precision; /* "f32"; "bf16" on a card; "auto" is f32 so far */
     const char *device;
     double seconds;   /* of measuring, 0.5 to 3600: a third for the ceiling */
     bool has_profile; /* measure node by node too, in further time */

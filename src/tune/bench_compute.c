@@ -29,6 +29,7 @@ struct bench {
     bool is_training;
     struct tdmi_network network;
     const struct tdmi_backend *backend;
+    enum tdmi_dtype storage; /* of activations */
     const struct tdmi_optimizer *optimizer;
     tdmi_device *device;
     tdmi_stream *stream;
@@ -73,11 +74,23 @@ static tdm_status check(const struct tdm_bench_compute_options *o, tdm_error *er
         return TDM_FAIL(err, TDM_E_USAGE,
                         "measuring features with a frozen base: features are without training, so "
                         "all of the network is frozen; --mode train is accepted");
-    if (strcmp(o->precision, "f32") != 0 && strcmp(o->precision, "auto") != 0)
+    return TDM_OK;
+}
+
+/* What the activations are stored as: f32, or bf16 where the backend has it (f16 needs a loss scale
+ * that moves, which is no step alone). */
+static tdm_status read_precision(struct bench *it, tdm_error *err)
+{
+    const char *precision = it->options->precision;
+    const bool has_bf16 = tdmi_backend_stores(it->backend, TDMI_DTYPE_BF16);
+    const bool is_bf16 = strcmp(precision, "bf16") == 0;
+    if (strcmp(precision, "f32") != 0 && strcmp(precision, "auto") != 0 && !(is_bf16 && has_bf16))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "measuring in the precision '%s': this build computes in f32, so f32 or "
-                        "auto is wanted",
-                        o->precision);
+                        "measuring in the precision '%s': the device %s computes in f32%s, so "
+                        "f32%s or auto is wanted",
+                        precision, it->options->device, has_bf16 ? " and bf16" : "",
+                        has_bf16 ? ", bf16" : "");
+    it->storage = is_bf16 ? TDMI_DTYPE_BF16 : TDMI_DTYPE_F32;
     return TDM_OK;
 }
 
@@ -90,6 +103,8 @@ static tdm_status choose(struct bench *it, tdm_error *err)
     tdm_status status = tdmi_network_find(o->model, &it->network, err);
     if (status == TDM_OK)
         status = tdmi_backend_find(o->device, &it->backend, &card, err);
+    if (status == TDM_OK)
+        status = read_precision(it, err);
     if (status == TDM_OK)
         status = tdmi_optimizer_find(it->train.optimizer, &it->optimizer, err);
     if (status != TDM_OK)
@@ -121,6 +136,8 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
     const struct tdmi_plan_wish wish = {
         .max_images = it->shard,
         .is_training = it->is_training,
+        .storage = it->storage,
+        .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };

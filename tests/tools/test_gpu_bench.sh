@@ -1,0 +1,49 @@
+#!/bin/sh
+# bench/gpu/run without a card: what it would run, what it refuses, and both sides in tiny shapes on the processor.
+. "$SOURCE/tests/cli/lib.sh"
+
+command -v python3 >/dev/null || {
+    skip "no python3"
+    finish
+}
+gpu() {
+    TANDEM="$TANDEM" python3 "$SOURCE/bench/gpu/run" "$@"
+}
+
+expect_exit 0 gpu --dry-run
+for row in mobilenetv2-train xception-train resnet50-train xception-features mobilenetv2-features resnet20-small \
+    lenet5-small kernels frozen-xception-job; do
+    expect_stdout_matches "^$row:"
+done
+expect_stdout_matches 'bench compute --device cuda:0 --model mobilenetv2 --mode train --batch 256 --shard 256 --image 224'
+expect_stdout_matches 'torch_side.py xception features 256 299 .*--setting graphs'
+expect_stdout_matches 'train WORK/prepared -o WORK/run0 --model xception .*--epochs 10'
+expect_exit 2 gpu --rows nothing
+expect_stderr_matches "there is no row 'nothing'; there are mobilenetv2-train"
+expect_exit 2 gpu --settings fast
+expect_exit 2 gpu --rounds 0
+expect_exit 1 gpu --tandem "$PWD/nothing" --rows lenet5-small
+if ! nvidia-smi >/dev/null 2>&1; then
+    expect_exit 4 gpu --rows lenet5-small
+    expect_stderr_matches 'tandem sees no card'
+fi
+
+# A side that fails is told with its own words, and the other is measured.
+expect_exit 1 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small --settings eager --python false \
+    -o refused.json
+expect_stdout_matches 'eager .*-'
+expect_stdout_matches 'not measured: exit code 1'
+
+python=$SOURCE/.venv-peers/bin/python
+[ -x "$python" ] && "$python" -c 'import torch' 2>/dev/null || {
+    skip "no PyTorch beside the checkout (bench/peers/setup)"
+    finish
+}
+expect_exit 0 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small,resnet20-small,xception-features,kernels \
+    --settings eager --python "$python" -o tiny.json
+expect_stdout_matches "times as good as PyTorch's best \(eager\): [0-9.]+, promised 1.2"
+expect_stdout_matches 'block_1_depthwise +depthwise +[0-9.]+'
+expect_same '4 True images/s' \
+    "$(python3 -c 'import json; r = json.load(open("tiny.json")); print(len(r["rows"]), r["is_tiny"], r["rows"][0]["unit"])')" \
+    "the JSON has every row and says that it is no figure"
+finish
