@@ -30,6 +30,9 @@ struct tdmi_device_table {
     /* Bytes of its own memory: free now, for anybody, and in all; false: it does not say. NULL: it
      * has none of its own. */
     bool (*memory)(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
+    /* Optional; NULL: nothing that changes bits is chosen by timing. What kernels choose from now
+     * on is taken from this folder where it is there, and put there where it is not. */
+    void (*keep)(tdmi_device *device, const char *folder);
 };
 
 struct tdmi_memory_table {

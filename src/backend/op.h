@@ -89,6 +89,8 @@ struct tdmi_op_desc {
     enum tdmi_dtype storage;
     bool allows_tf32; /* stored as f32: products may round what they multiply to TF32 */
     struct tdmi_op_fusion fusion;
+    /* On which it will run. NULL: any, and then a kernel does without what only it could tell. */
+    struct tdmi_device *device;
     void *prepared; /* what the kernel's prepare made of the fields above, or NULL */
 };
 
@@ -141,7 +143,9 @@ struct tdmi_draws {
 
 struct tdmi_loss_scale; /* backend/update.h */
 
-/* Whatever it points to lies on the device: pixels too, the pointers as well as the pictures. */
+/* Whatever it points to lies on the device: pixels too, the pointers as well as the pictures. What
+ * is said to have n rows has room for max_images; what the others hold is nobody's, and a kernel
+ * may read and write it. */
 struct tdmi_op_call {
     int n;                          /* images, 1 to max_images */
     const float *x[TDMI_OP_INPUTS]; /* (n, in) */

@@ -25,7 +25,8 @@ static tdm_status other(tdm_error *err, const char *file, const char *what, cons
 tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_bytes,
                             const void **table, tdm_error *err)
 {
-    static const struct tdmi_plugin_host host = {tdmi_alloc, tdmi_free, tdm_stop_is_requested};
+    static const struct tdmi_plugin_host host = {tdmi_alloc, tdmi_realloc, tdmi_free,
+                                                 tdm_stop_is_requested};
     tdmi_plugin_function *enter = NULL;
     char file[64], found[256];
     const char *made_by = "";

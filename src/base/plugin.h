@@ -13,6 +13,7 @@
 /* What such a library uses of ours that there must be one of in a process. */
 struct tdmi_plugin_host {
     void *(*alloc)(size_t count, size_t item_bytes);
+    void *(*realloc)(void *block, size_t count, size_t item_bytes);
     void (*free)(void *block);
     bool (*is_stop_requested)(void);
 };

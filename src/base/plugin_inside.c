@@ -18,6 +18,11 @@ void *tdmi_alloc(size_t count, size_t item_bytes)
     return atomic_load_explicit(&host, memory_order_relaxed)->alloc(count, item_bytes);
 }
 
+void *tdmi_realloc(void *block, size_t count, size_t item_bytes)
+{
+    return atomic_load_explicit(&host, memory_order_relaxed)->realloc(block, count, item_bytes);
+}
+
 void tdmi_free(void *block)
 {
     atomic_load_explicit(&host, memory_order_relaxed)->free(block);

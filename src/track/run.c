@@ -173,7 +173,7 @@ static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool i
         else if (is_locked && is_temporary(name))
             remove_leftover(&arena, path, name);
         else if (other == NULL && name[0] != '.' && strcmp(name, "lock") != 0 &&
-                 strcmp(name, "lock.held") != 0)
+                 strcmp(name, "lock.held") != 0 && strcmp(name, TDMI_RUN_KERNELS) != 0)
             other = name;
     }
     if (status == TDM_OK && has_record && mode == TDMI_RUN_NEW)

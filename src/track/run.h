@@ -53,6 +53,9 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
 void tdmi_run_close(tdmi_run *run);
 
 const char *tdmi_run_path(const tdmi_run *run);
+/* A folder in it of what cards chose by timing, so that a run that is gone on with chooses the same
+ * (backend.h, keep); it may be there before the record is. */
+#define TDMI_RUN_KERNELS "kernels"
 /* As recorded when the run was opened; NONE: this is its first sitting. */
 enum tdmi_run_status tdmi_run_found(const tdmi_run *run);
 /* A section as recorded when the run was opened ("options", "result", …); NULL when it is missing.

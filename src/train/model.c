@@ -152,9 +152,9 @@ static tdm_status open_model(const char *path, const struct tdm_model_options *o
             "opening the model %s", path);
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err), err,
             "opening the model %s", path);
-    TDM_TRY(tdmi_plan_new(model->file.graph, model->backend, TDMI_MODEL_PIECE, false, &model->plan,
-                          err),
-            err, "opening the model %s", path);
+    const struct tdmi_plan_wish wish = {.max_images = TDMI_MODEL_PIECE, .device = model->device};
+    TDM_TRY(tdmi_plan_make(model->file.graph, model->backend, &wish, &model->plan, err), err,
+            "opening the model %s", path);
     TDM_TRY(check_memory(model, path, err), err, "opening the model %s", path);
     TDM_TRY(tdmi_judge_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
                             &model->judge, err),

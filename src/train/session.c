@@ -112,6 +112,15 @@ static const char *free_name(tdmi_arena *arena, const char *path)
     return name;
 }
 
+/* Without memory for the name, the next start may choose otherwise. */
+static void keep_choices(struct tdmi_session *session)
+{
+    const char *folder =
+        tdmi_path_join(&session->arena, tdmi_run_path(session->run), TDMI_RUN_KERNELS);
+    if (session->backend->device.keep && folder)
+        session->backend->device.keep(session->device, folder);
+}
+
 static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
@@ -174,6 +183,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_name_checkpoint(session, err);
     if (status != TDM_OK)
         return status;
+    keep_choices(session);
     const bool is_resumed =
         tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
     if (!is_resumed && tdmi_run_found(session->run) != TDMI_RUN_NONE &&

@@ -218,9 +218,9 @@ struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *se
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_tell_memory(struct tdmi_session *session);
 /* session_network.c */
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int border, int shard,
-                                   tdmi_plan **train_plan, tdmi_plan **judge_plan,
-                                   tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
+                                   int border, int shard, tdmi_plan **train_plan,
+                                   tdmi_plan **judge_plan, tdm_error *err) TDM_MUST_USE;
 /* What runs these plans. */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */

@@ -108,7 +108,7 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
     if (border >= session->first_trained)
         return TDM_OK;
     return TDM_WRAP(err,
-                    tdmi_session_make_plans(session, border, plans->shard, &plans->last.train,
+                    tdmi_session_make_plans(session, NULL, border, plans->shard, &plans->last.train,
                                             &plans->last.judge, err),
                     "planning what thaws");
 }
@@ -140,7 +140,7 @@ static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct td
     struct planner *it = self;
     if (choice.shard != it->plans.shard) {
         forget_plans(it);
-        TDM_TRY(tdmi_session_make_plans(it->session, it->session->first_trained, choice.shard,
+        TDM_TRY(tdmi_session_make_plans(it->session, NULL, it->session->first_trained, choice.shard,
                                         &it->plans.now.train, &it->plans.now.judge, err),
                 err, "planning anew");
         it->plans.shard = choice.shard;
@@ -222,7 +222,7 @@ static tdm_status cut_batch(struct tdmi_session *session, struct tdmi_memory_lim
     session->judge_plan = session->train_plan = NULL;
     session->shard = session->snapshot.shard = found.shard;
     session->needs = *needs;
-    return tdmi_session_make_plans(session, session->first_trained, session->shard,
+    return tdmi_session_make_plans(session, session->device, session->first_trained, session->shard,
                                    &session->train_plan, &session->judge_plan, err);
 }
 

@@ -268,13 +268,15 @@ static tdm_status weigh_classes(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int border, int shard,
-                                   tdmi_plan **train_plan, tdmi_plan **judge_plan, tdm_error *err)
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
+                                   int border, int shard, tdmi_plan **train_plan,
+                                   tdmi_plan **judge_plan, tdm_error *err)
 {
     const bool reads_rows = session->features.is_used && border == session->first_trained;
     struct tdmi_plan_wish wish = {
         .max_images = shard,
         .is_training = true,
+        .device = device,
         .first_trained = border,
         .storage = session->storage,
         .allows_tf32 = session->allows_tf32,
@@ -292,8 +294,9 @@ tdm_status tdmi_session_make_plans(const struct tdmi_session *session, int borde
 
 tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(tdmi_session_make_plans(session, session->first_trained, session->shard,
-                                    &session->train_plan, &session->judge_plan, err),
+    TDM_TRY(tdmi_session_make_plans(session, session->device, session->first_trained,
+                                    session->shard, &session->train_plan, &session->judge_plan,
+                                    err),
             err, "preparing the network");
     TDM_TRY(weigh_classes(session, err), err, "preparing training");
     return TDM_WRAP(err, tdmi_session_check_memory(session, err), "preparing training");

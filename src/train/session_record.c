@@ -49,7 +49,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
 
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
-    char device[100];
+    char device[400];
     session->backend->device.describe(session->device, device, sizeof device);
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);

@@ -138,6 +138,7 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
         .is_training = it->is_training,
         .storage = it->storage,
         .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
+        .device = it->device,
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };

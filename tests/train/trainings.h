@@ -12,6 +12,7 @@
 struct training {
     const struct tdmi_backend *backend;
     const struct bench *of;
+    tdmi_device *device;
     tdmi_plan *plan, *judge_plan;
     tdmi_pool *pool;
     tdmi_step *step;
@@ -65,18 +66,20 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
                          TDM_OK);
     }
     options.loss_scale = it.loss_scale;
+    assert_int_equal(backend->device.open(0, &it.device, NULL), TDM_OK);
+    wish.device = it.device;
     assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.plan, NULL), TDM_OK);
     wish.is_training = false;
     assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.judge_plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(it.plan, NULL, it.pool, &options, &it.step, NULL), TDM_OK);
-    assert_int_equal(tdmi_update_open(of->graph, 0, backend, NULL, optimizer, it.pool, it.params,
-                                      it.states, it.slots, &it.update, NULL),
+    assert_int_equal(tdmi_step_open(it.plan, it.device, it.pool, &options, &it.step, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_open(of->graph, 0, backend, it.device, optimizer, it.pool,
+                                      it.params, it.states, it.slots, &it.update, NULL),
                      TDM_OK);
     if (it.loss_scale)
         tdmi_update_loss_scale(it.update, it.loss_scale);
-    assert_int_equal(tdmi_judge_open(it.judge_plan, NULL, it.pool, most_batch, &it.judge, NULL),
-                     TDM_OK);
+    assert_int_equal(
+        tdmi_judge_open(it.judge_plan, it.device, it.pool, most_batch, &it.judge, NULL), TDM_OK);
     return it;
 }
 
@@ -95,6 +98,7 @@ static inline void end(struct training *it)
             it->backend->memory.free(NULL, it->slots[i]);
     if (it->loss_scale)
         it->backend->memory.free(NULL, it->loss_scale);
+    it->backend->device.close(it->device);
     free(it->sums);
 }
 

@@ -7,7 +7,7 @@ static const struct tdmi_backend backend = {
     .name = "cuda",
     .summary = "NVIDIA cards: kernels of our own",
     .device = {tdmi_cuda_count, tdmi_cuda_device_open, tdmi_cuda_device_close,
-               tdmi_cuda_device_describe, false, tdmi_cuda_device_memory},
+               tdmi_cuda_device_describe, false, tdmi_cuda_device_memory, tdmi_cuda_device_keep},
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,

@@ -15,6 +15,8 @@ struct tdmi_device {
     int compute_major, compute_minor;
     int runtime_version, driver_version; /* 13000 for 13.0 */
     char name[256];
+    char uuid[40];
+    struct tdmi_cuda_libraries *libraries; /* libraries.h */
 };
 
 /* Calls return no status: the first thing that failed is kept, and told by the next wait. */
@@ -25,6 +27,8 @@ struct tdmi_stream {
     const char *failed;
 };
 
+/* Its card becomes that of the calling thread. */
+void tdmi_cuda_make_current(const tdmi_device *device);
 /* The queue to start kernels on: its card becomes that of the calling thread. */
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream);
 /* Keeps the code of a launch, if it is one of failure. what: "softmax, forward". */
@@ -52,6 +56,7 @@ tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err
 void tdmi_cuda_device_close(tdmi_device *device);
 bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
 void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes);
+void tdmi_cuda_device_keep(tdmi_device *device, const char *folder);
 
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes);
 void tdmi_cuda_free(tdmi_device *device, void *memory);

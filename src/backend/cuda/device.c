@@ -3,6 +3,7 @@
  * with the first call: a machine without one is nothing special, only without cards.
  */
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/libraries.h"
 #include "base/memory.h"
 
 #include <cuda_runtime_api.h>
@@ -52,6 +53,8 @@ static tdm_status look_at(tdmi_device *device, tdm_error *err)
         return TDM_FAIL(err, TDM_E_ABSENT, "opening card %d: %s", device->index,
                         cudaGetErrorString(code));
     snprintf(device->name, sizeof device->name, "%s", facts.name);
+    for (int i = 0; i < 16; i++)
+        snprintf(device->uuid + 2 * i, 3, "%02x", (unsigned char)facts.uuid.bytes[i]);
     device->multiprocessors = facts.multiProcessorCount;
     device->compute_major = facts.major;
     device->compute_minor = facts.minor;
@@ -74,7 +77,9 @@ tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening card %d: out of memory", index);
     made->index = index;
-    const tdm_status status = look_at(made, err);
+    tdm_status status = look_at(made, err);
+    if (status == TDM_OK && !(made->libraries = tdmi_cuda_libraries_new(made, NULL)))
+        status = TDM_FAIL(err, TDM_E_MEMORY, "opening card %d: out of memory", index);
     if (status != TDM_OK) {
         tdmi_free(made);
         return status;
@@ -85,6 +90,10 @@ tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err
 
 void tdmi_cuda_device_close(tdmi_device *device)
 {
+    if (device) {
+        tdmi_cuda_make_current(device);
+        tdmi_cuda_libraries_free(device->libraries);
+    }
     tdmi_free(device); /* the card's context stays: others of this process may use it */
 }
 
@@ -103,8 +112,15 @@ bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int
 
 void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "%s, compute %d.%d, CUDA %d.%d, driver for %d.%d", device->name,
+    char libraries[512];
+    tdmi_cuda_libraries_describe(device->libraries, libraries, sizeof libraries);
+    snprintf(text, text_bytes, "%s, compute %d.%d, CUDA %d.%d, driver for %d.%d, %s", device->name,
              device->compute_major, device->compute_minor, device->runtime_version / 1000,
              device->runtime_version % 1000 / 10, device->driver_version / 1000,
-             device->driver_version % 1000 / 10);
+             device->driver_version % 1000 / 10, libraries);
+}
+
+void tdmi_cuda_device_keep(tdmi_device *device, const char *folder)
+{
+    tdmi_cuda_libraries_keep(device->libraries, folder);
 }

@@ -21,9 +21,14 @@ static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t
                     (int)code, cudaGetErrorString(code));
 }
 
+void tdmi_cuda_make_current(const tdmi_device *device)
+{
+    (void)cudaSetDevice(device->index); /* failing, it fails again in what follows */
+}
+
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream)
 {
-    (void)cudaSetDevice(stream->device->index); /* failing, it fails again in what follows */
+    tdmi_cuda_make_current(stream->device);
     return stream->queue;
 }
 

@@ -101,7 +101,7 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
             "a small training");
     const struct tdmi_plan_wish wish = {
-        .max_images = shard, .is_training = true, .storage = it->storage};
+        .max_images = shard, .is_training = true, .storage = it->storage, .device = it->device};
     TDM_TRY(tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), err, "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,

@@ -240,16 +240,6 @@ static tdm_status place(struct device_run *run, void **to, const void *from, siz
     return run->backend->memory.upload(run->stream, *to, from, bytes, err);
 }
 
-static tdm_status place_floats(struct device_run *run, void **to, const float *from, int64_t n,
-                               enum tdmi_dtype storage, tdmi_arena *arena, tdm_error *err)
-{
-    void *stored = tdmi_arena_alloc(arena, (size_t)n + 1, sizeof(float));
-    if (!stored)
-        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld values: out of memory", (long long)n);
-    tdmi_floats_store(storage, stored, from, n);
-    return place(run, to, stored, tdmi_dtype_bytes(storage) * (size_t)n, err);
-}
-
 /* Memory that no kernel may read before writing it. */
 static tdm_status place_poison(struct device_run *run, void **to, size_t bytes, tdmi_arena *arena,
                                tdm_error *err)
@@ -292,8 +282,27 @@ static tdm_status stage(struct device_run *run, const struct tdmi_case *it,
     return place(run, &run->staged[PIXELS], pixels, n * sizeof *pixels, err);
 }
 
-static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *desc,
-                            const struct tdmi_op_values *values, tdmi_arena *arena, tdm_error *err)
+/* n values with room for those of max_images, as a plan has it, whatever that holds; from NULL: all
+ * of it. */
+static tdm_status place_for_most(struct device_run *run, void **to, const float *from, int64_t n,
+                                 enum tdmi_dtype storage, const struct tdmi_case *it,
+                                 tdmi_arena *arena, tdm_error *err)
+{
+    const size_t bytes = tdmi_dtype_bytes(storage) * (size_t)n;
+    const size_t most = bytes / (size_t)it->n * (size_t)it->max_images;
+    void *stored = tdmi_arena_alloc(arena, (size_t)n + 1, sizeof(float));
+    if (!stored)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld values: out of memory", (long long)n);
+    TDM_TRY(place_poison(run, to, most > bytes ? most : bytes, arena, err), err, "room");
+    if (!from)
+        return TDM_OK;
+    tdmi_floats_store(storage, stored, from, n);
+    return run->backend->memory.upload(run->stream, *to, stored, bytes, err);
+}
+
+static tdm_status place_all(struct device_run *run, const struct tdmi_case *it,
+                            const struct tdmi_op_desc *desc, const struct tdmi_op_values *values,
+                            tdmi_arena *arena, tdm_error *err)
 {
     struct tdmi_kernel_needs needs = {0};
     run->backend->kernels[desc->kind]->needs(desc, &needs);
@@ -301,14 +310,12 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_op_desc *d
         const enum tdmi_dtype type = storage_of(desc, t);
         if (!values->of[t] || t == TDMI_T_LOSS)
             continue;
-        TDM_TRY(is_input(t)
-                    ? place_floats(run, &run->of[t], values->of[t], values->n[t], type, arena, err)
-                    : place_poison(run, &run->of[t], tdmi_dtype_bytes(type) * (size_t)values->n[t],
-                                   arena, err),
+        TDM_TRY(place_for_most(run, &run->of[t], is_input(t) ? values->of[t] : NULL, values->n[t],
+                               type, it, arena, err),
                 err, "%s", tdmi_op_tensor_name((enum tdmi_op_tensor)t));
     }
-    TDM_TRY(place_floats(run, &run->dy, values->dy, values->n_dy, desc->storage, arena, err), err,
-            "output gradient");
+    TDM_TRY(place_for_most(run, &run->dy, values->dy, values->n_dy, desc->storage, it, arena, err),
+            err, "output gradient");
     TDM_TRY(place_poison(run, &run->saved, needs.saved_bytes, arena, err), err, "saved");
     TDM_TRY(place_poison(run, &run->norm, tdmi_norm_bytes(desc->out.c), arena, err), err, "norm");
     TDM_TRY(place_poison(run, &run->packed, needs.packed_bytes, arena, err), err, "packed weights");
@@ -407,6 +414,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
         .is_training = is_training,
         .wants_dx = values->of[TDMI_T_DX] != NULL,
         .storage = values->storage,
+        .device = device,
     };
     const struct tdmi_kernel *kernel = backend->kernels[it->kind];
     struct device_run run = {.backend = backend, .device = device};
@@ -422,7 +430,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
     tdmi_arena_init(&arena, 0);
     tdm_status status = backend->stream.open(device, &run.stream, err);
     if (status == TDM_OK)
-        status = place_all(&run, &desc, values, &arena, err);
+        status = place_all(&run, it, &desc, values, &arena, err);
     if (status == TDM_OK)
         status = stage(&run, it, &desc, values, &arena, err);
     if (status == TDM_OK)

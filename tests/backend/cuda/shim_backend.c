@@ -1,6 +1,7 @@
 /* The shim as a backend. */
 #include "shim_backend.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/libraries.h"
 #include "backend/cuda/shim_run.h"
 #include "backend/guarded.h"
 #include "backend/host.h"
@@ -16,6 +17,13 @@ void tdmi_shim_guard(bool wanted)
     is_guarding = wanted;
 }
 
+static struct tdmi_cuda_places places;
+
+void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home)
+{
+    places = (struct tdmi_cuda_places){cudnn, cublaslt, home};
+}
+
 /* Kernels may touch the memory of the card, and nobody else. */
 static void visit(int is_inside)
 {
@@ -23,6 +31,11 @@ static void visit(int is_inside)
         guarded_enter();
     else
         guarded_leave();
+}
+
+void tdmi_cuda_make_current(const tdmi_device *device)
+{
+    (void)device;
 }
 
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream)
@@ -39,7 +52,7 @@ void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what)
     stream->failed = what;
 }
 
-static tdm_status open_stream(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
+tdm_status tdmi_cuda_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
 {
     *stream = tdmi_alloc(1, sizeof **stream);
     if (!*stream)
@@ -56,7 +69,7 @@ tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err)
                     tdmi_shim_facts().problem);
 }
 
-static void close_stream(tdmi_stream *stream)
+void tdmi_cuda_stream_close(tdmi_stream *stream)
 {
     tdmi_free(stream);
 }
@@ -142,6 +155,27 @@ static bool memory_of(const tdmi_device *device, int64_t *free_bytes, int64_t *t
     return *total_bytes > 0;
 }
 
+static tdm_status open_card(int index, tdmi_device **device, tdm_error *err)
+{
+    tdmi_device *made = tdmi_alloc(1, sizeof *made);
+    *device = made;
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening the shim: out of memory");
+    made->index = index;
+    made->driver_version = 13000;
+    snprintf(made->uuid, sizeof made->uuid, "shim");
+    if (places.home)
+        made->libraries = tdmi_cuda_libraries_new(made, &places);
+    return TDM_OK;
+}
+
+static void close_card(tdmi_device *device)
+{
+    if (device)
+        tdmi_cuda_libraries_free(device->libraries);
+    tdmi_free(device);
+}
+
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
     (void)device;
@@ -151,14 +185,14 @@ static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
-    .device = {tdmi_host_count, tdmi_host_open, tdmi_host_close, describe, false, memory_of},
+    .device = {tdmi_host_count, open_card, close_card, describe, false, memory_of, NULL},
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,
                .download = tdmi_cuda_upload,
                .clear = clear},
-    .stream = {.open = open_stream,
-               .close = close_stream,
+    .stream = {.open = tdmi_cuda_stream_open,
+               .close = tdmi_cuda_stream_close,
                .wait = tdmi_cuda_stream_wait,
                .capture_begin = begin_recording,
                .capture_end = end_recording,

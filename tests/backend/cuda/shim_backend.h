@@ -13,4 +13,8 @@ extern const struct tdmi_backend tdmi_backend_shim;
  * calls of the system a launch, so tests ask for it. */
 void tdmi_shim_guard(bool wanted);
 
+/* Cards that are opened from now on have these files as their cuDNN and cuBLASLt, and keep choices
+ * below home. All NULL: none, as at first. */
+void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home);
+
 #endif

@@ -164,9 +164,17 @@ static void what_it_cannot_do_it_does_not_promise(void **state)
     asked[0].attrs.groups = 4;
     asked[1].out.c = 16;
     for (int k = 0; k < 2; k++) {
+        /* convolutions of other shapes carry what is behind them, and only without training */
         assert_false(tdmi_cuda_depthwise.can_run(&asked[k]));
-        asked[k].fusion = (struct tdmi_op_fusion){.act = TDMI_ACT_RELU};
-        assert_false(kernel->can_fuse(&asked[k])); /* convolutions of other shapes are alone */
+        asked[k].fusion = (struct tdmi_op_fusion){.act = TDMI_ACT_RELU, .adds_residual = true};
+        assert_true(kernel->can_fuse(&asked[k]));
+        asked[k].is_training = true;
+        assert_false(kernel->can_fuse(&asked[k]));
+        asked[k].is_training = false;
+        asked[k].fusion.in[0].act = TDMI_ACT_RELU;
+        assert_false(kernel->can_fuse(&asked[k]));
+        asked[k].fusion = (struct tdmi_op_fusion){.act = TDMI_ACT_HSWISH};
+        assert_false(kernel->can_fuse(&asked[k]));
     }
 }
 

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "base/folder.h"
+
 /* Batch norms that carry what follows them: an activation; a residual that one before the norm
  * gives; both. Two readers of one tensor, one of them through an activation. */
 static tdmi_graph *small_graph(void)
@@ -87,6 +89,25 @@ static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *lab
     return batch;
 }
 
+/* What both make of pictures without training: batch norms folded, ops in groups. */
+static void compare_judging(const struct training *got, const struct training *wanted)
+{
+    const struct training *both[2] = {got, wanted};
+    static float logits[2][most_batch * classes];
+    struct tdmi_judgement judgements[most_batch];
+    const struct tdmi_batch batch = first_of(got->of, most_batch - 3);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(tdmi_judge_take(both[k]->judge,
+                                         (struct tdmi_values){both[k]->params, both[k]->states},
+                                         NULL),
+                         TDM_OK);
+        assert_int_equal(
+            tdmi_judge_batch(both[k]->judge, &batch, judgements, NULL, logits[k], NULL), TDM_OK);
+    }
+    expect_close("logits", logits[0], logits[1], (int64_t)batch.n * classes,
+                 n_steps * 10 * TDMI_TOLERANCE_F32);
+}
+
 static void compare(const struct bench *of, struct way way)
 {
     struct training host = begin(of, &tdmi_backend_ref, way);
@@ -108,6 +129,7 @@ static void compare(const struct bench *of, struct way way)
         assert_memory_equal(card.sums, again.sums,
                             sizeof *card.sums * (size_t)of->graph->param_values);
     }
+    compare_judging(&card, &host);
     end(&host);
     end(&card);
     end(&again);
@@ -227,12 +249,29 @@ static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
     close_bench(&of);
 }
 
+/* Once more with what looks like cuDNN and cuBLASLt, which compute outside of the shim. */
+static void it_trains_by_libraries_too(void **state)
+{
+    struct bench of;
+    struct folder home = folder_new();
+    (void)state;
+    tdmi_shim_guard(false);
+    tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home.path);
+    open_bench_of(&of, small_graph());
+    compare(&of, (struct way){
+                     .shard = most_batch, .threads = 2, .optimizer = "sgd", .has_weights = true});
+    close_bench(&of);
+    tdmi_shim_libraries(NULL, NULL, NULL);
+    folder_remove(&home);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_network_trains_as_on_the_host),
         cmocka_unit_test(a_small_network_trains_in_half_precision),
         cmocka_unit_test(a_step_that_overflows_is_left_out_and_the_scale_halves),
+        cmocka_unit_test(it_trains_by_libraries_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

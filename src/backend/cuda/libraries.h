@@ -1,0 +1,39 @@
+/*
+ * What a card's plans ask NVIDIA's libraries for. They are opened with the first question, answers
+ * are kept for as long as the card is open, and what was timed also in files (choices.h). No
+ * question is asked during a step.
+ */
+#ifndef TANDEM_BACKEND_CUDA_LIBRARIES_H
+#define TANDEM_BACKEND_CUDA_LIBRARIES_H
+
+#include "backend/cuda/cublaslt.h"
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/cudnn_plan.h"
+
+/* Where to look; all NULL, as it is but in tests: everywhere, and below TANDEM_HOME. */
+struct tdmi_cuda_places {
+    const char *cudnn, *cublaslt, *home;
+};
+
+/* NULL when there is no memory. The places are lent. */
+struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
+                                                    const struct tdmi_cuda_places *places);
+void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries);
+
+/* Whatever is chosen from now on is taken from this folder if it is there, and put there if not. */
+void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder);
+/* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
+void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
+
+/* NULL: the library is not there, or does not take it. Valid while the card is open. */
+const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
+                                                  const struct tdmi_cudnn_conv *it);
+const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
+                                                        const struct tdmi_cublaslt_product *it);
+/* Queues it; tensors by enum tdmi_cudnn_tensor. 0, or a code. */
+int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
+                       void *const tensors[TDMI_CUDNN_TENSORS], void *workspace);
+int tdmi_cuda_product_run(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
+                          const struct tdmi_cublaslt_call *call);
+
+#endif

@@ -1,0 +1,26 @@
+/* What the fake cuBLASLt answers, and what it was asked; a test finds it there by this name. */
+#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
+#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
+
+/* In the order in which its heuristics name them. */
+enum fake_algorithm {
+    FAKE_CANNOT,  /* it says so */
+    FAKE_WIDE,    /* wants a gigabyte of workspace */
+    FAKE_BREAKS,  /* fails when run */
+    FAKE_SLOWLY,  /* right */
+    FAKE_QUICKLY, /* right */
+    FAKE_ALGORITHMS
+};
+
+struct fake_cublaslt {
+    unsigned long version;
+    long slow_ns; /* that FAKE_SLOWLY takes longer; more than a busy machine keeps others waiting,
+                     where a test wants it to lose for sure */
+    int handle_code;
+    int guesses_nothing;
+    int alive; /* handles, operations, layouts and wishes that were not given back */
+    int runs[FAKE_ALGORITHMS];
+    int guesses;
+};
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * Products by what looks like cuBLASLt (fake_cublaslt.c): every way of lying, in every type,
+ * against sums in double; which algorithm is taken, and what is kept of that.
+ */
+#include "fake_cublaslt.h"
+#include "shim_backend.h"
+#include "values.h"
+#include "backend/cuda/libraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/folder.h"
+
+static struct fake_cublaslt *fake;
+
+static tdmi_device *open_card(const struct folder *home)
+{
+    tdmi_device *device;
+    tdmi_shim_libraries("/nowhere/libcudnn.so.9", FAKE_CUBLASLT, home->path);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    return device;
+}
+
+static void close_card(tdmi_device *device)
+{
+    tdmi_backend_shim.device.close(device);
+    assert_int_equal(fake->alive, 0);
+}
+
+/* The algorithm that it runs on; -1: there is none. */
+static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *it)
+{
+    const int64_t rows = it->rows, columns = it->columns, depth = it->depth;
+    const struct tdmi_cublaslt_plan *plan = tdmi_cuda_product_plan(device, it);
+    tdmi_stream stream = {.device = device};
+    void *blocks[5];
+    int before[FAKE_ALGORITHMS], algorithm = -1;
+    if (!plan)
+        return -1;
+    void *a = tensor(it->type, rows * depth, 0, 1, &blocks[0]);
+    void *b = tensor(it->type, depth * columns, 0, 2, &blocks[1]);
+    void *bias = tensor(it->result, columns, 0, 3, &blocks[2]);
+    void *d = tensor(it->result, rows * columns, it->alignment == 4, 0, &blocks[3]);
+    blocks[4] = tdmi_alloc_aligned(plan->workspace_bytes + 1);
+    const struct tdmi_cublaslt_call call = {a, b, it->has_bias ? bias : NULL, d, blocks[4]};
+    memcpy(before, fake->runs, sizeof before);
+    assert_int_equal(tdmi_cuda_product_run(&stream, plan, &call), 0);
+    for (int i = 0; i < FAKE_ALGORITHMS; i++)
+        algorithm = fake->runs[i] > before[i] ? i : algorithm;
+    for (int64_t i = 0; i < rows * columns; i++) {
+        const int64_t row = i / columns, column = i % columns;
+        double sum = it->has_bias ? value_at(bias, it->result, column) : 0.0;
+        for (int64_t k = 0; k < depth; k++)
+            sum +=
+                value_at(a, it->type, it->is_a_turned ? k * rows + row : row * depth + k) *
+                value_at(b, it->type, it->is_b_turned ? column * depth + k : k * columns + column);
+        expect_near(value_at(d, it->result, i), sum, step_of(it->result, fabs(sum)), "d", i);
+    }
+    for (int i = 0; i < 5; i++)
+        tdmi_free(blocks[i]);
+    return algorithm;
+}
+
+static void products_of_every_type_and_lie_are_right(void **state)
+{
+    struct folder home = folder_new();
+    tdmi_device *device = open_card(&home);
+    (void)state;
+    for (int t = 0; t < n_float_types; t++)
+        for (int way = 0; way < 16; way++) {
+            const struct tdmi_cublaslt_product it = {
+                .type = float_types[t],
+                .result = way & 8 ? TDMI_DTYPE_F32 : float_types[t],
+                .rows = 5,
+                .columns = 7,
+                .depth = 3 + way,
+                .is_a_turned = way & 1,
+                .is_b_turned = way & 2,
+                .has_bias = way & 4,
+                .alignment = way & 8 ? 4 : 16,
+            };
+            assert_true(run_product(device, &it) >= 0);
+        }
+    close_card(device);
+    folder_remove(&home);
+}
+
+static const struct tdmi_cublaslt_product plain = {
+    .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
+
+static void the_fastest_algorithm_that_runs_is_taken(void **state)
+{
+    struct folder home = folder_new();
+    tdmi_device *device = open_card(&home);
+    struct tdmi_cublaslt_product it = plain;
+    (void)state;
+    memset(fake->runs, 0, sizeof fake->runs);
+    assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
+    assert_int_equal(fake->runs[FAKE_CANNOT] + fake->runs[FAKE_WIDE], 0);
+    assert_int_equal(fake->runs[FAKE_BREAKS], 1);
+    assert_true(fake->runs[FAKE_SLOWLY] > 1);
+    it.allows_tf32 = true; /* another problem */
+    const int guesses = fake->guesses;
+    assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
+    assert_int_equal(fake->guesses, guesses + 1);
+    it.rows++;
+    fake->guesses_nothing = 1;
+    assert_int_equal(run_product(device, &it), -1);
+    fake->guesses_nothing = 0;
+    assert_int_equal(run_product(device, &it), -1); /* asked once */
+    close_card(device);
+    fake->handle_code = 1;
+    device = open_card(&home);
+    assert_null(tdmi_cuda_product_plan(device, &plain));
+    close_card(device);
+    fake->handle_code = 0;
+    folder_remove(&home);
+}
+
+static int guesses_for(const struct folder *home, const char *kept)
+{
+    tdmi_device *device = open_card(home);
+    const int before = fake->guesses;
+    if (kept)
+        tdmi_cuda_libraries_keep(device->libraries, kept);
+    assert_int_equal(run_product(device, &plain), FAKE_QUICKLY);
+    close_card(device);
+    return fake->guesses - before;
+}
+
+static void spoil(const char *path, long at, const char *with)
+{
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, at, SEEK_END);
+    fputs(with, file);
+    fclose(file);
+}
+
+static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **state)
+{
+    /* from the end: the quotation mark, digits of the algorithm, all that is behind it */
+    static const struct {
+        long at;
+        const char *with;
+    } damages[] = {{-3, "x"}, {-120, "9"}, {-20, "G"}, {-2, "]"}, {-1, "}"}};
+    struct folder home = folder_new();
+    char path[300];
+    tdmi_arena arena;
+    struct tdmi_folder_entry *entries;
+    size_t n;
+    (void)state;
+    tdmi_arena_init(&arena, 0);
+    assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 1);
+    assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 0);
+    assert_int_equal(tdmi_folder_list(folder_path(&home, "run"), &arena, &entries, &n, NULL),
+                     TDM_OK);
+    assert_int_equal(n, 1);
+    snprintf(path, sizeof path, "%s/cuda/shim-0-130100-13000/%s", home.path, entries[0].name);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        spoil(path, damages[i].at, damages[i].with);
+        assert_int_equal(guesses_for(&home, NULL), 1);
+        assert_int_equal(guesses_for(&home, NULL), 0);
+    }
+    assert_int_equal(remove(path), 0); /* a run knows what it began with, and tells nobody */
+    assert_int_equal(guesses_for(&home, folder_path(&home, "run")), 0);
+    assert_int_equal(guesses_for(&home, NULL), 1);
+    tdmi_arena_release(&arena);
+    folder_remove(&home);
+}
+
+/* For tests that want one to be the slower. */
+static int make_slow(void **state)
+{
+    (void)state;
+    fake->slow_ns = 5000000;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_every_type_and_lie_are_right),
+        cmocka_unit_test_setup(the_fastest_algorithm_that_runs_is_taken, make_slow),
+        cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
+                               make_slow),
+    };
+    void *library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    fake = library ? dlsym(library, "fake_cublaslt") : NULL;
+    return fake ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
