@@ -73,10 +73,12 @@ static void print_then(const struct tdmi_call *call, const struct tdm_train_resu
     tdmi_print(out, " PICTURE…\n");
 }
 
-static void print_people(const struct tdmi_call *call, const struct tdm_train_result *result)
+static void print_people(const struct tdmi_call *call, const struct values *values,
+                         const struct tdm_train_result *result)
 {
     char text[160];
     struct tdmi_output *out = call->out;
+    const bool is_by_loss = strcmp(values->train.monitor, "loss") == 0;
     if (result->epochs == 0)
         tdmi_print(out, "less than an epoch");
     else
@@ -88,7 +90,8 @@ static void print_people(const struct tdmi_call *call, const struct tdm_train_re
     else
         tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
-        tdmi_print(out, "; stopped after %d validations without improvement", result->patience);
+        tdmi_print(out, "; stopped after %d validations with no more %s", result->patience,
+                   is_by_loss ? "improvement of the loss" : "of the pictures right");
     tdmi_print(out, "\n");
     print_after_best(out, result);
     tdmi_print(out, "  train       %s\n", tdmi_format_score(&result->train, text, sizeof text));
@@ -158,7 +161,7 @@ static tdm_status train(struct tdmi_call *call, const struct values *values, tdm
     if (status == TDM_OK && call->json)
         write_json(call, values, &result);
     else if (status == TDM_OK)
-        print_people(call, &result);
+        print_people(call, values, &result);
     return status;
 }
 
@@ -436,7 +439,7 @@ static const struct tdmi_option options[] = {
     {.name = "lr",
      .type = TDMI_OPTION_NUMBER,
      .offset = FIELD(learning_rate),
-     .low = 0,
+     .low = 1e-9, /* 0 would train nothing */
      .high = 1000,
      .default_words = "the optimiser's own, scaled with the batch",
      .group = "Optimiser",

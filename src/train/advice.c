@@ -21,7 +21,13 @@
 #define WELL 0.95
 #define WRONG_PART 0.02
 #define LEAST_SECONDS 10.0 /* that a faster run must save to be worth a word */
-enum { FEW = 20000, USUAL_PATIENCE = 10, USUAL_VIEWS = 8 };
+/* A loss so many times a guess's is no slow beginning. Who is right less often than POORLY has
+ * learnt next to nothing; after fewer epochs than EARLY nobody knows where it leads. */
+#define FAR_ABOVE 10.0
+#define POORLY 0.5
+#define MOST_RATE 0.01
+enum { FEW = 20000, USUAL_PATIENCE = 10, USUAL_VIEWS = 8, EARLY = 5, ENOUGH = 10 };
+enum { HEAD_EPOCHS = 5, WITH_BASE_EPOCHS = 10 };
 
 struct proposal {
     double at_stake; /* 0: the rule does not apply */
@@ -98,6 +104,18 @@ static struct proposal bad_pictures(const struct tdmi_advice_facts *facts)
                    (long long)facts->n_torn, percent((double)bad / (double)facts->n_pictures));
 }
 
+static struct proposal diverged(const struct tdmi_advice_facts *facts)
+{
+    if (facts->epochs < 1 || !(facts->guess_loss > 0.0) ||
+        facts->last_loss <= FAR_ABOVE * facts->guess_loss)
+        return nothing;
+    return propose(FAR_ABOVE, "rate",
+                   "training diverged: after %d epoch%s the loss is %.4g, and who guesses has "
+                   "%.2f; in a new run --lr %.3g, in place of %.3g, goes in smaller steps",
+                   facts->epochs, facts->epochs == 1 ? "" : "s", facts->last_loss,
+                   facts->guess_loss, fmin(facts->rate / 10.0, MOST_RATE), facts->rate);
+}
+
 static struct proposal no_weights(const struct tdmi_advice_facts *facts)
 {
     const double wrong = 1.0 - facts->val.accuracy;
@@ -106,11 +124,12 @@ static struct proposal no_weights(const struct tdmi_advice_facts *facts)
     if (facts->at_hand)
         return propose(wrong, "transfer",
                        "%s learnt from scratch what %lld pictures show, and %lld of the %lld that "
-                       "judge are wrong (%.1f %%); --weights %s, which is at hand, begins with "
-                       "features of many more",
+                       "judge are wrong (%.1f %%); --weights %s, which is at hand,%s begins "
+                       "with features of many more",
                        facts->network, (long long)facts->n_train,
                        (long long)(facts->val.n - facts->val.correct), (long long)facts->val.n,
-                       percent(wrong), facts->at_hand);
+                       percent(wrong), facts->at_hand,
+                       facts->is_by_default ? "" : " in place of --model");
     if (!facts->is_by_default || !facts->to_fetch)
         return nothing;
     return propose(wrong, "transfer",
@@ -150,20 +169,48 @@ static struct proposal waits_for_pictures(const struct tdmi_advice_facts *facts)
                    percent(facts->waited_seconds / facts->fed_seconds));
 }
 
-/* Which limit, doubled. */
+/* Which limit, doubled or more, and how the run is found again. */
 static void name_more(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
 {
+    const int epochs = facts->epochs < EARLY ? ENOUGH : 2 * facts->epochs;
+    const int64_t enough = ENOUGH * facts->steps_an_epoch;
+    const int64_t more_steps =
+        facts->epochs < EARLY && enough > 2 * facts->steps ? enough : 2 * facts->steps;
+    int used = 0;
     if (strcmp(facts->ended_by, "epochs") == 0)
-        snprintf(text, text_bytes, "--epochs %d", 2 * facts->epochs);
+        used = snprintf(text, text_bytes, "--epochs %d", epochs);
     else if (strcmp(facts->ended_by, "steps") == 0)
-        snprintf(text, text_bytes, "--steps %lld", 2 * (long long)facts->steps);
+        used = snprintf(text, text_bytes, "--steps %lld", (long long)more_steps);
     else
-        snprintf(text, text_bytes, "--minutes %g", 2.0 * facts->minutes);
+        used = snprintf(text, text_bytes, "--minutes %g", 2.0 * facts->minutes);
+    if (facts->unnamed && used > 0 && (size_t)used < text_bytes)
+        snprintf(text + used, text_bytes - (size_t)used, " -o %s", facts->unnamed);
+}
+
+/* A limit cut it short in its first epochs, and none after the last was worse. */
+static bool ended_early(const struct tdmi_advice_facts *facts)
+{
+    return strcmp(facts->ended_by, "patience") != 0 && facts->after_best.epochs == 0 &&
+           facts->epochs < EARLY && is_wrong_enough(facts);
+}
+
+static struct proposal has_just_begun(const struct tdmi_advice_facts *facts)
+{
+    char more[160];
+    if (!ended_early(facts))
+        return nothing;
+    name_more(facts, more, sizeof more);
+    return propose(1.0 - facts->val.accuracy, "stop",
+                   "%.1f %% of %lld pictures that judge are right after %lld steps, %d whole "
+                   "epoch%s, and the last was the best: too early to see where it leads; %s "
+                   "--resume goes on",
+                   percent(facts->val.accuracy), (long long)facts->val.n, (long long)facts->steps,
+                   facts->epochs, facts->epochs == 1 ? "" : "s", more);
 }
 
 static struct proposal still_rises(const struct tdmi_advice_facts *facts)
 {
-    char more[60];
+    char more[160];
     const double rise = facts->val.accuracy - facts->before_rise.accuracy;
     if (strcmp(facts->ended_by, "patience") == 0 || facts->after_best.epochs > 0 ||
         facts->rise_epochs == 0 || rise <= half_width(&facts->val))
@@ -216,18 +263,52 @@ static struct proposal knows_too_few(const struct tdmi_advice_facts *facts)
                                    "again");
 }
 
+/* What must be said with --unfreeze so that the same command takes it. */
+static void name_thawing(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
+{
+    const bool is_short = facts->epochs_limit > 0 && facts->epochs_limit <= HEAD_EPOCHS;
+    const int64_t head_steps = HEAD_EPOCHS * facts->steps_an_epoch;
+    char epochs[40] = "", more_steps[40] = "";
+    if (is_short)
+        snprintf(epochs, sizeof epochs, " --epochs %d", WITH_BASE_EPOCHS);
+    if (facts->steps_limit > 0 && facts->steps_limit <= head_steps)
+        snprintf(more_steps, sizeof more_steps, " --steps %lld", 2 * (long long)head_steps);
+    snprintf(text, text_bytes, "--unfreeze %d%s%s%s%s", HEAD_EPOCHS,
+             facts->has_norms ? " --bn frozen" : "", facts->is_freeze_given ? " --freeze none" : "",
+             epochs, more_steps);
+}
+
 static struct proposal base_knows_too_little(const struct tdmi_advice_facts *facts)
 {
-    if (!facts->is_head_alone || facts->train.n == 0 || facts->val.n == 0 ||
-        knows_by_heart(facts) || facts->train.high >= WELL || facts->val.high >= WELL)
+    char thawing[160];
+    if (!facts->is_head_alone || facts->is_scratch || ended_early(facts) || facts->train.n == 0 ||
+        facts->val.n == 0 || knows_by_heart(facts) || facts->train.high >= WELL ||
+        facts->val.high >= WELL)
         return nothing;
-    return propose(
-        1.0 - facts->train.high, "unfreeze",
-        "with the base frozen no more than %.1f %% (%.1f to %.1f) of the pictures that "
-        "train are right, and %.1f %% of those that judge; --unfreeze 5 --bn frozen trains "
-        "the base too, after 5 epochs of the head",
-        percent(facts->train.accuracy), percent(facts->train.low), percent(facts->train.high),
-        percent(facts->val.accuracy));
+    name_thawing(facts, thawing, sizeof thawing);
+    return propose(1.0 - facts->train.high, "unfreeze",
+                   "with the base frozen no more than %.1f %% (%.1f to %.1f) of the pictures that "
+                   "train are right, and %.1f %% of those that judge; in a new run %s trains the "
+                   "base too, after %d epochs of the head",
+                   percent(facts->train.accuracy), percent(facts->train.low),
+                   percent(facts->train.high), percent(facts->val.accuracy), thawing, HEAD_EPOCHS);
+}
+
+/* A base that was drawn by chance and frozen, or a whole network that learnt next to nothing. */
+static struct proposal nothing_to_begin_with(const struct tdmi_advice_facts *facts)
+{
+    if (!facts->is_scratch || facts->at_hand || !facts->to_fetch || ended_early(facts) ||
+        facts->train.n == 0 || facts->val.n == 0 || knows_by_heart(facts) ||
+        facts->train.high >= (facts->is_head_alone ? WELL : POORLY) ||
+        facts->val.high >= (facts->is_head_alone ? WELL : POORLY))
+        return nothing;
+    return propose(1.0 - facts->train.high, "transfer",
+                   "%s from scratch%s has no more than %.1f %% of the pictures that train right, "
+                   "and %.1f %% of those that judge; after tandem weights fetch %s a new run with "
+                   "--weights %s%s begins with features of many more",
+                   facts->network, facts->is_head_alone ? ", its base frozen as drawn," : "",
+                   percent(facts->train.accuracy), percent(facts->val.accuracy), facts->to_fetch,
+                   facts->to_fetch, facts->is_by_default ? "" : " in place of --model");
 }
 
 /* So many tenths of all judge: enough for an interval that says something? */
@@ -288,9 +369,10 @@ static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
 
 struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
 {
-    static rule *const rules[] = {bad_pictures,          no_weights,    base_again_and_again,
-                                  waits_for_pictures,    still_rises,   goes_on_too_long,
-                                  base_knows_too_little, knows_too_few, too_few_judge};
+    static rule *const rules[] = {bad_pictures,          diverged,       no_weights,
+                                  nothing_to_begin_with, has_just_begun, base_again_and_again,
+                                  waits_for_pictures,    still_rises,    goes_on_too_long,
+                                  base_knows_too_little, knows_too_few,  too_few_judge};
     struct proposal best = nothing;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct proposal proposal = rules[i](facts);

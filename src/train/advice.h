@@ -28,6 +28,10 @@ struct tdmi_advice_facts {
     const char *network;
     bool is_head_alone; /* all but the head stayed as it was, to the end */
     enum tdmi_advice_base base;
+    bool has_norms;         /* batch norms */
+    bool is_freeze_given;   /* --freeze */
+    const char *unnamed;    /* the run's folder, where nobody named it; else NULL */
+    int64_t steps_an_epoch; /* 0: not known */
 
     bool is_cut;          /* --fraction or --per-class left pictures unused */
     bool is_split_given;  /* by the source: --split decides nothing */
@@ -39,6 +43,11 @@ struct tdmi_advice_facts {
 
     int epochs, eval_every, best_epoch;
     int64_t steps;
+    int epochs_limit;     /* --epochs, 0: none */
+    int64_t steps_limit;  /* --steps, likewise */
+    double rate;          /* that --lr gives with the same scaling */
+    double last_loss;     /* of the last epoch's pictures that trained; 0: not known */
+    double guess_loss;    /* of one who knows nothing and says so; 0: not known */
     const char *ended_by; /* as in tdm_train_result */
     int patience;
     double minutes; /* --minutes */

@@ -45,7 +45,8 @@ tdm_status tdmi_freeze_check_thawing(const struct tdm_train_options *options, td
     if (options->epochs > 0 && options->unfreeze >= options->epochs)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: option --unfreeze is %d, but training ends after %d epochs, "
-                        "before anything thaws; more --epochs, or --freeze base, is wanted",
+                        "before anything thaws; more --epochs, or --freeze base in place of "
+                        "--unfreeze, is wanted",
                         options->unfreeze, options->epochs);
     return TDM_OK;
 }

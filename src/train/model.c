@@ -5,6 +5,7 @@
 #include "train/model_internal.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tandem/log.h"
 #include "train/model_import.h"
 #include "train/needs.h"
 
@@ -25,8 +26,15 @@ static tdm_status find_file(const char *path, tdmi_arena *arena, const char **fi
         }
         for (int i = 0; i < 2; i++) {
             *file = tdmi_path_join(arena, path, names[i]);
-            if (*file && tdmi_file_kind_of(*file) == TDMI_FILE_REGULAR)
-                return TDM_OK;
+            if (!*file || tdmi_file_kind_of(*file) != TDMI_FILE_REGULAR)
+                continue;
+            if (i > 0)
+                tdm_log(TDM_LOG_WARNING,
+                        "%s has no best.safetensors, the weights of its best epoch: it was "
+                        "removed, or training ended before the first validation; "
+                        "last.safetensors, those of its last step, is taken",
+                        path);
+            return TDM_OK;
         }
         return TDM_FAIL(err, TDM_E_INPUT,
                         "opening the model %s: the folder has neither best.safetensors nor "

@@ -1,10 +1,12 @@
 /*
  * What a training measured, put together for the one step that is told at its end (advice.h).
  */
+#include "nn/norms.h"
 #include "train/advice.h"
 #include "train/review/review.h"
 #include "train/session.h"
 
+#include <math.h>
 #include <string.h>
 
 /* What tdmi_session_tell_weights names too. */
@@ -95,6 +97,21 @@ static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
             facts->train = epochs[i].train;
 }
 
+/* Every class as likely as the next, or, of yes and no for each, none likelier than the other. */
+static double guess_loss(const struct tdmi_session *session)
+{
+    const int n_classes = tdmi_source_classes(session->source);
+    if (n_classes < 2)
+        return 0.0;
+    return strcmp(session->options.loss, "binary") == 0 ? n_classes * log(2.0)
+                                                        : log((double)n_classes);
+}
+
+static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
+{
+    return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
+}
+
 /* What the run wrote down of its epochs; a file that cannot be read makes the advice poorer, and
  * ends nothing. */
 static void look_at_epochs(struct tdmi_session *session, struct tdmi_advice_facts *facts)
@@ -108,6 +125,7 @@ static void look_at_epochs(struct tdmi_session *session, struct tdmi_advice_fact
     if (tdmi_review_epochs(tdmi_run_path(session->run), &arena, &epochs, &n, &err) == TDM_OK) {
         find_rise(epochs, n, facts);
         find_most_learnt(epochs, n, facts);
+        facts->last_loss = last_loss(epochs, n);
     } else {
         tdm_error_line(&err, text, sizeof text);
         tdmi_session_note(session, "what to do next is told without the epochs: %s", text);
@@ -131,6 +149,10 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .network = session->network.name,
         .is_head_alone = session->last_border > 0 && session->last_border == session->head,
         .base = base_of(session),
+        .has_norms = tdmi_norms_count(session->graph, 0) > 0,
+        .is_freeze_given = strcmp(options->freeze, "auto") != 0,
+        .unnamed = options->run ? NULL : tdmi_run_path(session->run),
+        .steps_an_epoch = session->steps_per_epoch,
         .is_cut = options->fraction < 1.0 || options->per_class > 0,
         .is_split_given = split->is_given,
         .test_fraction = session->has_test ? options->test_fraction : 0.0,
@@ -143,6 +165,11 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .eval_every = options->eval_every,
         .best_epoch = result->best_epoch,
         .steps = result->steps,
+        .epochs_limit = options->epochs,
+        .steps_limit = options->steps,
+        .rate = options->lr_scaling && *options->lr_scaling ? session->rates.base_rate
+                                                            : session->rates.learning_rate,
+        .guess_loss = guess_loss(session),
         .ended_by = result->ended_by,
         .patience = result->patience,
         .minutes = options->minutes,

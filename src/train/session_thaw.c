@@ -83,7 +83,7 @@ tdm_status tdmi_session_check_thawing(const struct tdmi_session *session, tdm_er
         err, TDM_E_USAGE,
         "option --unfreeze is %d, but training ends after %lld steps and these are %lld "
         "an epoch: it would end before anything thaws; more than %lld --steps, or "
-        "--freeze base, is wanted",
+        "--freeze base in place of --unfreeze, is wanted",
         options->unfreeze, (long long)options->steps, (long long)session->steps_per_epoch,
         (long long)before);
 }

@@ -55,6 +55,7 @@ expect_true "and so are flags" grep -q '<td>balance</td><td>no</td>' runs/a/repo
 expect_true "a number that was chosen is shown" grep -q '<td>batch</td><td>16</td>' runs/a/report.html
 expect_true "what rates came to is shown" grep -q '<td>rates: momentum</td><td>0.9</td>' runs/a/report.html
 expect_true "with what belongs to the schedule" grep -q '<td>rates: cosine</td><td>floor 0</td>' runs/a/report.html
+expect_true "a narrow page leaves room for sentences" grep -q 'td.why{min-width:14em}' runs/a/report.html
 cp runs/a/report.html first.html
 expect_exit 0 "$TANDEM" report runs/a
 expect_true "the same run gives the same bytes" cmp first.html runs/a/report.html

@@ -250,7 +250,7 @@ expect_stderr_matches 'three parts that sum to 1, or two, are accepted$'
 
 # ---- stopping ------------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train "$@" --epochs 40 --lr 1e-9 --split 0.7,0.3 -o runs/still
-expect_stdout_matches '^11 epochs, .*; stopped after 10 validations without improvement$'
+expect_stdout_matches '^11 epochs, .*; stopped after 10 validations with no more of the pictures right$'
 expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 1e-9 --split 0.7,0.3 --patience 0 -o runs/endless
 expect_stdout_matches '^12 epochs, '
 expect_exit 0 "$TANDEM" train "$@" --epochs 12 --lr 0.2 --schedule constant --split 0.7,0.3 --patience 3 \

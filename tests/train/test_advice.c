@@ -102,7 +102,7 @@ static void weights_are_wanted_by_who_began_without(void **state)
     facts.at_hand = "some";
     advises(&facts, "transfer",
             "lenet5 learnt from scratch what 9000 pictures show, and 300 of the 1000 that judge "
-            "are wrong (30.0 %); --weights some, which is at hand");
+            "are wrong (30.0 %); --weights some, which is at hand, in place of --model begins");
     facts.n_train = 20001; /* many enough to learn from */
     advises(&facts, "none", "70.0 %");
 }
@@ -206,8 +206,90 @@ static void a_base_that_knows_too_little_is_trained(void **state)
     facts.val = score(690, 1000);
     advises(&facts, "unfreeze",
             "no more than 70.0 % (69.0 to 70.9) of the pictures that train are right, "
-            "and 69.0 % of those that judge; --unfreeze 5 --bn frozen");
+            "and 69.0 % of those that judge; in a new run --unfreeze 5 trains the base too");
+    facts.has_norms = true;
+    advises(&facts, "unfreeze", "in a new run --unfreeze 5 --bn frozen trains");
+    facts.is_freeze_given = true;
+    facts.epochs_limit = 5;
+    facts.steps_limit = 100;
+    facts.steps_an_epoch = 20;
+    advises(&facts, "unfreeze",
+            "--unfreeze 5 --bn frozen --freeze none --epochs 10 --steps 200 trains");
+    facts.epochs_limit = 6;
+    facts.steps_limit = 101;
+    advises(&facts, "unfreeze", "--unfreeze 5 --bn frozen --freeze none trains");
+    facts.is_scratch = true; /* what chance drew, frozen: there is nothing to thaw */
+    facts.to_fetch = "these";
+    advises(&facts, "transfer",
+            "from scratch, its base frozen as drawn, has no more than 70.0 % of the pictures that "
+            "train right, and 69.0 % of those that judge; after tandem weights fetch these a new "
+            "run with --weights these in place of --model");
+    facts.is_scratch = false;
     facts.is_head_alone = false;
+    advises(&facts, "none", "");
+}
+
+static void who_learnt_next_to_nothing_from_scratch_is_told_of_weights(void **state)
+{
+    struct tdmi_advice_facts facts = well();
+    (void)state;
+    facts.is_scratch = true;
+    facts.is_head_alone = false;
+    facts.network = "lenet5";
+    facts.to_fetch = "these";
+    facts.n_train = 50000;
+    facts.train = score(60, 9000);
+    facts.val = score(5, 1000);
+    advises(&facts, "transfer",
+            "lenet5 from scratch has no more than 0.7 % of the pictures that train right, and "
+            "0.5 % of those that judge; after tandem weights fetch these");
+    facts.val = facts.train = score(700, 1000);
+    advises(&facts, "none", "70.0 %");
+}
+
+static void a_training_that_has_just_begun_goes_on(void **state)
+{
+    struct tdmi_advice_facts facts = well();
+    (void)state;
+    facts.epochs = facts.best_epoch = facts.epochs_limit = 2;
+    facts.ended_by = "epochs";
+    facts.after_best = (struct tdm_after_best){.p = 1.0};
+    facts.train = score(3000, 9000);
+    facts.val = score(450, 1000);
+    facts.before_rise = score(300, 1000);
+    facts.steps = 564;
+    advises(&facts, "stop",
+            "45.0 % of 1000 pictures that judge are right after 564 steps, 2 whole epochs, and the "
+            "last was the best: too early to see where it leads; --epochs 10 --resume goes on");
+    facts.unnamed = "runs/some";
+    advises(&facts, "stop", "--epochs 10 -o runs/some --resume goes on");
+    facts.ended_by = "steps";
+    facts.steps_an_epoch = 282;
+    advises(&facts, "stop", "--steps 2820 -o runs/some --resume goes on");
+    facts.epochs = 5; /* enough to see that the base knows too little */
+    facts.before_rise = facts.val;
+    advises(&facts, "unfreeze", "");
+    facts.epochs = 2;
+    facts.after_best.epochs = 1; /* it did not rise */
+    advises(&facts, "unfreeze", "");
+}
+
+static void who_diverged_goes_in_smaller_steps(void **state)
+{
+    struct tdmi_advice_facts facts = well();
+    (void)state;
+    facts.guess_loss = 2.302585;
+    facts.rate = 1000.0;
+    facts.epochs = 1;
+    facts.last_loss = 23.0; /* not ten times as much */
+    advises(&facts, "none", "");
+    facts.last_loss = 123456.0;
+    advises(&facts, "rate",
+            "training diverged: after 1 epoch the loss is 1.235e+05, and who guesses has 2.30; in "
+            "a new run --lr 0.01, in place of 1e+03, goes in smaller steps");
+    facts.rate = 0.02;
+    advises(&facts, "rate", "--lr 0.002, in place of 0.02");
+    facts.epochs = 0;
     advises(&facts, "none", "");
 }
 
@@ -263,6 +345,9 @@ int main(void)
         cmocka_unit_test(who_goes_on_too_long_is_told_what_it_cost),
         cmocka_unit_test(what_is_learnt_by_heart_is_changed_or_joined_by_more),
         cmocka_unit_test(a_base_that_knows_too_little_is_trained),
+        cmocka_unit_test(who_learnt_next_to_nothing_from_scratch_is_told_of_weights),
+        cmocka_unit_test(a_training_that_has_just_begun_goes_on),
+        cmocka_unit_test(who_diverged_goes_in_smaller_steps),
         cmocka_unit_test(too_few_that_judge_are_told_with_their_interval),
         cmocka_unit_test(the_largest_part_wins),
     };
