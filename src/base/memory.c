@@ -21,10 +21,34 @@ static bool must_fail(void)
     return first != 0 && number >= first;
 }
 
-/* Objects above PTRDIFF_MAX break pointer differences, so they are refused like an overflow. */
+/* Sanitizers that watch what malloc gives. */
+#if defined(__has_feature) /* Clang's way to say it */
+#define IS_WATCHED __has_feature(address_sanitizer)
+#define IS_THREADS_WATCHED __has_feature(thread_sanitizer)
+#else
+#ifdef __SANITIZE_ADDRESS__
+#define IS_WATCHED 1
+#else
+#define IS_WATCHED 0
+#endif
+#ifdef __SANITIZE_THREAD__
+#define IS_THREADS_WATCHED 1
+#else
+#define IS_THREADS_WATCHED 0
+#endif
+#endif
+
+/* Objects above PTRDIFF_MAX break pointer differences, so they are refused like an overflow. Under
+ * a sanitizer less is: its malloc ends the program from 2^40 bytes on, where others give NULL. */
+#if IS_WATCHED || IS_THREADS_WATCHED
+static const size_t most_bytes = (size_t)1 << 39;
+#else
+static const size_t most_bytes = (size_t)PTRDIFF_MAX;
+#endif
+
 static bool product_fits(size_t count, size_t item_bytes)
 {
-    return item_bytes == 0 || count <= (size_t)PTRDIFF_MAX / item_bytes;
+    return item_bytes == 0 || count <= most_bytes / item_bytes;
 }
 
 void *tdmi_alloc(size_t count, size_t item_bytes)
@@ -39,7 +63,7 @@ void *tdmi_alloc(size_t count, size_t item_bytes)
 void *tdmi_alloc_aligned(size_t bytes)
 {
     const size_t line = 64;
-    if (must_fail() || bytes > (size_t)PTRDIFF_MAX - line)
+    if (must_fail() || bytes > most_bytes - line)
         return NULL;
     size_t rounded = bytes ? (bytes + line - 1) / line * line : line;
     void *block = aligned_alloc(line, rounded);
@@ -58,14 +82,7 @@ struct large {
 
 enum { LINE = 64 };
 
-/* AddressSanitizer watches what malloc gives, and is to see who writes past a large block. */
-#if defined(__has_feature) /* Clang's way to say it */
-#define IS_WATCHED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define IS_WATCHED 1
-#else
-#define IS_WATCHED 0
-#endif
+/* AddressSanitizer is to see who writes past a large block, too. */
 #if IS_WATCHED
 static const size_t large_from = SIZE_MAX;
 #else

@@ -83,6 +83,19 @@ static void sizes_that_overflow_are_refused(void **state)
     tdmi_arena_release(&arena);
 }
 
+/* An answer, under sanitizers too, whose own malloc would end the program. */
+static void more_than_any_machine_has_is_refused(void **state)
+{
+    const size_t bytes = (size_t)1 << 51;
+    char *kept = tdmi_alloc(1, 8);
+    (void)state;
+    assert_null(tdmi_alloc(bytes / 8, 8));
+    assert_null(tdmi_realloc(kept, bytes / 8, 8));
+    assert_null(tdmi_alloc_aligned(bytes));
+    assert_null(tdmi_alloc_large(bytes));
+    tdmi_free(kept);
+}
+
 static void nothing_is_a_valid_block(void **state)
 {
     void *blocks[] = {tdmi_alloc(0, 8), tdmi_alloc(8, 0), tdmi_alloc_aligned(0),
@@ -266,6 +279,7 @@ int main(void)
         cmocka_unit_test(memory_comes_back_zeroed),
         cmocka_unit_test(large_memory_comes_back_zeroed_and_on_whole_lines),
         cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(more_than_any_machine_has_is_refused),
         cmocka_unit_test(nothing_is_a_valid_block),
         cmocka_unit_test(failures_begin_at_the_call_asked_for),
         cmocka_unit_test(calls_are_counted_over_all_threads),
