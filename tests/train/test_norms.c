@@ -287,13 +287,14 @@ static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
 }
 
-/* Some terabytes, of which the run's record is not to say that they are trained with. */
+/* More than a hundred terabytes, of which the run's record is not to say that they are trained
+ * with. */
 static void more_memory_than_there_is_is_refused_before_norms_are_measured(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = with_folded(tree);
     options.size = 2048;
-    options.batch = options.shard = 50;
+    options.batch = options.shard = 65536;
     options.threads = 64;
     fails_with(&options, TDM_E_MEMORY, "training takes ");
     assert_int_equal(tdmi_file_kind_of(below(tree, "next")), TDMI_FILE_MISSING);
