@@ -156,6 +156,7 @@ expect_exit 0 "$TANDEM" train pictures -o counted $large --threads 2
 expect_stderr_matches 'it takes [0-9]+ MiB of memory \(activations [0-9]+, gradients [0-9]+, weights'
 takes=$(sed -n 's/.*it takes \([0-9]*\) MiB of memory.*/\1/p' "$err")
 parts=$(sed -n 's/.*it takes .*(\(.*\), the process itself .*/\1/p' "$err")
+expect_true "it says what of it is for what" test -n "$parts"
 expect_true "its record has it too" grep -Eq '"planned_bytes": ?[0-9]{8}' counted/run.json
 
 # What thaws later is told before the head is trained.
