@@ -77,9 +77,9 @@ struct tdm_train_options {
     /* What activations are stored as: "auto", "f32", "bf16" or "f16", as far as the device can.
      * Products of f32 may be rounded to TF32 on a card, unless "f32" is asked for by name. */
     const char *precision;
-    /* 0: the optimizer's own (sgd: the network's; of a head alone one that follows how many
-     * pictures train) at the reference batch, scaled with the batch by the optimizer's own rule;
-     * another is scaled only where lr_scaling says so. */
+    /* 0: the optimizer's own (sgd: the network's; of a head alone on weights one that follows
+     * how many pictures train) at the reference batch, scaled with the batch by the optimizer's own
+     * rule; another is scaled only where lr_scaling says so. */
     double learning_rate;
     const char *lr_scaling; /* "none", "linear" or "sqrt"; NULL: see learning_rate */
     int reference_batch;    /* that rates are meant for: 32 */

@@ -93,18 +93,17 @@ double tdmi_rates_of_head(int64_t n_pictures)
 }
 
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
-                       double network, double part)
+                       int64_t n_pictures, double network, double part)
 {
-    const double usual = tdmi_rates_are_the_networks(rates, options)
-                             ? network
-                             : rates->optimizer.optimizer->learning_rate;
+    const bool is_network = tdmi_rates_are_the_networks(rates, options);
+    rates->batch = is_network && options->batch > n_pictures ? (int)n_pictures : options->batch;
+    const double usual = is_network ? network : rates->optimizer.optimizer->learning_rate;
     rates->base_rate = options->learning_rate > 0.0 ? options->learning_rate : part * usual;
     if (rates->scaling == TDMI_SCALING_LINEAR) /* in the order that older runs have their bits of */
-        rates->learning_rate = rates->base_rate * options->batch / options->reference_batch;
+        rates->learning_rate = rates->base_rate * rates->batch / options->reference_batch;
     else
-        rates->learning_rate =
-            rates->base_rate *
-            tdmi_scaling_factor(rates->scaling, options->batch, options->reference_batch);
+        rates->learning_rate = rates->base_rate * tdmi_scaling_factor(rates->scaling, rates->batch,
+                                                                      options->reference_batch);
 }
 
 void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_options *options,
@@ -112,10 +111,12 @@ void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_
 {
     const int used = snprintf(text, text_bytes, "%s, learning rate %g",
                               rates->optimizer.optimizer->name, rates->learning_rate);
+    if (!(rates->base_rate > 0.0)) /* of a record, which says no more */
+        return;
     const double factor =
-        tdmi_scaling_factor(rates->scaling, options->batch, options->reference_batch);
-    if (used > 0 && (size_t)used < text_bytes && rates->base_rate > 0.0 &&
-        rates->scaling != TDMI_SCALING_NONE && fabs(factor - 1.0) > 0.0)
+        tdmi_scaling_factor(rates->scaling, rates->batch, options->reference_batch);
+    if (used > 0 && (size_t)used < text_bytes && rates->scaling != TDMI_SCALING_NONE &&
+        fabs(factor - 1.0) > 0.0)
         snprintf(text + used, text_bytes - (size_t)used, " (%g at batch %d, times %g by rule %s)",
                  rates->base_rate, options->reference_batch, factor,
                  tdmi_scaling_word((int)rates->scaling));

@@ -14,6 +14,7 @@ struct tdmi_rates {
     struct tdmi_schedule_choice schedule;
     double momentum, weight_decay, warmup_epochs; /* the usual ones where nothing else was asked */
     enum tdmi_scaling scaling;                    /* of the rate below, from the reference batch */
+    int batch;                                    /* to this one */
     double base_rate;                             /* before that; 0: settle was not called yet */
     double learning_rate;                         /* before the schedule */
 };
@@ -30,9 +31,11 @@ bool tdmi_rates_are_the_networks(const struct tdmi_rates *rates,
                                  const struct tdm_train_options *options);
 /* In place of the network's own rate, where a head alone is trained, on so many pictures. */
 double tdmi_rates_of_head(int64_t n_pictures);
-/* network: its own rate; part: of a usual rate, for weights that know something already. */
+/* n_pictures: that train: no step is over more, so the network's rate is not scaled for more, while
+ * one that was said, or an optimizer's, follows the batch that was; network: its own rate; part: of
+ * a usual rate, for weights that know something already. */
 void tdmi_rates_settle(struct tdmi_rates *rates, const struct tdm_train_options *options,
-                       double network, double part);
+                       int64_t n_pictures, double network, double part);
 /* "adam, learning rate 0.002 (0.001 at batch 32, times 2 by rule sqrt)" */
 void tdmi_rates_describe(const struct tdmi_rates *rates, const struct tdm_train_options *options,
                          char *text, size_t text_bytes);

@@ -79,6 +79,29 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+/* Of a run that is gone on with, what it was begun with, though a default should have changed
+ * since; has it a checkpoint or not. */
+static void recall_rates(struct tdmi_session *session)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    session->rates.learning_rate = tdm_json_as_number(tdm_json_member(data, "learning_rate"), 0.0);
+    session->thawed_rate = tdm_json_as_number(tdm_json_member(data, "thawed_rate"), 0.0);
+}
+
+static void settle_rates(struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->options;
+    const int64_t n_train = session->split.n_train;
+    if (session->own_rate > 0.0)
+        session->network.learning_rate = tdmi_rates_of_head(n_train);
+    tdmi_rates_settle(&session->rates, options, n_train, session->network.learning_rate,
+                      session->part_of_rate > 0.0 ? session->part_of_rate : 1.0);
+    struct tdmi_rates thawed = session->rates;
+    tdmi_rates_settle(&thawed, options, n_train, session->own_rate, tdmi_rates_part(options));
+    if (options->unfreeze > 0 && session->own_rate > 0.0)
+        session->thawed_rate = thawed.learning_rate;
+}
+
 /* What depends on the network and on how many pictures train. */
 static void settle(struct tdmi_session *session)
 {
@@ -90,17 +113,10 @@ static void settle(struct tdmi_session *session)
                                                         : options->batch; /* a queue's best */
     if (session->shard > options->batch)
         session->shard = options->batch;
-    if (session->own_rate > 0.0)
-        session->network.learning_rate = tdmi_rates_of_head(session->split.n_train);
-    /* A run that is gone on with may know it. */
-    if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0)) {
-        tdmi_rates_settle(&session->rates, options, session->network.learning_rate,
-                          session->part_of_rate > 0.0 ? session->part_of_rate : 1.0);
-        struct tdmi_rates thawed = session->rates;
-        tdmi_rates_settle(&thawed, options, session->own_rate, tdmi_rates_part(options));
-        if (options->unfreeze > 0 && session->own_rate > 0.0)
-            session->thawed_rate = thawed.learning_rate;
-    }
+    if (tdmi_run_found(session->run) != TDMI_RUN_NONE)
+        recall_rates(session);
+    if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0))
+        settle_rates(session);
 }
 
 /* Of runs begun in the same second every one but the first gets a number. */
@@ -121,6 +137,16 @@ static void keep_choices(struct tdmi_session *session)
         session->backend->device.keep(session->device, folder);
 }
 
+/* On a processor auto and f32 are the same bits: a run keeps the word that it was begun with. */
+static void keep_precision_word(struct tdmi_session *session)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(session->run, "options");
+    const char *before = tdm_json_as_string(tdm_json_member(recorded, "precision"), "auto");
+    if (session->backend->device.is_host && session->storage == TDMI_DTYPE_F32 &&
+        (strcmp(before, "auto") == 0 || strcmp(before, "f32") == 0))
+        session->options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
+}
+
 static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->options;
@@ -139,6 +165,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
         tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &session->run, err),
         err, "opening the run %s", path);
     if (tdmi_run_found(session->run) != TDMI_RUN_NONE) {
+        keep_precision_word(session);
         TDM_TRY(tdmi_options_match(options, tdmi_run_recorded(session->run, "options"), err), err,
                 "resuming the run %s", path);
         const tdm_json_value *clock = tdmi_run_recorded(session->run, "clock");

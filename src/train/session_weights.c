@@ -207,8 +207,6 @@ tdm_status tdmi_session_keep_network(struct tdmi_session *session, struct tdmi_m
     session->graph = stored->graph;
     stored->graph = NULL;
     take_network(session, stored->network, stored->shard, 0.0);
-    session->rates.learning_rate = rate;
-    session->thawed_rate = tdm_json_as_number(tdm_json_member(data, "thawed_rate"), 0.0);
     return TDM_OK;
 }
 

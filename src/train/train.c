@@ -389,7 +389,8 @@ static void tell_begin(struct tdmi_session *session)
     const struct tdm_train_options *options = &session->options;
     char rates[200], reason[60] = "";
     tdmi_rates_describe(&session->rates, options, rates, sizeof rates);
-    if (session->own_rate > 0.0 && tdmi_rates_are_the_networks(&session->rates, options))
+    if (session->own_rate > 0.0 && session->rates.base_rate > 0.0 &&
+        tdmi_rates_are_the_networks(&session->rates, options))
         snprintf(reason, sizeof reason, ", for a head on %lld pictures",
                  (long long)session->split.n_train);
     tdmi_session_note(session,

@@ -14,7 +14,7 @@ static struct tdmi_rates settled(const struct tdm_train_options *options, double
 {
     struct tdmi_rates rates;
     assert_int_equal(tdmi_rates_read(options, &rates, NULL), TDM_OK);
-    tdmi_rates_settle(&rates, options, network, part);
+    tdmi_rates_settle(&rates, options, 1000, network, part);
     return rates;
 }
 
@@ -84,6 +84,29 @@ static void rates_are_scaled_as_their_owner_says(void **state)
     }
 }
 
+/* Steps times rate are the same for any batch, and no step is over more than all pictures. */
+static void a_batch_above_all_pictures_counts_as_many_as_there_are(void **state)
+{
+    struct tdm_train_options options = tdm_train_options_default();
+    struct tdmi_rates rates;
+    char text[200];
+    (void)state;
+    options.batch = 2048;
+    assert_int_equal(tdmi_rates_read(&options, &rates, NULL), TDM_OK);
+    tdmi_rates_settle(&rates, &options, 256, 0.008, 1.0);
+    near(rates.learning_rate, 0.064);
+    tdmi_rates_describe(&rates, &options, text, sizeof text);
+    assert_string_equal(text,
+                        "sgd, learning rate 0.064 (0.008 at batch 32, times 8 by rule linear)");
+    tdmi_rates_settle(&rates, &options, 2048, 0.008, 1.0);
+    near(rates.learning_rate, 0.512);
+    options.learning_rate = 0.5; /* who says a rate and a rule says the batch, too */
+    options.lr_scaling = "linear";
+    assert_int_equal(tdmi_rates_read(&options, &rates, NULL), TDM_OK);
+    tdmi_rates_settle(&rates, &options, 256, 0.008, 1.0);
+    near(rates.learning_rate, 32.0);
+}
+
 static void few_pictures_want_a_high_rate(void **state)
 {
     (void)state;
@@ -131,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_usual_values_are_the_optimizers_own),
         cmocka_unit_test(rates_are_scaled_as_their_owner_says),
+        cmocka_unit_test(a_batch_above_all_pictures_counts_as_many_as_there_are),
         cmocka_unit_test(few_pictures_want_a_high_rate),
         cmocka_unit_test(a_step_has_the_rate_of_its_place),
         cmocka_unit_test(averages_keep_little_at_first),

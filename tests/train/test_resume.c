@@ -237,6 +237,79 @@ static void a_training_killed_again_and_again_ends_with_the_same_files(void **st
     }
 }
 
+/* ---- a record of another time ------------------------------------------------------------------
+ */
+
+static void die_when_told(void *self, const tdm_event *event)
+{
+    const char *words = self;
+    if (event->text && strstr(event->text, words))
+        raise(SIGKILL);
+}
+
+/* Every number of that name in the run's record. */
+static void set_in_record(const struct tree *tree, const char *record, const char *name,
+                          const char *number)
+{
+    void *bytes;
+    size_t n_bytes, used = 0;
+    char text[20000], wanted[60];
+    snprintf(wanted, sizeof wanted, "\"%s\": ", name);
+    assert_int_equal(tdmi_file_read(below(tree, record), 1 << 20, &bytes, &n_bytes, NULL), TDM_OK);
+    const char *from = bytes, *at;
+    int n_set = 0;
+    while ((at = strstr(from, wanted)) != NULL) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "%.*s%s%s", (int)(at - from),
+                                 from, wanted, number);
+        from = at + strlen(wanted);
+        from += strcspn(from, ",\n}");
+        n_set++;
+    }
+    snprintf(text + used, sizeof text - used, "%s", from);
+    assert_true(n_set > 0);
+    tdmi_free(bytes);
+    tree_text(tree, record, text);
+}
+
+/* Killed before its first checkpoint, and the program's default is another one now. */
+static void a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    int status;
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    options.run = below(tree, "base");
+    must_train(&options, nobody, &result);
+    for (int unfreeze = 0; unfreeze < 2; unfreeze++) {
+        const char *name = unfreeze ? "thawing" : "head";
+        options = with_frozen_base(tree, name);
+        options.freeze = unfreeze ? "none" : "base";
+        options.unfreeze = unfreeze;
+        options.learning_rate = 0.0;
+        fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(tdm_train(&options, (tdm_sink){"steps an epoch", die_when_told}, &result, NULL));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        char record[40], wanted[40];
+        snprintf(record, sizeof record, "%s/run.json", name);
+        set_in_record(tree, record, "learning_rate", "0.00125");
+        if (unfreeze)
+            set_in_record(tree, record, "thawed_rate", "0.00125");
+        options.resume = true;
+        must_train(&options, nobody, &result);
+        snprintf(wanted, sizeof wanted, "%s-asked", name);
+        options.run = below(tree, wanted);
+        options.resume = false;
+        options.learning_rate = 0.00125;
+        must_train(&options, nobody, &result);
+        same_runs(tree, wanted, name);
+    }
+}
+
 /* The clock falls into places that no event marks: the middle of a file that is being written. */
 static void a_training_killed_at_any_time_ends_with_the_same_files(void **state)
 {
@@ -345,6 +418,31 @@ static void other_options_or_pictures_are_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "not those the run was begun with");
 }
 
+/* On a processor both are the same bits. */
+static void precision_may_be_said_where_it_was_not(void **state)
+{
+    struct tree *tree = *state;
+    struct tdm_train_options options = training(tree, 0);
+    struct tdm_train_result result;
+    options.run = below(tree, "run");
+    options.epochs = 2;
+    options.schedule = "constant";
+    must_train(&options, nobody, &result);
+    options.resume = true;
+    options.precision = "f32";
+    options.epochs = 3;
+    must_train(&options, nobody, &result);
+    options.precision = "auto";
+    must_train(&options, nobody, &result);
+    options.precision = "bf16";
+    fails_with(&options, TDM_E_USAGE, "option --precision bf16");
+    options.precision = "f32";
+    options.resume = false;
+    options.run = below(tree, "whole-f32");
+    must_train(&options, nobody, &result);
+    same_runs(tree, "whole-f32", "run");
+}
+
 /* The newest one damaged, missing, or of the moment between two renames. */
 static void the_checkpoint_before_a_damaged_one_is_gone_on_with(void **state)
 {
@@ -437,11 +535,13 @@ int main(void)
         CASE(a_training_stopped_before_its_first_step_is_recorded),
         CASE(a_training_killed_again_and_again_ends_with_the_same_files),
         CASE(a_training_killed_at_any_time_ends_with_the_same_files),
+        CASE(a_run_without_a_checkpoint_keeps_the_rate_it_was_begun_with),
         CASE(no_half_written_file_stays_beside_the_finished_ones),
         CASE(an_existing_run_is_not_overwritten),
         CASE(a_finished_run_says_the_same_again),
         CASE(a_limit_that_grows_goes_on_as_if_it_had_been_there),
         CASE(other_options_or_pictures_are_refused),
+        CASE(precision_may_be_said_where_it_was_not),
         CASE(the_checkpoint_before_a_damaged_one_is_gone_on_with),
         CASE(a_damaged_file_does_not_take_the_place_of_a_whole_one),
         CASE(a_run_without_any_checkpoint_is_not_begun_again),
