@@ -287,8 +287,7 @@ static void a_picture_that_cannot_be_measured_is_told_or_refused(void **state)
     fails_with(&options, TDM_E_INPUT, "a picture cannot be used, and --strict is on");
 }
 
-/* More than a hundred terabytes, of which the run's record is not to say that they are trained
- * with. */
+/* Tens of terabytes, of which the run's record is not to say that they are trained with. */
 static void more_memory_than_there_is_is_refused_before_norms_are_measured(void **state)
 {
     const struct tree *tree = *state;
