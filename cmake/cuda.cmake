@@ -1,40 +1,12 @@
-# Finds nvcc, the CUDA toolkit (12 or newer) and cuDNN 9's headers, also inside the nvidia/ folders
-# of a Python environment (-DTANDEM_CUDNN_ROOT=DIR names another place). Sets TDM_HAVE_CUDA, or
-# cuda_missing: one sentence about what is not there. cuDNN's library is not looked for: it is opened
-# at run time.
-set(TANDEM_CUDNN_ROOT "" CACHE PATH "folder with cuDNN's include/ and lib/")
+# Finds nvcc and the CUDA toolkit (12 or newer). Sets TDM_HAVE_CUDA, or cuda_missing: one sentence
+# about what is not there. cuDNN and cuBLASLt are not looked for, nor headers of theirs: they are
+# opened at run time (docs/gpu.md).
 set(cuda_missing "")
 
 find_package(CUDAToolkit 12 QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
   set(cuda_missing "the CUDA toolkit, version 12 or newer, and found no nvcc of it: put nvcc on the \
 PATH or pass -DCUDAToolkit_ROOT=DIR.")
-endif()
-
-if(NOT cuda_missing)
-  file(GLOB cudnn_hints
-    $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cudnn
-    /usr/lib/python3*/site-packages/nvidia/cudnn
-    /usr/local/lib/python3*/*-packages/nvidia/cudnn)
-  set(cudnn_hints ${TANDEM_CUDNN_ROOT} ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_INCLUDE_DIRS}/..
-    ${cudnn_hints})
-  find_path(CUDNN_INCLUDE_DIR cudnn_version.h HINTS ${cudnn_hints} PATH_SUFFIXES include)
-  if(NOT CUDNN_INCLUDE_DIR)
-    set(cuda_missing "cuDNN 9 and found no cudnn_version.h: install it or pass \
--DTANDEM_CUDNN_ROOT=DIR.")
-  endif()
-endif()
-
-if(NOT cuda_missing)
-  foreach(part MAJOR MINOR PATCHLEVEL)
-    file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h line REGEX "define CUDNN_${part} ")
-    string(REGEX REPLACE ".*CUDNN_${part} +([0-9]+).*" "\\1" CUDNN_${part} "${line}")
-  endforeach()
-  set(TDM_CUDNN_VERSION "${CUDNN_MAJOR}.${CUDNN_MINOR}.${CUDNN_PATCHLEVEL}")
-  if(TDM_CUDNN_VERSION VERSION_LESS 9)
-    set(cuda_missing "cuDNN 9 or newer and found ${TDM_CUDNN_VERSION} in ${CUDNN_INCLUDE_DIR}: pass \
--DTANDEM_CUDNN_ROOT=DIR of a newer one.")
-  endif()
 endif()
 
 if(NOT cuda_missing)

@@ -115,12 +115,11 @@ endif()
 tandem_report(MICROHTTPD libmicrohttpd)
 
 # The CUDA toolkit: backend cuda, a library of its own that is opened when a card is asked for. AUTO
-# takes it where it is there; ON, which is preset cuda, ends when a part is missing. Sanitizers see
+# takes it where it is there; ON, which is preset cuda, ends where it is not. Sanitizers see
 # its kernels through the shim (docs/gpu.md). Without it cuda_absent.c stands in.
-set(TANDEM_CUDA AUTO CACHE STRING "use the CUDA toolkit and cuDNN: AUTO, ON or OFF")
+set(TANDEM_CUDA AUTO CACHE STRING "use the CUDA toolkit: AUTO, ON or OFF")
 set(TDM_HAVE_CUDA 0)
 set(TDM_CUDA_VERSION "")
-set(TDM_CUDNN_VERSION "")
 set(cuda_wanted ${TANDEM_CUDA})
 if(TANDEM_CUDA STREQUAL AUTO AND (NOT TANDEM_LIBRARIES OR TANDEM_SANITIZE OR TANDEM_FUZZ))
   set(cuda_wanted OFF)
@@ -134,10 +133,9 @@ endif()
 if(TDM_HAVE_CUDA)
   list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/backend/cuda_absent.c)
 else()
-  set(TDM_CUDNN_VERSION "")
   list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/backend/cuda_load.c)
 endif()
-tandem_report(CUDA "${CUDAToolkit_NVCC_EXECUTABLE}, cuDNN ${TDM_CUDNN_VERSION}, toolkit")
+tandem_report(CUDA "${CUDAToolkit_NVCC_EXECUTABLE}, toolkit")
 
 configure_file(${CMAKE_SOURCE_DIR}/cmake/tandem_features.h.in
   ${CMAKE_BINARY_DIR}/generated/tandem_features.h)

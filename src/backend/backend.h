@@ -193,6 +193,8 @@ bool tdmi_backend_stores(const struct tdmi_backend *backend, enum tdmi_dtype typ
  */
 tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
                              tdm_error *err) TDM_MUST_USE;
+/* Is that a name it would understand? Whether there is such a card is found when it is opened. */
+bool tdmi_backend_knows(const char *name);
 /* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);
 /* Backend cuda, which is libtandem_cuda.so (base/plugin.h): opened with the first call.

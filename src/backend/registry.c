@@ -111,15 +111,36 @@ static tdm_status find_card(const char *name, int card, const struct tdmi_backen
     return take(name, found, card, backend, err);
 }
 
+/* One that is part of libtandem; NULL: none of them is called so. */
+static const struct tdmi_backend *linked(const char *name, size_t name_bytes)
+{
+    for (int i = 0; i < n_backends; i++)
+        if (is_called(backends[i], name, name_bytes))
+            return backends[i];
+    return NULL;
+}
+
+/* The one that is opened when it is asked for. */
+static bool is_plugin(const char *name, size_t name_bytes)
+{
+    return name_bytes == 4 && memcmp(name, "cuda", 4) == 0;
+}
+
+bool tdmi_backend_knows(const char *name)
+{
+    const size_t name_bytes = strcspn(name, ":");
+    int index;
+    return (linked(name, name_bytes) || is_plugin(name, name_bytes)) &&
+           read_index(name + name_bytes, &index);
+}
+
 tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backend, int *index,
                              tdm_error *err)
 {
     char known[128];
     const size_t name_bytes = strcspn(name, ":");
-    const bool is_cuda = name_bytes == 4 && memcmp(name, "cuda", 4) == 0;
-    const struct tdmi_backend *found = NULL;
-    for (int i = 0; i < n_backends && !found; i++)
-        found = is_called(backends[i], name, name_bytes) ? backends[i] : NULL;
+    const bool is_cuda = is_plugin(name, name_bytes);
+    const struct tdmi_backend *found = linked(name, name_bytes);
     list_names(known, sizeof known);
     if (!found && !is_cuda)
         return TDM_FAIL(err, TDM_E_USAGE,

@@ -151,6 +151,7 @@ void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key 
 
 /* ---- changes of one picture -------------------------------------------------------------- */
 
+/* rng: NULL where its draws are in change. */
 typedef void change_pixels(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
                            const struct tdmi_augment_change *change);
 
@@ -262,6 +263,10 @@ void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augmen
     for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
         if (!augment->is_on[kind] || changes[kind] == NULL)
             continue;
+        if (draws[kind]) { /* made above */
+            changes[kind](&canvas, augment->arguments[kind], NULL, &change);
+            continue;
+        }
         tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
         changes[kind](&canvas, augment->arguments[kind], &rng, &change);
     }

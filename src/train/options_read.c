@@ -2,6 +2,7 @@
  * Options read back: from the record of a run, and from the text of a program. Both are the same
  * rows of one table; what is wrong in a record is a damaged file, in a text it is a wrong use.
  */
+#include "backend/backend.h"
 #include "data/loader.h"
 #include "nn/network.h"
 #include "track/run.h"
@@ -21,7 +22,6 @@ static const char *known_word(const struct tdmi_row *row, const char *word)
     struct tdmi_network network;
     struct tdmi_optimizer_choice optimizer;
     struct tdmi_schedule_choice schedule;
-    const struct tdmi_backend *backend;
     enum tdmi_cache_kind cache;
     if (tdmi_row_choices(row))
         return tdmi_row_choice(row, word);
@@ -36,12 +36,9 @@ static const char *known_word(const struct tdmi_row *row, const char *word)
         return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
     if (strcmp(option, "schedule") == 0)
         return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
-    if (strncmp(word, "cuda", 4) == 0 && (word[4] == '\0' || word[4] == ':'))
-        return word; /* whether there is such a card is found when it is opened */
-    for (int i = 0; (backend = tdmi_backend_at(i)) != NULL; i++)
-        if (strcmp(backend->name, word) == 0)
-            return backend->name;
-    return strcmp(word, "cpu") == 0 ? "cpu" : NULL;
+    if (strcmp(option, "device") == 0)
+        return tdmi_backend_knows(word) ? word : NULL;
+    return NULL;
 }
 
 /* A whole number in the row's range. */

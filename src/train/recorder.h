@@ -1,7 +1,8 @@
 /*
  * Work that is queued on a device step after step: the first time as it is, the second time it is
  * recorded, from then on the recording is replayed (backend/backend.h, stream). What is queued may
- * only differ by what the key says; whole batches and the ragged last one of an epoch are two.
+ * only differ by what the key says; whole batches and the ragged last one of an epoch are two. What
+ * the device fails to record is queued as it is from then on, with one warning.
  */
 #ifndef TANDEM_TRAIN_RECORDER_H
 #define TANDEM_TRAIN_RECORDER_H

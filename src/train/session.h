@@ -133,16 +133,18 @@ double tdmi_session_seconds(const struct tdmi_session *session);
 /* What judges and is kept: averages where there are any. */
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
 /* What steps change. */
+struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
+
 /* What --precision asks of the backend; f16's loss scale, from where the training stands and, for a
  * checkpoint, back to there. session_precision.c */
 tdm_status tdmi_session_choose_precision(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_open_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_fetch_scale(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* At the end: how many steps f16 left out, where there were any. */
+void tdmi_session_tell_left_out(struct tdmi_session *session);
 
 /* One process on a device that queues: a step is queued as a whole, its update with it. */
 bool tdmi_session_queues(const struct tdmi_session *session);
-
-struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
 
 /* The pictures; and which of them train, judge and test.
  * stored: the split of a checkpoint that is gone on with, else nothing. session_split.c */

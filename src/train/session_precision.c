@@ -59,6 +59,17 @@ tdm_status tdmi_session_fetch_scale(struct tdmi_session *session, tdm_error *err
                     "fetching the scale of gradients");
 }
 
+void tdmi_session_tell_left_out(struct tdmi_session *session)
+{
+    const struct tdmi_loss_scale *scale = &session->progress.loss_scale;
+    if (session->loss_scale && scale->n_left_out > 0)
+        tdmi_session_note(session,
+                          "--precision f16: %lld of %lld steps were left out, their gradients were "
+                          "not finite (the last scale is %g)",
+                          (long long)scale->n_left_out, (long long)session->progress.step,
+                          (double)scale->scale);
+}
+
 bool tdmi_session_queues(const struct tdmi_session *session)
 {
     return !session->backend->device.is_host && session->backend->update->run &&

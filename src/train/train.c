@@ -421,8 +421,10 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
             return status;
     }
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
-    if (session->outcomes.n > 0) /* something was done in this sitting */
+    if (session->outcomes.n > 0) { /* something was done in this sitting */
         tdmi_session_tell_left(session);
+        tdmi_session_tell_left_out(session);
+    }
     if (session->train_feed)
         name_skips(session, session->train_feed);
     name_skips(session, session->val_feed);

@@ -95,6 +95,7 @@ static void device_names_are_understood_or_refused_in_a_sentence(void **state)
         int card = -1;
         tdm_error err = {0};
         assert_int_equal(tdmi_backend_find(cases[i].name, &backend, &card, &err), cases[i].status);
+        assert_int_equal(tdmi_backend_knows(cases[i].name), cases[i].status != TDM_E_USAGE);
         if (cases[i].status == TDM_OK) {
             assert_non_null(backend);
             assert_true(backend->device.is_host);
@@ -104,6 +105,18 @@ static void device_names_are_understood_or_refused_in_a_sentence(void **state)
             assert_non_null(strstr(err.frames[0].text, cases[i].name));
         }
     }
+}
+
+/* Of a backend that is opened when it is asked for, the name alone is looked at. */
+static void names_of_cards_are_known_on_machines_without_one(void **state)
+{
+    static const char *const known[] = {"cuda", "cuda:0", "cuda:1023"};
+    static const char *const others[] = {"cud", "cudax", "cuda1", "cuda:", "cuda:x", "cuda:1024"};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_true(tdmi_backend_knows(known[i]));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_false(tdmi_backend_knows(others[i]));
 }
 
 /* A build that has the backend asks the machine; one without says so. Neither has card 1023. */
@@ -166,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_backend_has_every_entry_that_is_not_optional),
         cmocka_unit_test(the_reference_runs_every_op),
         cmocka_unit_test(device_names_are_understood_or_refused_in_a_sentence),
+        cmocka_unit_test(names_of_cards_are_known_on_machines_without_one),
         cmocka_unit_test(a_card_that_is_not_there_is_told_in_a_sentence),
         cmocka_unit_test(memory_of_the_host_is_zeroed_aligned_and_copied),
     };

@@ -23,6 +23,9 @@ static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t
 
 tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
 {
+    /* What failed before is no failure of the recording: the next wait tells it. */
+    if (stream->failure != 0)
+        return failure(err, stream->device, (cudaError_t)stream->failure, stream->failed);
     /* Other threads of the process may reserve memory meanwhile. */
     const cudaError_t code =
         cudaStreamBeginCapture(tdmi_cuda_queue(stream), cudaStreamCaptureModeThreadLocal);

@@ -115,8 +115,9 @@ static void clear(tdmi_stream *stream, void *memory, size_t bytes)
 
 static tdm_status begin_recording(tdmi_stream *stream, tdm_error *err)
 {
-    (void)stream;
-    (void)err;
+    if (stream->failure != 0)
+        return TDM_FAIL(err, TDM_E_FAILED, "%s: CUDA would say %d", stream->failed,
+                        stream->failure);
     tdmi_shim_record_begin();
     return TDM_OK;
 }
@@ -124,10 +125,12 @@ static tdm_status begin_recording(tdmi_stream *stream, tdm_error *err)
 static tdm_status end_recording(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
 {
     struct tdmi_shim_recording *made = tdmi_shim_record_end();
-    if (stream->failure != 0 || !made) {
+    const int before = stream->failure; /* of what was to be recorded, as on a card */
+    stream->failure = 0;
+    if (before != 0 || !made) {
         tdmi_shim_recording_free(made);
         return TDM_FAIL(err, TDM_E_FAILED, "recording: %s, and CUDA would say %d",
-                        stream->failure ? stream->failed : "no memory", stream->failure);
+                        before ? stream->failed : "no memory", before);
     }
     *recording = (tdmi_recording *)made;
     return TDM_OK;

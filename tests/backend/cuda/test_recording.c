@@ -5,11 +5,14 @@
  * recording and should lie in memory gives other bits here.
  */
 #include "shim_backend.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/shim_run.h"
 #include "nn/known_network.h"
 #include "train/trainings.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <unistd.h>
 
 static tdmi_graph *small_graph(void)
 {
@@ -83,11 +86,11 @@ static struct tdmi_backend plain_backend(void)
     return plain;
 }
 
-static int64_t compare(const struct bench *of, struct way way)
+static int64_t compare(const struct bench *of, const struct tdmi_backend *backend, struct way way)
 {
     const struct tdmi_backend plain_shim = plain_backend();
     struct training plain = begin(of, &plain_shim, way);
-    struct training recorded = begin(of, &tdmi_backend_shim, way);
+    struct training recorded = begin(of, backend, way);
     struct tdmi_augment mixes, none = {0};
     float *means[4];
     assert_int_equal(tdmi_augment_read("mixup:0.4", &mixes, NULL), TDM_OK);
@@ -131,16 +134,101 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
     tdmi_shim_use((struct tdmi_shim_way){0});
     open_bench_of(&of, small_graph());
     const struct way way = {.shard = most_batch, .threads = 2, .optimizer = "sgd"};
-    assert_true(compare(&of, way) >= 4);
-    assert_true(compare(&of, (struct way){.shard = most_batch,
-                                          .threads = 1,
-                                          .optimizer = "lamb",
-                                          .has_weights = true,
-                                          .storage = TDMI_DTYPE_F16,
-                                          .loss_scale = 16777216.0f}) >= 4);
+    assert_true(compare(&of, &tdmi_backend_shim, way) >= 4);
+    const struct way in_f16 = {.shard = most_batch,
+                               .threads = 1,
+                               .optimizer = "lamb",
+                               .has_weights = true,
+                               .storage = TDMI_DTYPE_F16,
+                               .loss_scale = 16777216.0f};
+    assert_true(compare(&of, &tdmi_backend_shim, in_f16) >= 4);
     /* shards are brought one after another: those are queued as they are */
-    assert_true(compare(&of, (struct way){.shard = 12, .threads = 1, .optimizer = "sgd"}) > 0);
+    assert_true(compare(&of, &tdmi_backend_shim,
+                        (struct way){.shard = 12, .threads = 1, .optimizer = "sgd"}) > 0);
     close_bench(&of);
+}
+
+/* ---- devices that refuse to record ---------------------------------------------------------- */
+
+static tdm_status refuse_to_begin(tdmi_stream *stream, tdm_error *err)
+{
+    (void)stream;
+    return TDM_FAIL(err, TDM_E_SYSTEM, "planted: no beginning");
+}
+
+/* All of the step has been queued into it when it fails. */
+static tdm_status refuse_at_the_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    tdmi_recording *made = NULL;
+    const tdm_status status = tdmi_backend_shim.stream.capture_end(stream, &made, err);
+    (void)recording;
+    tdmi_backend_shim.stream.recording_close(made);
+    return status != TDM_OK ? status : TDM_FAIL(err, TDM_E_SYSTEM, "planted: no end");
+}
+
+/* Something in the step cannot be recorded, such as a copy. */
+static tdm_status begin_and_spoil(tdmi_stream *stream, tdm_error *err)
+{
+    char byte = 0;
+    TDM_TRY(tdmi_backend_shim.stream.capture_begin(stream, err), err, "planted");
+    return tdmi_backend_shim.memory.upload(stream, &byte, &byte, 1, err);
+}
+
+/* How often the warning was written while the steps were compared. */
+static int warnings(const struct bench *of, const struct tdmi_backend *backend, struct way way,
+                    const char *because)
+{
+    char line[2000];
+    int n = 0;
+    FILE *log = tmpfile();
+    const int kept = dup(STDERR_FILENO);
+    assert_non_null(log);
+    fflush(stderr);
+    assert_true(kept >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    const int64_t replays = compare(of, backend, way);
+    fflush(stderr);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    assert_int_equal(replays, 0);
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        if (strstr(line, "queued one by one") && strstr(line, because))
+            n++;
+    fclose(log);
+    return n;
+}
+
+static void steps_that_cannot_be_recorded_are_queued_and_that_is_said_once(void **state)
+{
+    struct tdmi_backend at_first = tdmi_backend_shim, at_last = tdmi_backend_shim,
+                        spoiled = tdmi_backend_shim;
+    const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "adam"};
+    struct bench of;
+    (void)state;
+    at_first.stream.capture_begin = refuse_to_begin;
+    at_last.stream.capture_end = refuse_at_the_end;
+    spoiled.stream.capture_begin = begin_and_spoil;
+    open_bench_of(&of, small_graph());
+    assert_int_equal(warnings(&of, &at_first, way, "planted: no beginning"), 1);
+    assert_int_equal(warnings(&of, &at_last, way, "planted: no end"), 1);
+    assert_int_equal(warnings(&of, &spoiled, way, "a copy"), 1);
+    close_bench(&of);
+}
+
+/* Or it would be taken for the recording's, and lost. */
+static void what_failed_before_a_recording_is_told_by_the_wait_behind_it(void **state)
+{
+    tdmi_stream *stream;
+    tdmi_device *device;
+    (void)state;
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
+    tdmi_cuda_note(stream, 700, "a kernel");
+    assert_int_not_equal(tdmi_backend_shim.stream.capture_begin(stream, NULL), TDM_OK);
+    assert_false(tdmi_shim_is_recording());
+    assert_int_not_equal(tdmi_backend_shim.stream.wait(stream, NULL), TDM_OK);
+    tdmi_backend_shim.stream.close(stream);
+    tdmi_backend_shim.device.close(device);
 }
 
 /* What cannot be recorded is no part of a recording, and whoever tries hears of it. */
@@ -168,6 +256,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replayed_steps_have_the_bits_of_queued_ones),
+        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_and_that_is_said_once),
+        cmocka_unit_test(what_failed_before_a_recording_is_told_by_the_wait_behind_it),
         cmocka_unit_test(a_copy_inside_a_recording_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
