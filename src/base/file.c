@@ -142,8 +142,10 @@ tdm_status tdmi_folder_make(const char *path, tdm_error *err)
         if (at != prefix && mkdir(prefix, 0777) != 0) {
             int reason = errno;
             if (tdmi_file_kind_of(prefix) != TDMI_FILE_FOLDER) {
+                const bool is_above = strcmp(prefix, path) != 0;
                 status =
-                    TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s: %s: %s", path, prefix,
+                    TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s: %s%s%s", path,
+                             is_above ? prefix : "", is_above ? ": " : "",
                              reason == EEXIST ? "is there and is no folder" : strerror(reason));
                 break;
             }

@@ -400,7 +400,7 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(compute.device),
      .value_name = "NAME",
      .group = "Compute",
-     .help = "cpu, or the name of one backend such as ref"},
+     .help = "cpu, or one backend: cuda, cuda:1, ref"},
     TDMI_ROW_THREADS(FIELD(threads), "that load or compute; as many run the ceiling"),
     {.name = NULL},
 };

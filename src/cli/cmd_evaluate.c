@@ -129,7 +129,7 @@ static const struct tdmi_option options[] = {
     TDMI_ROWS_FOREIGN(model),
     TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
     TDMI_ROW_DEVICE(offsetof(struct values, model.device),
-                    "cpu, or the name of one backend such as ref"),
+                    "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 

@@ -144,7 +144,9 @@ static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     if (values->files_from || call->n_arguments > 1)
-        return TDM_FAIL(err, TDM_E_USAGE, "with --serve pictures come by HTTP; found %s%.100s",
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; "
+                        "found %s%.100s",
                         values->files_from ? "--files-from " : "",
                         values->files_from ? values->files_from : call->arguments[1]);
     if (values->csv || values->logits)
@@ -309,7 +311,7 @@ static const struct tdmi_option options[] = {
     TDMI_ROWS_FOREIGN(model),
     TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
     TDMI_ROW_DEVICE(offsetof(struct values, model.device),
-                    "cpu, or the name of one backend such as ref"),
+                    "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 

@@ -143,8 +143,10 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
                run->epochs == 1 ? "epoch" : "epochs");
     if (run->best_epoch > run->epochs)
         tdmi_print(out, "within the next one");
-    else
+    else if (run->best_epoch > 0)
         tdmi_print(out, "%d", run->best_epoch);
+    else
+        tdmi_print(out, "none");
     tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
     tdmi_print(out, "  network     ");
     tdmi_print_name(out, run->network, 0);

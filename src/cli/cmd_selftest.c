@@ -115,7 +115,7 @@ static const struct tdmi_argument arguments[] = {{.name = NULL}};
 
 static const struct tdmi_option options[] = {
     TDMI_ROW_DEVICE(offsetof(struct values, device),
-                    "what to check: cpu, or the name of one backend such as ref"),
+                    "what to check: cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 

@@ -525,7 +525,7 @@ static const struct tdmi_option options[] = {
      .group = "Machine",
      .help = "what is kept of pictures once read; changes no bit"},
     TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bits"),
-    TDMI_ROW_DEVICE(FIELD(device), "cpu, or the name of one backend such as ref"),
+    TDMI_ROW_DEVICE(FIELD(device), "cpu, or one backend: cuda, cuda:1, ref"),
     {.name = NULL},
 };
 

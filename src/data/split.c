@@ -314,6 +314,34 @@ static int compare_items(const void *a, const void *b)
     return COMPARE(*(const int64_t *)a, *(const int64_t *)b);
 }
 
+static bool are_all_empty(const struct work *work)
+{
+    const uint64_t empty = tdmi_contents_hash("", 0);
+    for (int64_t e = 0; e < work->n_entries; e++)
+        if (work->entries[e].hash != empty)
+            return false;
+    return true;
+}
+
+static tdm_status refuse_no_val(const struct work *work, tdm_error *err)
+{
+    const char *path = tdmi_source_path(work->source);
+    const struct tdmi_split_options *options = &work->options;
+    if (are_all_empty(work))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "none of the %lld pictures of '%s' has bytes in it: all files are empty",
+                        (long long)work->n_entries, path);
+    if (options->fraction < 1.0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "no picture of '%s' is left for validation: --fraction %g leaves every "
+                        "class only one distinct picture; a larger one is wanted",
+                        path, options->fraction);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "no picture of '%s' is left for validation: every class has only one distinct "
+                    "picture in use; more pictures are wanted",
+                    path);
+}
+
 static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error *err)
 {
     tdm_status status = TDM_OK;
@@ -348,10 +376,7 @@ static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error 
     qsort(split->test, (size_t)split->n_test, sizeof *split->test, compare_items);
     status = check_classes(work, n_items, n_train, err);
     if (status == TDM_OK && split->n_val == 0 && work->options.val_fraction > 0)
-        status = TDM_FAIL(err, TDM_E_INPUT,
-                          "no picture of '%s' is left for validation: every class has only one "
-                          "distinct picture in use; more pictures are wanted",
-                          tdmi_source_path(work->source));
+        status = refuse_no_val(work, err);
     else if (status == TDM_OK && split->n_test == 0 && work->options.test_fraction > 0)
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "no picture of '%s' is left for the test: a class needs about %.0f of "

@@ -154,6 +154,12 @@ static tdm_status select_items(struct evaluation *it, tdm_sink sink, tdm_error *
     for (int64_t i = 0; i < n; i++)
         if (belongs(it, i))
             it->items[it->n_items++] = i;
+    if (it->n_items == 0 && it->part == TDM_PART_TEST && it->model->file.n_test_hashes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the run kept no pictures of %s for a test, and the source has none of its "
+                        "own; --part val takes those that judged, and a training with --split "
+                        "0.8,0.1,0.1 keeps some",
+                        tdmi_source_path(it->source));
     if (it->n_items == 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "none of the %lld pictures in %s is of the part '%s'; --part all takes "

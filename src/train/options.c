@@ -93,11 +93,15 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "training: option --fraction is %g; more than 0, up to 1, is accepted",
                         options->fraction);
     if (!(options->train_fraction > 0.0) || !(options->val_fraction > 0.0) ||
-        options->train_fraction + options->val_fraction + options->test_fraction > 1.0 + 1e-9)
+        options->train_fraction + options->val_fraction + options->test_fraction > 1.0 + 1e-9) {
+        char test[40] = "";
+        if (options->test_fraction > 0.0)
+            snprintf(test, sizeof test, ",%g", options->test_fraction);
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --split is %g,%g,%g; two or three parts above 0 that sum "
+                        "training: option --split is %g,%g%s; two or three parts above 0 that sum "
                         "to at most 1 are accepted",
-                        options->train_fraction, options->val_fraction, options->test_fraction);
+                        options->train_fraction, options->val_fraction, test);
+    }
     struct tdmi_rates rates;
     return tdmi_rates_read(options, &rates, err);
 }

@@ -167,8 +167,9 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .steps = result->steps,
         .epochs_limit = options->epochs,
         .steps_limit = options->steps,
-        .rate = options->lr_scaling && *options->lr_scaling ? session->rates.base_rate
-                                                            : session->rates.learning_rate,
+        .rate = options->lr_scaling && *options->lr_scaling && session->rates.base_rate > 0.0
+                    ? session->rates.base_rate
+                    : session->rates.learning_rate,
         .guess_loss = guess_loss(session),
         .ended_by = result->ended_by,
         .patience = result->patience,

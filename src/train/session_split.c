@@ -60,6 +60,30 @@ static void tell_copies(struct tdmi_session *session)
                           split->n_copies == 1 ? "picture is a copy" : "pictures are copies");
 }
 
+/* Of such a class nobody learns whether it was learnt. */
+static tdm_status tell_unjudged(struct tdmi_session *session, tdm_error *err)
+{
+    const int n_classes = tdmi_source_classes(session->source);
+    const tdmi_split *split = &session->split;
+    int n_without = n_classes;
+    bool *is_judged = tdmi_arena_alloc(&session->arena, (size_t)n_classes, sizeof *is_judged);
+    if (!is_judged)
+        return TDM_FAIL(err, TDM_E_MEMORY, "counting the pictures of %d classes: out of memory",
+                        n_classes);
+    for (int64_t i = 0; i < split->n_val; i++) {
+        bool *it = &is_judged[tdmi_source_item(session->source, split->val[i]).label];
+        n_without -= !*it;
+        *it = true;
+    }
+    if (n_without > 0)
+        tdmi_session_note(session,
+                          "%d of %d classes %s no picture that judges: whether %s learnt is not "
+                          "measured",
+                          n_without, n_classes, n_without == 1 ? "has" : "have",
+                          n_without == 1 ? "it is" : "they are");
+    return TDM_OK;
+}
+
 /* A model file is JSON, so it can name only what is UTF-8; another spelling would not be found
  * again. */
 static bool is_utf8(const char *text)
@@ -149,12 +173,16 @@ tdm_status tdmi_session_split(struct tdmi_session *session, struct tdmi_split_st
                                 : ": --split decides nothing");
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tell_copies(session);
+    if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        TDM_TRY(tell_unjudged(session, err), err, "splitting %s", options->source);
     if (session->contents.n_unreadable > 0 && options->strict)
         return TDM_FAIL(
             err, TDM_E_INPUT,
-            "%lld pictures of %s cannot be read, and --strict is on; the warnings above "
-            "name them",
-            (long long)session->contents.n_unreadable, options->source);
+            "%lld picture%s of %s cannot be read, and --strict is on; the warnings above "
+            "name %s",
+            (long long)session->contents.n_unreadable,
+            session->contents.n_unreadable == 1 ? "" : "s", options->source,
+            session->contents.n_unreadable == 1 ? "it" : "them");
     if (session->contents.n_unreadable > 0)
         tdmi_session_note(session, "%lld %s could not be read and %s left out",
                           (long long)session->contents.n_unreadable,

@@ -379,8 +379,9 @@ static void tell_where(struct tdmi_session *session)
         tdmi_session_note(session, "nothing is left to train after step %lld (epoch %d)",
                           (long long)progress->step, progress->epoch + (progress->position > 0));
     else
-        tdmi_session_note(session, "going on after step %lld (epoch %d)", (long long)progress->step,
-                          progress->epoch + 1);
+        tdmi_session_note(session, "going on after step %lld (epoch %d), learning rate %g",
+                          (long long)progress->step, progress->epoch + 1,
+                          rate_at(session, progress->step));
 }
 
 /* Why it is that rate, where the number of pictures decided it. */

@@ -66,7 +66,7 @@ wait $pid 2>/dev/null
 expect_exit 0 "$TANDEM" runs show cut --json
 epochs=$(json_value runs.0.epochs) steps=$(json_value runs.0.steps)
 timeout -s INT 3 "$TANDEM" train pictures --resume -o cut >"$out" 2>"$err"
-expect_stderr_matches "going on after step $steps \\(epoch $((epochs + 1))\\)\$"
+expect_stderr_matches "going on after step $steps \\(epoch $((epochs + 1))\\), learning rate [0-9.e-]+\$"
 cp -r runs/a ended
 expect_exit 0 "$TANDEM" train pictures --resume -o ended
 expect_stderr_matches 'nothing is left to train after step [0-9]+ \(epoch 3\)$'

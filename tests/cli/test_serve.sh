@@ -10,7 +10,7 @@ expect_exit 0 "$TANDEM" train pictures --model lenet5 --epochs 1 --batch 4 --spl
 
 # ---- what the command line says --------------------------------------------------------------
 expect_exit 2 "$TANDEM" predict run --serve 0 shown/red1.ppm
-expect_stderr_matches 'with --serve pictures come by HTTP; found shown/red1.ppm'
+expect_stderr_matches 'with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; found shown/red1.ppm'
 expect_exit 2 "$TANDEM" predict run --serve --csv
 expect_exit 2 "$TANDEM" predict run --serve --logits
 expect_stderr_matches '\?logits=1'

@@ -236,7 +236,8 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
     if (it->facts.network)
         return tdmi_import_named(it, it->facts.network, err);
     return TDM_FAIL(err, TDM_E_USAGE,
-                    "importing %s: the file does not say its network; --model NAME does",
+                    "importing %s: the file does not say its network; --model NAME does "
+                    "(tandem train --help lists them)",
                     tdmi_weights_path(it->weights));
 }
 
@@ -244,6 +245,23 @@ static tdm_status make_graph(struct tdmi_importing *it, tdm_error *err)
  * as much as fits is then the machine's to say. */
 enum { MOST_SIDE = 4096, MOST_ACTIVATION = 1 << 27, MOST_TIMES_FILE = 16 };
 #define ALWAYS_MADE ((int64_t)64 << 20)
+
+/* As many outputs before the last layer as keep the network within so many times the file; 0: none
+ * do, or it is not they that make it large. */
+static int64_t most_hidden(const struct tdmi_importing *it, int64_t allowed_bytes)
+{
+    const tdmi_graph *graph = it->import->graph;
+    const int64_t values = allowed_bytes / (int64_t)sizeof(float);
+    for (int i = 0; it->wish->head.hidden > 0 && i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        if (node->kind != TDMI_OP_DENSE || strcmp(node->name, "hidden") != 0)
+            continue;
+        const int64_t an_output = tdmi_shape_values(node->in[0]) + 1 + it->wish->head.classes;
+        const int64_t others = graph->param_values - an_output * it->wish->head.hidden;
+        return others < values ? (values - others) / an_output : 0;
+    }
+    return 0;
+}
 
 static tdm_status check_size(const struct tdmi_importing *it, tdm_error *err)
 {
@@ -266,7 +284,17 @@ static tdm_status check_size(const struct tdmi_importing *it, tdm_error *err)
                             "are accepted",
                             path, graph->nodes[i].name,
                             (long long)tdmi_shape_values(graph->nodes[i].out), MOST_ACTIVATION);
-    if (wanted > ALWAYS_MADE && wanted / MOST_TIMES_FILE > stored)
+    const bool is_large = wanted > ALWAYS_MADE && wanted / MOST_TIMES_FILE > stored;
+    const int64_t allowed =
+        stored > ALWAYS_MADE / MOST_TIMES_FILE ? stored * MOST_TIMES_FILE : ALWAYS_MADE;
+    const int64_t hidden = is_large ? most_hidden(it, allowed) : 0;
+    if (hidden > 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "importing %s: --hidden %d makes a network of %lld bytes of weights, and "
+                        "the file has %lld; with it at most %lld is accepted",
+                        path, it->wish->head.hidden, (long long)wanted, (long long)stored,
+                        (long long)hidden);
+    if (is_large)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "importing %s: its network would have %lld bytes of weights, and the file "
                         "has %lld; %d times as much, and 64 MiB always, is accepted",

@@ -41,6 +41,12 @@ static const char *state_of(const char *path, enum tdmi_run_status status, tdmi_
     return lock && !tdmi_lock_is_held(lock) ? "killed" : "running";
 }
 
+static bool has_best(const char *path, tdmi_arena *arena)
+{
+    const char *best = tdmi_path_join(arena, path, "best.safetensors");
+    return best && tdmi_file_kind_of(best) != TDMI_FILE_MISSING;
+}
+
 /* Of a run that has not ended: where it is while it runs, and where --resume goes on from when it
  * does not. Lines after the newest checkpoint are made again then, so they are not counted; an
  * older version recorded no epochs with it, and the curve is what there is. */
@@ -138,6 +144,8 @@ static tdm_status add(tdm_runs *runs, const char *path, bool wants_metrics, tdm_
         return TDM_FAIL(err, TDM_E_MEMORY, "listing runs: out of memory");
     kept->told.state = state_of(path, status_found, &runs->arena);
     status = tell(kept, err);
+    if (status == TDM_OK && status_found == TDMI_RUN_FAILED && !has_best(path, &runs->arena))
+        kept->told.best_epoch = 0;
     return status == TDM_OK && wants_metrics ? read_outcomes(kept, &runs->arena, err) : status;
 }
 
