@@ -34,16 +34,32 @@ expect_exit 1 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-s
 expect_stdout_matches 'eager .*-'
 expect_stdout_matches 'not measured: exit code 1'
 
-python=$SOURCE/.venv-peers/bin/python
-[ -x "$python" ] && "$python" -c 'import torch' 2>/dev/null || {
-    skip "no PyTorch beside the checkout (bench/peers/setup)"
-    finish
-}
-expect_exit 0 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small,mobilenetv2-features,kernels \
-    --settings eager --python "$python" -o tiny.json
-expect_stdout_matches "times as good as PyTorch's best \(eager\): [0-9.]+, promised 1.2"
+# Both sides measured: a stand-in shows how they are read, paired and told, whatever is installed here …
+stand_in=$SOURCE/tests/tools/torch_stand_in.py
+expect_exit 0 gpu --device cpu --precision f32 --tiny --rounds 2 \
+    --rows lenet5-small,mobilenetv2-features,kernels,frozen-xception-job --settings eager,compile \
+    --python "$stand_in" -o stood.json
+expect_stdout_matches "times as good as PyTorch's best \(compile\): [0-9.]+, promised 1.2"
+expect_stdout_matches "times as good as torch.compile without CUDA graphs: [0-9.]+, promised 3"
+expect_stdout_matches "times as good as PyTorch's best \(compile\): [0-9.]+, promised 1.5"
 expect_stdout_matches 'block_1_depthwise +depthwise +[0-9.]+'
-expect_same '3 True images/s' \
-    "$(python3 -c 'import json; r = json.load(open("tiny.json")); print(len(r["rows"]), r["is_tiny"], r["rows"][0]["unit"])')" \
-    "the JSON has every row and says that it is no figure"
+expect_same '4 True images/s [0.002, 0.002] 2 True' "$(python3 -c '
+import json
+r = json.load(open("stood.json"))
+row = r["rows"][0]
+ours, theirs = row["sides"]["tandem"], row["sides"]["compile"]
+print(len(r["rows"]), r["is_tiny"], row["unit"], theirs["of"], len(ours["of"]),
+      row["times_best"] == ours["median"] / 0.002)')" "the JSON has every row, says that it is no figure, and holds the ratio of medians"
+TORCH_WORDS=nonsense expect_exit 1 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small \
+    --settings eager --python "$stand_in" -o nonsense.json
+expect_stdout_matches 'not measured: '
+
+# … and PyTorch itself, where it is beside the checkout (bench/peers/setup).
+python=$SOURCE/.venv-peers/bin/python
+if [ -x "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
+    expect_exit 0 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small,mobilenetv2-features,kernels \
+        --settings eager --python "$python" -o tiny.json
+    expect_stdout_matches "times as good as PyTorch's best \(eager\): [0-9.]+, promised 1.2"
+    expect_stdout_matches 'block_1_depthwise +depthwise +[0-9.]+'
+fi
 finish
