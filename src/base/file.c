@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+/* So much of a disk stays free for others, or a tenth of it if that is less. */
+static const int64_t spared_bytes = (int64_t)1 << 30;
 
 /* Running out of descriptors or memory says nothing about the file. */
 static tdm_status read_status(int reason)
@@ -122,6 +126,17 @@ int64_t tdmi_file_bytes(const char *path)
 {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -1;
+}
+
+int64_t tdmi_disk_spare_bytes(const char *path)
+{
+    struct statvfs disk;
+    if (statvfs(path, &disk) != 0 || disk.f_blocks == 0)
+        return INT64_MAX;
+    const double block = (double)disk.f_frsize, tenth = (double)disk.f_blocks / 10 * block,
+                 kept = tenth < (double)spared_bytes ? tenth : (double)spared_bytes,
+                 spare = (double)disk.f_bavail * block - kept;
+    return spare <= 0 ? 0 : spare >= 0x1p62 ? INT64_MAX : (int64_t)spare;
 }
 
 tdm_status tdmi_folder_make(const char *path, tdm_error *err)

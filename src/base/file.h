@@ -71,6 +71,10 @@ struct tdmi_folder_entry {
 tdm_status tdmi_folder_list(const char *path, tdmi_arena *arena, struct tdmi_folder_entry **entries,
                             size_t *n_entries, tdm_error *err) TDM_MUST_USE;
 
+/* Bytes that the disk below path gives to caches: a GiB, or a tenth of a smaller disk, stays free
+ * for others. INT64_MAX where it does not say. */
+int64_t tdmi_disk_spare_bytes(const char *path);
+
 /* "folder/name" in the arena ("name" when folder is "" or name is absolute; a URI's "?query" stays
  * at the end). */
 char *tdmi_path_join(tdmi_arena *arena, const char *folder, const char *name);

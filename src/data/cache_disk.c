@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,14 +163,12 @@ static void throw_out(tdmi_disk_cache *cache, int64_t wanted)
 /* Called with the lock held. */
 static bool has_room(tdmi_disk_cache *cache, int64_t bytes)
 {
-    struct statvfs disk;
     if (cache->is_full || cache->has_failed)
         return false;
     if (cache->added > cache->limit_bytes / 16 || cache->used + bytes > cache->limit_bytes)
         throw_out(cache, bytes);
-    cache->is_full = cache->used + bytes > cache->limit_bytes;
-    if (fstatvfs(cache->folder_fd, &disk) == 0 && disk.f_bavail < disk.f_blocks / 10)
-        cache->is_full = true;
+    cache->is_full =
+        cache->used + bytes > cache->limit_bytes || bytes > tdmi_disk_spare_bytes(cache->folder);
     return !cache->is_full;
 }
 

@@ -12,12 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 static const int64_t default_limit = (int64_t)32 << 30;
-/* So much of a disk stays free for others, or a tenth of it if that is less. */
-static const int64_t spared = (int64_t)1 << 30;
 
 struct key_found {
     const char *folder, *lock_path, *name;
@@ -31,17 +28,6 @@ struct keys_found {
     size_t n;
     int64_t size_bytes, promised_bytes;
 };
-
-int64_t tdmi_store_free_bytes(const char *path)
-{
-    struct statvfs disk;
-    if (statvfs(path, &disk) != 0 || disk.f_blocks == 0)
-        return INT64_MAX;
-    const double block = (double)disk.f_frsize, tenth = (double)disk.f_blocks / 10 * block;
-    const double free_bytes =
-        (double)disk.f_bavail * block - (tenth < (double)spared ? tenth : (double)spared);
-    return free_bytes <= 0 ? 0 : free_bytes >= 0x1p62 ? INT64_MAX : (int64_t)free_bytes;
-}
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
@@ -189,7 +175,7 @@ static tdm_status make_room(const struct tdmi_store_wish *wish, tdmi_arena *aren
     tdm_status status = look_through(wish->root, arena, &keys, err);
     if (status != TDM_OK)
         return status;
-    const int64_t free_bytes = tdmi_store_free_bytes(wish->root);
+    const int64_t free_bytes = tdmi_disk_spare_bytes(wish->root);
     const int64_t limit = limit_of(wish, &keys, free_bytes),
                   left = left_of(free_bytes, keys.promised_bytes);
     int64_t needed = keys.size_bytes + keys.promised_bytes + wish->bytes - limit;

@@ -22,7 +22,4 @@ struct tdmi_store_wish {
 tdm_status tdmi_store_make_room(const struct tdmi_store_wish *wish,
                                 struct tdmi_store_promise *promise, tdm_error *err) TDM_MUST_USE;
 
-/* Bytes the disk below path gives to files of rows; INT64_MAX where it does not say. */
-int64_t tdmi_store_free_bytes(const char *path);
-
 #endif

@@ -5,6 +5,7 @@
  * so.
  */
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/store_evict.h"
 #include "data/store_inside.h"
@@ -59,7 +60,7 @@ static tdm_status next_file(tdmi_store *store, tdm_error *err)
 {
     struct tdmi_store_fill *fill = &store->fill;
     const int64_t wanted = bytes_of(store, fill->n_promised - fill->n_added);
-    const int64_t free_bytes = tdmi_store_free_bytes(store->key.folder);
+    const int64_t free_bytes = tdmi_disk_spare_bytes(store->key.folder);
     if (wanted > free_bytes)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%lld bytes of rows are still to come, and the disk has %lld left for "

@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/store_evict.h"
 #include "data/store_table.h"
 #include "tandem/stop.h"
 #include <stdlib.h>
@@ -149,7 +148,7 @@ tdm_status tdmi_store_merge(const char *folder, const struct tdmi_store_form *fo
     while (is_worth_it && next < n && parts[next].size_bytes < enough / 2) {
         struct tdmi_store_table group = {.n_files = 0};
         status = open_group(parts, n, enough, form, &next, &group, &precision, err);
-        if (status == TDM_OK && tdmi_store_free_bytes(folder) < group.size_bytes)
+        if (status == TDM_OK && tdmi_disk_spare_bytes(folder) < group.size_bytes)
             is_worth_it = false;
         else if (status == TDM_OK && group.n_files > 1)
             status = merge_group(folder, form, &group, precision, err);

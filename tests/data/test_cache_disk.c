@@ -8,8 +8,36 @@
 #include "base/each_allocation.h"
 #include "base/hash.h"
 #include <pthread.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* The disk these tests run on: other programs fill and empty the real one meanwhile. */
+static struct {
+    uint64_t size_bytes, free_bytes;
+} disk;
+
+int statvfs(const char *path, struct statvfs *facts)
+{
+    (void)path;
+    *facts = (struct statvfs){
+        .f_bsize = 4096,
+        .f_frsize = 4096,
+        .f_blocks = disk.size_bytes / 4096,
+        .f_bfree = disk.free_bytes / 4096,
+        .f_bavail = disk.free_bytes / 4096,
+    };
+    return 0;
+}
+
+static const uint64_t gib = (uint64_t)1 << 30;
+
+static int empty_disk(void **state)
+{
+    (void)state;
+    disk.size_bytes = disk.free_bytes = 100 * gib;
+    return 0;
+}
 
 static uint64_t fill(tdmi_text *bytes, uint64_t number, size_t length_bytes)
 {
@@ -181,6 +209,28 @@ static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
     tree_free(&tree);
 }
 
+/* A GiB of a large disk is left to others, a tenth of a small one; what is there is still given. */
+static void a_disk_that_fills_keeps_its_share_free(void **state)
+{
+    (void)state;
+    const struct {
+        uint64_t size_bytes, kept_bytes;
+    } disks[] = {{2000 * gib, gib}, {2 * gib, gib / 5}};
+    for (size_t d = 0; d < sizeof disks / sizeof disks[0]; d++) {
+        struct tree tree = tree_new();
+        disk.size_bytes = disks[d].size_bytes;
+        disk.free_bytes = disks[d].kept_bytes + 100 * 4096;
+        tdmi_disk_cache *cache = open_cache(&tree, 0);
+        put(cache, 0, 5, 1000);
+        assert_int_equal(n_here(cache, 10, 1000), 5);
+        disk.free_bytes = disks[d].kept_bytes;
+        put(cache, 5, 10, 1000);
+        assert_int_equal(n_here(cache, 10, 1000), 5);
+        tdmi_disk_cache_close(cache);
+        tree_free(&tree);
+    }
+}
+
 static void many_processes_share_one_folder(void **state)
 {
     (void)state;
@@ -248,14 +298,15 @@ static void running_out_of_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_is_given_by_this_and_the_next_process),
-        cmocka_unit_test(damaged_or_cut_entries_are_not_given),
-        cmocka_unit_test(rows_are_kept_beside_the_contents_of_their_number),
-        cmocka_unit_test(the_least_recently_used_goes_first),
-        cmocka_unit_test(a_set_beyond_the_limit_does_not_chase_itself_out),
-        cmocka_unit_test(many_processes_share_one_folder),
-        cmocka_unit_test(a_folder_that_cannot_be_made_is_refused_by_name),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
+        cmocka_unit_test_setup(what_was_put_is_given_by_this_and_the_next_process, empty_disk),
+        cmocka_unit_test_setup(damaged_or_cut_entries_are_not_given, empty_disk),
+        cmocka_unit_test_setup(rows_are_kept_beside_the_contents_of_their_number, empty_disk),
+        cmocka_unit_test_setup(the_least_recently_used_goes_first, empty_disk),
+        cmocka_unit_test_setup(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk),
+        cmocka_unit_test_setup(a_disk_that_fills_keeps_its_share_free, empty_disk),
+        cmocka_unit_test_setup(many_processes_share_one_folder, empty_disk),
+        cmocka_unit_test_setup(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk),
+        cmocka_unit_test_setup(running_out_of_memory_is_an_error, empty_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
