@@ -7,8 +7,8 @@
  *
  * Bounded: what was used least recently goes first, but nothing that was used since this cache was
  * opened: a set larger than the limit would else throw out each picture just before it is needed
- * again. A GiB of the disk (a tenth of a small one) stays free. Safe for any number of processes: files appear whole by
- * rename, and one that vanishes or is damaged is read from its source again.
+ * again. A GiB of the disk (a tenth of a small one) stays free. Safe for any number of processes:
+ * files appear whole by rename, and one that vanishes or is damaged is read from its source again.
  */
 #ifndef TANDEM_DATA_CACHE_DISK_H
 #define TANDEM_DATA_CACHE_DISK_H
