@@ -53,6 +53,8 @@ static inline void *guarded_alloc(size_t bytes)
     if (memory == MAP_FAILED)
         return NULL;
     pthread_mutex_lock(&guarded.lock);
+    if (guarded.n_inside > 0) /* others are at it, and open nothing more */
+        (void)mprotect(memory, bytes + 1, PROT_READ | PROT_WRITE);
     for (int i = 0; i < most_guarded && !has_place; i++) {
         if (guarded.blocks[i].memory)
             continue;
