@@ -4,9 +4,6 @@
 #include "train/step.h"
 #include "base/memory.h"
 #include "dist/tree.h"
-#include "nn/packed.h"
-#include "train/recorder.h"
-#include "train/sums.h"
 
 #include <string.h>
 
@@ -42,9 +39,9 @@ struct tdmi_step {
     struct tdmi_judgement *judgements;
     tdmi_device *device;
     tdmi_packed *packed;
-    bool has_packed;                   /* weights of frozen nodes, which stay */
-    tdmi_recorder *recorder;           /* NULL where memory is the host's */
-    const struct tdmi_step_next *next; /* of the step at hand */
+    bool has_packed;         /* weights of frozen nodes, which stay */
+    tdmi_recorder *recorder; /* NULL where memory is the host's */
+    const struct tdmi_collective *collective;
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
     double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
@@ -76,15 +73,14 @@ static int lanes_of(const tdmi_plan *plan, const struct tdmi_step_options *optio
     return options->shares_statistics || n_threads > shards ? shards : n_threads;
 }
 
-/* All shards of a device's queue have an array each until the end. */
 static struct tdmi_sums_options sums_of(const tdmi_plan *plan,
                                         const struct tdmi_step_options *options, int n_lanes)
 {
     return (struct tdmi_sums_options){.n_values = tdmi_graph_sums_values(plan->graph),
                                       .max_shards = shards_of(plan, options),
                                       .n_threads = n_lanes,
-                                      .runs_together = options->shares_statistics ||
-                                                       !plan->backend->device.is_host};
+                                      .runs_together = options->shares_statistics,
+                                      .is_queued = !plan->backend->device.is_host};
 }
 
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
@@ -144,6 +140,14 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
+/* Whole and ragged shards, for each array that shards write to, and some with pictures left out. */
+static int recordings_of(const tdmi_plan *plan, const struct tdmi_step_options *options)
+{
+    enum { kinds = 32 };
+    const bool is_by_segment = options->collective && !options->collective->is_recorded;
+    return is_by_segment ? kinds * (plan->n_segments + 1) : kinds;
+}
+
 static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
 {
     const int max_batch = options->max_batch;
@@ -169,8 +173,9 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
     if (!step->plan->backend->device.is_host) {
         sums.stream = tdmi_lane_stream(step->lanes[0]);
-        TDM_TRY(tdmi_recorder_open(step->plan->backend, sums.stream, &step->recorder, err), err,
-                "preparing steps of %d images", max_batch);
+        TDM_TRY(tdmi_recorder_open(step->plan->backend, sums.stream,
+                                   recordings_of(step->plan, options), &step->recorder, err),
+                err, "preparing steps of %d images", max_batch);
     }
     TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,
             "preparing steps of %d images", max_batch);
@@ -190,6 +195,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->pool = pool;
     made->class_weights = options->class_weights;
     made->loss_scale = options->loss_scale;
+    made->collective = options->collective;
     made->max_shards = shards_of(plan, options);
     made->n_lanes = lanes_of(plan, options, tdmi_pool_threads(pool));
     tdm_status status = reserve(made, options, err);
@@ -497,50 +503,34 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err)
 
 /* ---- queued on a device --------------------------------------------------------------------- */
 
-static void queue_next(const tdmi_step *step)
-{
-    if (step->next)
-        step->next->queue(step->next->self, tdmi_sums_of(step->sums, 0));
-}
-
-/* The only shard, whose samples have been brought. */
-static void queue_whole(void *self)
+static int bring(void *self, int s)
 {
     tdmi_step *step = self;
-    tdmi_lane *lane = step->lanes[0];
-    float *sums = tdmi_sums_of(step->sums, 0);
-    tdmi_packed_queue(step->packed, tdmi_lane_stream(lane), step->values,
-                      step->has_packed ? step->plan->first_trained : 0);
-    tdmi_lane_forward_part(lane, step->values, 0, step->plan->graph->n_nodes - 1, sums);
-    for (int segment = 0; segment < step->plan->n_segments; segment++)
-        tdmi_lane_backward(lane, step->values, segment, sums);
-    queue_next(step);
-}
-
-static tdm_status run_queued(tdmi_step *step, tdm_error *err)
-{
-    if (step->n_shards != 1 || step->shards[0].n == 0) { /* each is brought in its turn */
-        TDM_TRY(tdmi_step_run(step, 0, step->plan->n_segments - 1, err), err, "shards");
-        queue_next(step);
-        return TDM_OK;
-    }
-    const struct tdmi_recorder_key key = {.n = step->shards[0].n,
-                                          .is_mixed = step->mixing.augment != NULL,
-                                          .params = step->values.params,
-                                          .next = step->next ? step->next->key : 0};
-    begin(step, 0, 0);
-    const tdm_status status = tdmi_recorder_run(step->recorder, key, queue_whole, step, err);
-    step->has_packed = true;
-    tdmi_sums_settle(step->sums);
-    return status;
+    (void)begin(step, 0, s);
+    return step->shards[s].n;
 }
 
 tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
                                 float tail[TDMI_TAIL_VALUES], tdm_error *err)
 {
     const struct tdmi_backend *backend = step->plan->backend;
-    step->next = next;
-    TDM_TRY(run_queued(step, err), err, "queueing a step");
+    const struct tdmi_queued queued = {
+        .plan = step->plan,
+        .lane = step->lanes[0],
+        .packed = step->packed,
+        .packed_from = step->has_packed ? step->plan->first_trained : 0,
+        .sums = step->sums,
+        .recorder = step->recorder,
+        .values = step->values,
+        .n_shards = step->n_shards,
+        .is_mixed = step->mixing.augment != NULL,
+        .collective = step->collective,
+        .next = next,
+        .bring = bring,
+        .self = step,
+    };
+    TDM_TRY(tdmi_queued_run(&queued, err), err, "queueing a step");
+    step->has_packed = step->has_packed || step->n_images > 0;
     TDM_TRY(backend->memory.download(tdmi_step_stream(step), tail,
                                      tdmi_sums_of(step->sums, 0) +
                                          tdmi_graph_tail_at(step->plan->graph),

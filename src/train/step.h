@@ -17,7 +17,7 @@
  *
  * On a device whose memory is not the host's one lane runs the shards one after another, and sums
  * are added there in the same tree; whoever wants them on the host copies them. Best is one shard a
- * batch.
+ * batch. There a step can be queued as a whole (queued.h).
  *
  * run(first, last) executes a range of segments and returns; what is then final may travel
  * while the next range is computed. Nothing here calls upward.
@@ -28,7 +28,7 @@
 #include "base/thread.h"
 #include "data/loader.h"
 #include "image/augment.h"
-#include "nn/lane.h"
+#include "train/queued.h"
 
 typedef struct tdmi_step tdmi_step;
 
@@ -41,6 +41,8 @@ struct tdmi_step_options {
     const float *class_weights; /* one a class, lent for the step's life; NULL: all 1 */
     /* Of the device, lent likewise: what gradients are multiplied by; NULL: as they are. */
     const struct tdmi_loss_scale *loss_scale;
+    /* Of steps that are queued, lent likewise; NULL: one process. */
+    const struct tdmi_collective *collective;
 };
 
 /* What a step on so many threads reserves, in bytes. */
@@ -74,20 +76,14 @@ tdm_status tdmi_step_run(tdmi_step *step, int first, int last, tdm_error *err) T
 /* Images of the batch that are not left out. */
 int tdmi_step_images(const tdmi_step *step);
 
-/* What follows a step on its stream. */
-struct tdmi_step_next {
-    void (*queue)(void *self, const float *sums);
-    void *self;
-    int64_t key; /* not 0; two of one key queue the same */
-};
-/* On a device whose memory is not the host's, all segments and what follows (NULL: nothing) without
- * a wait between: where the batch is one shard that is queued is recorded and replayed
- * (recorder.h). Waits once, when the tail has been fetched. */
+/* On a device whose memory is not the host's, all segments, the collective between them and what
+ * follows (NULL: nothing), recorded and replayed (queued.h). Waits when a shard's pictures give way
+ * to the next one's, and when the tail has been fetched, which is that of all ranks. */
 tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
                                 float tail[TDMI_TAIL_VALUES], tdm_error *err) TDM_MUST_USE;
 /* On such a device, the stream that all of it is queued on. */
 tdmi_stream *tdmi_step_stream(const tdmi_step *step);
-/* How many steps were replayed. */
+/* How often a recording was replayed: once a step that is one shard of one process. */
 int64_t tdmi_step_replays(const tdmi_step *step);
 /* The summed values: final in a segment's range once it has run. */
 float *tdmi_step_sums(tdmi_step *step);

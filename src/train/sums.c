@@ -28,7 +28,8 @@ struct block {
 struct tdmi_sums {
     const struct tdmi_backend *backend;
     tdmi_device *device;
-    tdmi_stream *stream; /* that adds; NULL: threads do */
+    bool is_queued;
+    tdmi_stream *stream; /* that adds then */
     int64_t n_values;
     int max_shards, n_arrays;
     float **arrays;
@@ -51,9 +52,13 @@ struct tdmi_sums {
 int tdmi_sums_arrays(const struct tdmi_sums_options *options)
 {
     const int64_t bytes = (int64_t)sizeof(float) * options->n_values * options->max_shards;
-    int n = options->n_threads + options->n_threads / 2;
+    int n = options->n_threads + options->n_threads / 2, n_queued = 1;
     for (int64_t shards = 1; shards < options->max_shards; shards *= 2)
         n++;
+    while (options->max_shards >> n_queued > 0) /* the most bits that a shard's number has, and 1 */
+        n_queued++;
+    if (options->is_queued)
+        return n_queued;
     return n > options->max_shards || options->runs_together || bytes <= small_bytes
                ? options->max_shards
                : n;
@@ -88,6 +93,7 @@ tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *devic
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to add gradients: out of memory");
     made->backend = backend;
     made->device = device;
+    made->is_queued = options->is_queued;
     made->stream = options->stream;
     made->n_values = options->n_values;
     made->max_shards = options->max_shards;
@@ -125,8 +131,10 @@ void tdmi_sums_close(tdmi_sums *sums)
 void tdmi_sums_begin(tdmi_sums *sums, int n_shards)
 {
     sums->n_shards = n_shards;
-    sums->has_all = n_shards <= sums->n_arrays;
+    sums->has_all = n_shards <= sums->n_arrays && !sums->is_queued;
     sums->n_blocks = sums->n_taken = 0;
+    if (sums->is_queued)
+        return;
     if (sums->has_all) {
         for (int s = 0; s < n_shards; s++) {
             sums->of_shard[s] = sums->arrays[s];
@@ -209,8 +217,42 @@ static bool merge(tdmi_sums *sums)
     return most > 1;
 }
 
+/* ---- on a device ---------------------------------------------------------------------------
+ * Blocks lie in the arrays of their numbers; the last is of the shard that runs. */
+
+static int take_queued(tdmi_sums *sums)
+{
+    const int shard = sums->n_taken++, at = sums->n_blocks++;
+    assert(shard < sums->n_shards && at < sums->n_arrays);
+    sums->of_shard[shard] = sums->arrays[at];
+    sums->blocks[at] = (struct block){.first = shard};
+    return shard;
+}
+
+/* Two that are a subtree together are its children: the tree's own additions, in another order. */
+static void give_queued(tdmi_sums *sums)
+{
+    while (sums->n_blocks > 1 && tdmi_tree_is_subtree(sums->blocks[sums->n_blocks - 2].first,
+                                                      sums->n_taken, sums->n_shards)) {
+        const int at = --sums->n_blocks;
+        sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32, sums->arrays[at - 1],
+                                          sums->arrays[at], sums->n_values);
+    }
+}
+
+/* What is left when all have been taken: of each two the right one is complete. */
+static void add_queued(const tdmi_sums *sums, int64_t first, int64_t n)
+{
+    for (int at = sums->n_blocks - 1; at > 0; at--)
+        sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32,
+                                          sums->arrays[at - 1] + first, sums->arrays[at] + first,
+                                          n);
+}
+
 int tdmi_sums_take(tdmi_sums *sums, int index)
 {
+    if (sums->is_queued)
+        return take_queued(sums);
     if (sums->has_all)
         return index;
     pthread_mutex_lock(&sums->lock);
@@ -227,7 +269,9 @@ int tdmi_sums_take(tdmi_sums *sums, int index)
 
 void tdmi_sums_give(tdmi_sums *sums, int shard)
 {
-    if (sums->has_all)
+    if (sums->is_queued)
+        give_queued(sums);
+    if (sums->is_queued || sums->has_all)
         return;
     pthread_mutex_lock(&sums->lock);
     int at = sums->n_blocks - 1;
@@ -243,6 +287,8 @@ void tdmi_sums_give(tdmi_sums *sums, int shard)
 void tdmi_sums_settle(tdmi_sums *sums)
 {
     assert(sums->n_taken == sums->n_shards);
+    if (sums->is_queued)
+        return;
     for (int i = 0; i < sums->n_blocks; i++)
         sums->parts[i] =
             (struct tdmi_tree_part){sums->blocks[i].first, sums->of_shard[sums->blocks[i].first]};
@@ -250,20 +296,10 @@ void tdmi_sums_settle(tdmi_sums *sums)
                                        sums->additions);
 }
 
-/* The same tree, level by level: right sides are written to, for nobody reads them again. */
-static void add_on_device(const tdmi_sums *sums, int64_t first, int64_t n)
-{
-    for (int step = 1; step < sums->n_shards; step *= 2)
-        for (int s = 0; s + step < sums->n_shards; s += 2 * step)
-            sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32,
-                                              sums->of_shard[s] + first,
-                                              sums->of_shard[s + step] + first, n);
-}
-
 void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n)
 {
-    if (sums->stream) {
-        add_on_device(sums, first, n);
+    if (sums->is_queued) {
+        add_queued(sums, first, n);
         return;
     }
     tdmi_tree_sum(sums->parts, sums->additions, sums->n_additions, first, n);

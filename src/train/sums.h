@@ -13,7 +13,18 @@
  * While shards run the tree needs an array a level besides those that are written to. So there are
  * as many as threads and levels, and half as many again as threads, for shards that end out of
  * order: with fewer, threads begin to wait for the slowest. Where a batch has no more shards than
- * that, all of its arrays are small, or one queue runs them all, nothing is added before the end.
+ * that, or all of its arrays are small, nothing is added before the end.
+ *
+ * On a device one queue runs shards one after another, and adds as soon as two of the tree's
+ * neighbours have ended. What waits then is a stack of subtrees, at most one a level, and the next
+ * shard's array is the one above them: so many as bits are set in its number. There are few arrays,
+ * and few that a shard is ever told to write to, which keeps recordings few (train/queued.h):
+ *
+ *     shard       0    1    2    3    4    5    6
+ *     writes to   A    B    B    C    B    C    C
+ *     then        A0   A01  A01  A03  A03  A03  A03
+ *                           B2        B4   B45  B45
+ *                                               C6
  */
 #ifndef TANDEM_TRAIN_SUMS_H
 #define TANDEM_TRAIN_SUMS_H
@@ -27,8 +38,9 @@ struct tdmi_sums_options {
     int max_shards;
     int n_threads;      /* that run shards */
     bool runs_together; /* all shards of a batch are written to until its end */
-    /* On a device whose memory is not the host's: the one queue that shards run on and sums are
-     * added on; they run together then. NULL: threads add what is ordinary memory. */
+    /* On a device whose memory is not the host's: one queue, the stream, runs shards and adds sums.
+     * Otherwise threads do, in ordinary memory. */
+    bool is_queued;
     tdmi_stream *stream;
 };
 
@@ -48,7 +60,7 @@ void tdmi_sums_begin(tdmi_sums *sums, int n_shards);
 int tdmi_sums_take(tdmi_sums *sums, int index);
 /* Of a shard that was taken and not given; and of shard 0, always the same. */
 float *tdmi_sums_of(const tdmi_sums *sums, int shard);
-/* Its sums are complete. Any thread. */
+/* Its sums are complete, or will be where they are queued. Any thread. */
 void tdmi_sums_give(tdmi_sums *sums, int shard);
 
 /* All shards have been taken: what is left to add is settled. */

@@ -85,21 +85,15 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
         "step %lld", (long long)number);
 }
 
-static void queue_update(void *self, const float *sums)
-{
-    tdmi_update_queue(self, sums);
-}
-
 /* The whole step without a wait in it: how many samples there are is known here. */
 static tdm_status step_at_once(struct tdmi_session *session, float *tail, tdm_error *err)
 {
-    struct tdmi_step_next next = {.queue = queue_update, .self = session->update};
     const int n = tdmi_step_images(session->step);
     const int64_t number = session->progress.step + 1;
     if (n > 0)
         TDM_TRY(tdmi_update_tell(session->update, (float)n, rates_now(session), err), err,
                 "step %lld", (long long)number);
-    next.key = tdmi_update_key(session->update);
+    const struct tdmi_step_next next = tdmi_update_next(session->update);
     TDM_TRY(tdmi_step_run_queued(session->step, n > 0 ? &next : NULL, tail, err), err, "step %lld",
             (long long)number);
     return check_loss(session, tail, err);

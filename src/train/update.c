@@ -425,14 +425,15 @@ tdm_status tdmi_update_tell(tdmi_update *update, float n, struct tdmi_update_rat
                     "telling the device of a step");
 }
 
-void tdmi_update_queue(tdmi_update *update, const float *sums)
+static void queue_step(void *self, const float *sums)
 {
+    tdmi_update *update = self;
     update->backend->update->run(update->stream, update->list, update->way, sums, update->facts);
 }
 
-int64_t tdmi_update_key(const tdmi_update *update)
+struct tdmi_step_next tdmi_update_next(tdmi_update *update)
 {
-    return 2 * update->n_lists + update->way.clips;
+    return (struct tdmi_step_next){queue_step, update, 2 * update->n_lists + update->way.clips};
 }
 
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
@@ -443,7 +444,7 @@ tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
     struct tdmi_update_call call = asked_for(n, &rates);
     if (update->backend->update->run) {
         TDM_TRY(tdmi_update_tell(update, n, rates, err), err, "updating parameters");
-        tdmi_update_queue(update, sums);
+        queue_step(update, sums);
         return update->backend->stream.wait(update->stream, err);
     }
     update->sums = sums;

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "nn/graph.h"
 #include "optim/optimizer.h"
+#include "train/queued.h"
 
 /* Of one step. */
 struct tdmi_update_rates {
@@ -44,14 +45,12 @@ void tdmi_update_keep_statistics(tdmi_update *update);
 void tdmi_update_scale(tdmi_update *update, const float *parts);
 
 /* Of a backend that steps all tensors at once (backend/update.h), the same in parts that wait for
- * nothing: what the step is told is brought to the device; the step itself is queued, on a stream
- * that is lent in place of one of its own. */
+ * nothing: what the step is told is brought to the device; then the step itself, as told last,
+ * follows what makes the sums, on a stream that is lent in place of one of its own. */
 void tdmi_update_use_stream(tdmi_update *update, tdmi_stream *stream);
 tdm_status tdmi_update_tell(tdmi_update *update, float n, struct tdmi_update_rates rates,
                             tdm_error *err) TDM_MUST_USE;
-void tdmi_update_queue(tdmi_update *update, const float *sums);
-/* As long as it is the same, queueing queues the same. */
-int64_t tdmi_update_key(const tdmi_update *update);
+struct tdmi_step_next tdmi_update_next(tdmi_update *update);
 
 /* sums are over n samples, n at least 1; the division happens here. */
 tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,

@@ -58,6 +58,42 @@ expect_true "a checkpoint has the scale" grep -q 'loss_scale' parts/last.safeten
 expect_exit 2 on_card -o parts --precision bf16 --schedule constant --epochs 9 --resume
 expect_stderr_matches "option --precision is 'bf16', but the run was begun with 'f16'"
 
+# ---- replayed: the bits of steps that are queued, whatever changes from one to the next ------
+# 18 pictures train: a batch of 10 and a ragged one of 8, in shards of 4 where that is asked for.
+both() { # name least options…
+    name=$1
+    least=$2
+    shift 2
+    rm -f replays
+    export TANDEM_CARD_REPLAYS="$temp/replays"
+    expect_exit 0 on_card -o "$name" "$@"
+    unset TANDEM_CARD_REPLAYS
+    n=$(wc -c <replays)
+    expect_true "$name: of its steps are replayed $least or more ($n)" [ "$n" -ge "$least" ]
+    export TANDEM_CARD_RECORDS=0
+    expect_exit 0 on_card -o "$name-queued" "$@"
+    unset TANDEM_CARD_RECORDS
+    expect_true "$name: the best weights are the same" \
+        cmp "$name/best.safetensors" "$name-queued/best.safetensors"
+    expect_true "$name: the last weights are the same" \
+        cmp "$name/last.safetensors" "$name-queued/last.safetensors"
+}
+both drawn 8 --epochs 6 --augment crop:1,flip,jitter:0.2,mixup:0.4 --schedule cosine --ema 0.9 \
+    --clip-norm 0.5 --label-smoothing 0.1
+both thawing 6 --epochs 6 --weights f32/best.safetensors --unfreeze 2 --unfreeze-layers 2 \
+    --hidden 8 --dropout 0.4 --schedule one-cycle --ema 0.8
+both shards 16 --epochs 4 --shard 4 --precision f16 --optimizer adamw --augment mixup:0.4
+
+# ---- what is measured is what trains ---------------------------------------------------------
+rm -f replays
+export TANDEM_CARD_REPLAYS="$temp/replays"
+expect_exit 0 env LD_LIBRARY_PATH="$BUILD/tests/card" "$TANDEM" bench compute --mode train \
+    --device cuda --model lenet5 --batch 6 --classes 3 --threads 1 --seconds 1 --json
+unset TANDEM_CARD_REPLAYS
+expect_true "a batch is one shard ($(json_value shard))" [ "$(json_value shard)" = 6 ]
+expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
+    [ "$(wc -c <replays)" -eq $(($(json_value steps) + 1)) ]
+
 # ---- a card of little memory: parts of a batch, kept by whoever goes on with more of it -------
 set -- --size 16 --batch 16 --schedule constant
 export TANDEM_CARD_BYTES=5600000 # parts of 8 need 5.3 MB beside what is reserved, all 16 need 5.9

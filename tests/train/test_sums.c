@@ -182,6 +182,52 @@ static void arrays_go_with_threads_and_levels(void **state)
     assert_int_equal(tdmi_sums_arrays(&options), 16);
 }
 
+static int bits_of(int number)
+{
+    return number ? number % 2 + bits_of(number / 2) : 0;
+}
+
+/* On a device: shards run one after another, and the last is given as a whole or by its ranges. */
+static void one_queue_needs_an_array_a_level(void **state)
+{
+    struct tdmi_sums_options options = {.n_values = values, .is_queued = true};
+    struct work work = {.batch = 3};
+    (void)state;
+    for (int n = 1; n <= most_shards; n += n < 18 ? 1 : 13) {
+        float *arrays[8] = {NULL};
+        options.max_shards = n;
+        assert_int_equal(tdmi_sums_arrays(&options), n < 2    ? 1
+                                                     : n < 4  ? 2
+                                                     : n < 8  ? 3
+                                                     : n < 16 ? 4
+                                                     : n < 32 ? 5
+                                                     : n < 64 ? 6
+                                                              : 7);
+        assert_int_equal(tdmi_sums_open(&tdmi_backend_ref, NULL, &options, &work.sums, NULL),
+                         TDM_OK);
+        for (int is_whole = 0; is_whole < 2; is_whole++) {
+            work.batch++;
+            tdmi_sums_begin(work.sums, n);
+            for (int s = 0; s < n; s++) {
+                assert_int_equal(tdmi_sums_take(work.sums, s), s);
+                float **array = &arrays[bits_of(s)];
+                *array = *array ? *array : tdmi_sums_of(work.sums, s);
+                assert_ptr_equal(tdmi_sums_of(work.sums, s), *array);
+                fill(&work, s);
+                if (s < n - 1 || is_whole)
+                    tdmi_sums_give(work.sums, s);
+            }
+            tdmi_sums_settle(work.sums);
+            tdmi_sums_add(work.sums, 1000, values - 1000);
+            tdmi_sums_add(work.sums, 0, 1000);
+            for (int i = 0; i < values; i += i < 1100 ? 11 : 997)
+                if (tdmi_sums_of(work.sums, 0)[i] != drawn(work.batch, 0, n, i))
+                    fail_msg("%d shards: value %d", n, i);
+        }
+        tdmi_sums_close(work.sums);
+    }
+}
+
 static void running_out_of_memory_anywhere_is_an_ordinary_error(void **state)
 {
     tdm_status status = TDM_E_MEMORY;
@@ -213,6 +259,7 @@ int main(void)
         cmocka_unit_test(every_order_gives_the_bits_of_the_tree),
         cmocka_unit_test(a_shard_that_is_slow_keeps_few_waiting),
         cmocka_unit_test(arrays_go_with_threads_and_levels),
+        cmocka_unit_test(one_queue_needs_an_array_a_level),
         cmocka_unit_test(running_out_of_memory_anywhere_is_an_ordinary_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

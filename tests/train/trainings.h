@@ -28,6 +28,8 @@ struct way {
     bool has_weights; /* of classes */
     enum tdmi_dtype storage;
     float loss_scale; /* to begin with; 0: none */
+    int first_trained;
+    const struct tdmi_collective *collective; /* of queued steps */
 };
 
 static inline float *placed(const struct tdmi_backend *backend, const float *from, int64_t n)
@@ -40,17 +42,54 @@ static inline float *placed(const struct tdmi_backend *backend, const float *fro
     return to;
 }
 
+/* What depends on which nodes are frozen: made anew where that is another. */
+static inline void open_border(struct training *it, struct way way)
+{
+    static const float weights[classes] = {0.5f, 2.0f, 1.25f};
+    const tdmi_graph *graph = it->of->graph;
+    const struct tdmi_optimizer *optimizer;
+    const struct tdmi_step_options options = {.max_batch = most_batch,
+                                              .can_mix = true,
+                                              .class_weights = way.has_weights ? weights : NULL,
+                                              .loss_scale = it->loss_scale,
+                                              .collective = way.collective};
+    struct tdmi_plan_wish wish = {.max_images = way.shard,
+                                  .is_training = true,
+                                  .storage = way.storage,
+                                  .first_trained = way.first_trained,
+                                  .device = it->device};
+    assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_make(graph, it->backend, &wish, &it->plan, NULL), TDM_OK);
+    wish.is_training = false;
+    wish.first_trained = 0;
+    assert_int_equal(tdmi_plan_make(graph, it->backend, &wish, &it->judge_plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(it->plan, it->device, it->pool, &options, &it->step, NULL),
+                     TDM_OK);
+    assert_int_equal(tdmi_update_open(graph, way.first_trained, it->backend, it->device, optimizer,
+                                      it->pool, it->params, it->states, it->slots, &it->update,
+                                      NULL),
+                     TDM_OK);
+    if (it->loss_scale)
+        tdmi_update_loss_scale(it->update, it->loss_scale);
+    assert_int_equal(
+        tdmi_judge_open(it->judge_plan, it->device, it->pool, most_batch, &it->judge, NULL),
+        TDM_OK);
+}
+
+static inline void close_border(struct training *it)
+{
+    tdmi_judge_close(it->judge);
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_plan_free(it->plan);
+    tdmi_plan_free(it->judge_plan);
+}
+
 static inline struct training begin(const struct bench *of, const struct tdmi_backend *backend,
                                     struct way way)
 {
-    static const float weights[classes] = {0.5f, 2.0f, 1.25f};
     struct training it = {.backend = backend, .of = of};
     const struct tdmi_optimizer *optimizer;
-    struct tdmi_step_options options = {.max_batch = most_batch,
-                                        .can_mix = true,
-                                        .class_weights = way.has_weights ? weights : NULL};
-    struct tdmi_plan_wish wish = {
-        .max_images = way.shard, .is_training = true, .storage = way.storage};
     const struct tdmi_loss_scale scale = {.scale = way.loss_scale};
     const int64_t n = of->graph->param_values;
     assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
@@ -65,32 +104,16 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
         assert_int_equal(backend->memory.upload(NULL, it.loss_scale, &scale, sizeof scale, NULL),
                          TDM_OK);
     }
-    options.loss_scale = it.loss_scale;
     assert_int_equal(backend->device.open(0, &it.device, NULL), TDM_OK);
-    wish.device = it.device;
-    assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.plan, NULL), TDM_OK);
-    wish.is_training = false;
-    assert_int_equal(tdmi_plan_make(of->graph, backend, &wish, &it.judge_plan, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_open(it.plan, it.device, it.pool, &options, &it.step, NULL), TDM_OK);
-    assert_int_equal(tdmi_update_open(of->graph, 0, backend, it.device, optimizer, it.pool,
-                                      it.params, it.states, it.slots, &it.update, NULL),
-                     TDM_OK);
-    if (it.loss_scale)
-        tdmi_update_loss_scale(it.update, it.loss_scale);
-    assert_int_equal(
-        tdmi_judge_open(it.judge_plan, it.device, it.pool, most_batch, &it.judge, NULL), TDM_OK);
+    open_border(&it, way);
     return it;
 }
 
 static inline void end(struct training *it)
 {
-    tdmi_judge_close(it->judge);
-    tdmi_update_close(it->update);
-    tdmi_step_close(it->step);
+    close_border(it);
     tdmi_pool_free(it->pool);
-    tdmi_plan_free(it->plan);
-    tdmi_plan_free(it->judge_plan);
     it->backend->memory.free(NULL, it->params);
     it->backend->memory.free(NULL, it->states);
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)

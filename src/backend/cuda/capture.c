@@ -33,6 +33,21 @@ tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
                                : failure(err, stream->device, code, "beginning to record a step");
 }
 
+/* Ready to be replayed: what a replay needs of the card is taken here, so that what there is no
+ * memory for is no recording, and not a step that fails. */
+static cudaError_t make_ready(cudaGraph_t graph, struct CUstream_st *queue, cudaGraphExec_t *ready)
+{
+    cudaGraphExec_t made = NULL;
+    cudaError_t code = cudaGraphInstantiate(&made, graph, 0);
+    if (code == cudaSuccess)
+        code = cudaGraphUpload(made, queue);
+    if (code == cudaSuccess)
+        *ready = made;
+    else if (made)
+        (void)cudaGraphExecDestroy(made);
+    return code;
+}
+
 tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
 {
     cudaGraph_t graph = NULL;
@@ -41,7 +56,7 @@ tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording
     const int before = stream->failure; /* of what was to be recorded */
     stream->failure = 0;
     if (before == 0 && code == cudaSuccess && made)
-        code = cudaGraphInstantiate(&made->graph, graph, 0);
+        code = make_ready(graph, stream->queue, &made->graph);
     if (graph)
         (void)cudaGraphDestroy(graph);
     if (before == 0 && code == cudaSuccess && made) {

@@ -4,15 +4,11 @@
  * averages begun late; in memory that nobody but kernels and copies may touch. What is baked into a
  * recording and should lie in memory gives other bits here.
  */
-#include "shim_backend.h"
+#include "recorded.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/shim_run.h"
-#include "nn/known_network.h"
-#include "train/trainings.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <unistd.h>
 
 static tdmi_graph *small_graph(void)
 {
@@ -24,42 +20,6 @@ static tdmi_graph *small_graph(void)
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));
     assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
     return graph;
-}
-
-/* A training as the session runs one. */
-static void queue_update(void *self, const float *sums)
-{
-    struct training *it = self;
-    tdmi_update_queue(it->update, sums);
-}
-
-static void step(struct training *it, const struct tdmi_batch *batch,
-                 const struct tdmi_mixing *mixing, struct tdmi_update_rates rates, float *tail)
-{
-    struct tdmi_step_next next = {queue_update, it, 0};
-    tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, mixing);
-    const int n = tdmi_step_images(it->step);
-    if (n > 0)
-        assert_int_equal(tdmi_update_tell(it->update, (float)n, rates, NULL), TDM_OK);
-    next.key = tdmi_update_key(it->update);
-    assert_int_equal(tdmi_step_run_queued(it->step, n > 0 ? &next : NULL, tail, NULL), TDM_OK);
-    fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));
-}
-
-static void same_values(const struct training *a, const struct training *b, int s)
-{
-    const tdmi_graph *graph = a->of->graph;
-    const int64_t n = graph->param_values + graph->state_values;
-    float *of_a = calloc((size_t)n, sizeof *of_a), *of_b = calloc((size_t)n, sizeof *of_b);
-    fetch(a, of_a, a->params, graph->param_values);
-    fetch(b, of_b, b->params, graph->param_values);
-    fetch(a, of_a + graph->param_values, a->states, graph->state_values);
-    fetch(b, of_b + graph->param_values, b->states, graph->state_values);
-    if (memcmp(of_a, of_b, sizeof *of_a * (size_t)n) != 0 ||
-        memcmp(a->sums, b->sums, sizeof *a->sums * (size_t)tdmi_graph_sums_values(graph)) != 0)
-        fail_msg("step %d: other bits", s);
-    free(of_a);
-    free(of_b);
 }
 
 static struct tdmi_update_rates rates_at(int s)
@@ -74,17 +34,6 @@ static struct tdmi_update_rates rates_at(int s)
 
 static const int sizes[] = {17, 17, 12, 17, 12, 12, 17, 17, 17, 4, 12, 0, 17, 12, 12, 17};
 enum { n_steps = sizeof sizes / sizeof *sizes };
-
-/* Of the shim, but without a way to record. */
-static struct tdmi_backend plain_backend(void)
-{
-    struct tdmi_backend plain = tdmi_backend_shim;
-    plain.stream.capture_begin = NULL;
-    plain.stream.capture_end = NULL;
-    plain.stream.replay = NULL;
-    plain.stream.recording_close = NULL;
-    return plain;
-}
 
 static int64_t compare(const struct bench *of, const struct tdmi_backend *backend, struct way way)
 {
@@ -142,9 +91,36 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
                                .storage = TDMI_DTYPE_F16,
                                .loss_scale = 16777216.0f};
     assert_true(compare(&of, &tdmi_backend_shim, in_f16) >= 4);
-    /* shards are brought one after another: those are queued as they are */
-    assert_true(compare(&of, &tdmi_backend_shim,
-                        (struct way){.shard = 12, .threads = 1, .optimizer = "sgd"}) > 0);
+    close_bench(&of);
+}
+
+/* Each is brought in its turn and replayed; a step of 17 pictures is shards of 5, 5, 5 and 2, and
+ * has three arrays to write to. Where some are left out, shards are ragged, or there is nothing in
+ * one. */
+static void shards_of_a_step_are_replayed_one_by_one(void **state)
+{
+    struct bench of;
+    (void)state;
+    tdmi_shim_guard(true);
+    tdmi_shim_use((struct tdmi_shim_way){0});
+    open_bench_of(&of, small_graph());
+    const struct way ways[] = {
+        {.shard = 12, .threads = 1, .optimizer = "sgd"},
+        {.shard = 5, .threads = 2, .optimizer = "adamw", .has_weights = true},
+        {.shard = 3, .threads = 1, .optimizer = "sgd"},
+        {.shard = 1, .threads = 1, .optimizer = "sgd"},
+        {.shard = 5,
+         .threads = 1,
+         .optimizer = "adam",
+         .storage = TDMI_DTYPE_F16,
+         .loss_scale = 16777216.0f},
+    };
+    const int64_t least[] = {6, 20, 40, 130, 20};
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        const int64_t n = compare(&of, &tdmi_backend_shim, ways[k]);
+        if (n < least[k])
+            fail_msg("shards of %d: %lld replays", ways[k].shard, (long long)n);
+    }
     close_bench(&of);
 }
 
@@ -174,45 +150,171 @@ static tdm_status begin_and_spoil(tdmi_stream *stream, tdm_error *err)
     return tdmi_backend_shim.memory.upload(stream, &byte, &byte, 1, err);
 }
 
-/* How often the warning was written while the steps were compared. */
-static int warnings(const struct bench *of, const struct tdmi_backend *backend, struct way way,
-                    const char *because)
+struct refusal {
+    const struct bench *of;
+    struct tdmi_backend backend;
+    struct way way;
+    int64_t replays;
+};
+
+static void compare_refusing(void *self)
 {
-    char line[2000];
-    int n = 0;
-    FILE *log = tmpfile();
-    const int kept = dup(STDERR_FILENO);
-    assert_non_null(log);
-    fflush(stderr);
-    assert_true(kept >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
-    const int64_t replays = compare(of, backend, way);
-    fflush(stderr);
-    assert_true(dup2(kept, STDERR_FILENO) >= 0);
-    close(kept);
-    assert_int_equal(replays, 0);
-    rewind(log);
-    while (fgets(line, sizeof line, log))
-        if (strstr(line, "queued one by one") && strstr(line, because))
-            n++;
-    fclose(log);
-    return n;
+    struct refusal *it = self;
+    it->replays = compare(it->of, &it->backend, it->way);
+}
+
+/* Steps have the bits of queued ones all the same, and that is said once. */
+static int64_t expect_warning(struct refusal *it, const char *because)
+{
+    assert_int_equal(lines_with("queued one by one", because, compare_refusing, it), 1);
+    return it->replays;
 }
 
 static void steps_that_cannot_be_recorded_are_queued_and_that_is_said_once(void **state)
 {
-    struct tdmi_backend at_first = tdmi_backend_shim, at_last = tdmi_backend_shim,
-                        spoiled = tdmi_backend_shim;
-    const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "adam"};
     struct bench of;
     (void)state;
-    at_first.stream.capture_begin = refuse_to_begin;
-    at_last.stream.capture_end = refuse_at_the_end;
-    spoiled.stream.capture_begin = begin_and_spoil;
     open_bench_of(&of, small_graph());
-    assert_int_equal(warnings(&of, &at_first, way, "planted: no beginning"), 1);
-    assert_int_equal(warnings(&of, &at_last, way, "planted: no end"), 1);
-    assert_int_equal(warnings(&of, &spoiled, way, "a copy"), 1);
+    const struct refusal usual = {
+        &of, tdmi_backend_shim, {.shard = most_batch, .threads = 1, .optimizer = "adam"}, 0};
+    struct refusal at_first = usual, at_last = usual, spoiled = usual;
+    at_first.backend.stream.capture_begin = refuse_to_begin;
+    at_last.backend.stream.capture_end = refuse_at_the_end;
+    spoiled.backend.stream.capture_begin = begin_and_spoil;
+    assert_int_equal(expect_warning(&at_first, "planted: no beginning"), 0);
+    assert_int_equal(expect_warning(&at_last, "planted: no end"), 0);
+    assert_int_equal(expect_warning(&spoiled, "a copy"), 0);
     close_bench(&of);
+}
+
+/* ---- devices that record, and fail to replay ------------------------------------------------ */
+
+static int replays_asked, first_failing, last_failing; /* counted from 1 */
+static int n_open;                                     /* recordings */
+
+static tdm_status replay_or_fail(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
+{
+    replays_asked++;
+    return replays_asked >= first_failing && replays_asked <= last_failing
+               ? TDM_FAIL(err, TDM_E_MEMORY, "planted: no room to replay")
+               : tdmi_backend_shim.stream.replay(stream, recording, err);
+}
+
+static tdm_status end_and_count(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    const tdm_status status = tdmi_backend_shim.stream.capture_end(stream, recording, err);
+    n_open += status == TDM_OK;
+    return status;
+}
+
+static void close_and_count(tdmi_recording *recording)
+{
+    n_open--;
+    tdmi_backend_shim.stream.recording_close(recording);
+}
+
+static struct refusal failing(const struct bench *of, int shard, int first, int last)
+{
+    struct refusal it = {
+        of, tdmi_backend_shim, {.shard = shard, .threads = 1, .optimizer = "adam"}, 0};
+    it.backend.stream.replay = replay_or_fail;
+    it.backend.stream.capture_end = end_and_count;
+    it.backend.stream.recording_close = close_and_count;
+    replays_asked = 0;
+    first_failing = first;
+    last_failing = last;
+    return it;
+}
+
+/* What was recorded has not run when its first replay fails: it is queued, in the same step. */
+static void a_first_replay_that_fails_is_queued_once(void **state)
+{
+    struct bench of;
+    struct refusal it;
+    (void)state;
+    tdmi_shim_guard(true);
+    open_bench_of(&of, small_graph());
+    it = failing(&of, most_batch, 1, 1000);
+    assert_int_equal(expect_warning(&it, "planted: no room to replay"), 0);
+    assert_true(replays_asked >= 3); /* once for each that would have been */
+    it = failing(&of, 5, 1, 1000);
+    assert_int_equal(expect_warning(&it, "planted: no room to replay"), 0);
+    /* The others of the same step are replayed: the third shard is the first to be recorded. */
+    it = failing(&of, 5, 1, 1);
+    assert_true(expect_warning(&it, "planted: no room to replay") > 10);
+    assert_int_equal(n_open, 0);
+    close_bench(&of);
+}
+
+/* It has run before: so it is the device that fails, and no step may be taken for done. */
+static void a_later_replay_that_fails_ends_training(void **state)
+{
+    struct bench of;
+    float tail[TDMI_TAIL_VALUES];
+    char text[1000];
+    tdm_error err = {0};
+    (void)state;
+    open_bench_of(&of, small_graph());
+    const struct refusal it = failing(&of, most_batch, 2, 2);
+    struct training training = begin(&of, &it.backend, it.way);
+    const struct tdmi_batch batch = first_of(&of, most_batch);
+    tdmi_update_use_stream(training.update, tdmi_step_stream(training.step));
+    for (int s = 0; s < 2; s++)
+        step(&training, &batch, NULL, rates_at(s), tail);
+    assert_int_equal(tdmi_step_replays(training.step), 1);
+    assert_int_equal(try_step_of(&training, &batch, batch.n, NULL, rates_at(2), tail, &err),
+                     TDM_E_MEMORY);
+    tdm_error_line(&err, text, sizeof text);
+    assert_non_null(strstr(text, "replaying: planted: no room to replay"));
+    end(&training);
+    assert_int_equal(n_open, 0);
+    close_bench(&of);
+}
+
+/* ---- the recorder alone ---------------------------------------------------------------------- */
+
+static tdm_status count_call(void *self, tdm_error *err)
+{
+    (void)err;
+    ++*(int *)self;
+    return TDM_OK;
+}
+
+/* A part of a step, an array of sums, what follows: each is work of its own, and there is room for
+ * so much of it. */
+static void other_work_is_another_recording(void **state)
+{
+    static const float sums[2];
+    const struct tdmi_recorder_key usual = {.n = 3, .params = sums, .sums = sums};
+    enum { n_keys = 8, most = 6 };
+    struct tdmi_recorder_key keys[n_keys];
+    tdmi_recorder *recorder;
+    tdmi_stream *stream;
+    tdmi_device *device;
+    (void)state;
+    for (int k = 0; k < n_keys; k++)
+        keys[k] = usual;
+    keys[1].n = 4;
+    keys[2].is_mixed = true;
+    keys[3].params = &sums[1];
+    keys[4].sums = &sums[1];
+    keys[5].part = 1;
+    keys[6].next = 1; /* no room is left for these */
+    keys[7].next = 2;
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
+    assert_int_equal(tdmi_recorder_open(&tdmi_backend_shim, stream, most, &recorder, NULL), TDM_OK);
+    for (int times = 1; times <= 4; times++)
+        for (int k = 0; k < n_keys; k++) {
+            int n = 0;
+            assert_int_equal(tdmi_recorder_run(recorder, keys[k], count_call, &n, NULL), TDM_OK);
+            assert_int_equal(n, times < 3 || k >= most); /* queued, recorded, then replayed */
+            assert_int_equal(tdmi_recorder_replays(recorder),
+                             times < 2 ? 0 : (times - 2) * most + (k < most ? k + 1 : most));
+        }
+    tdmi_recorder_close(recorder);
+    tdmi_backend_shim.stream.close(stream);
+    tdmi_backend_shim.device.close(device);
 }
 
 /* Or it would be taken for the recording's, and lost. */
@@ -256,7 +358,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replayed_steps_have_the_bits_of_queued_ones),
+        cmocka_unit_test(shards_of_a_step_are_replayed_one_by_one),
         cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_and_that_is_said_once),
+        cmocka_unit_test(a_first_replay_that_fails_is_queued_once),
+        cmocka_unit_test(a_later_replay_that_fails_ends_training),
+        cmocka_unit_test(other_work_is_another_recording),
         cmocka_unit_test(what_failed_before_a_recording_is_told_by_the_wait_behind_it),
         cmocka_unit_test(a_copy_inside_a_recording_is_refused),
     };
