@@ -56,6 +56,13 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
                                const double goldens[TDMI_GOLDENS], struct tdmi_check *check,
                                tdm_error *err) TDM_MUST_USE;
 
+/* On a device that records what is queued: a few steps as training queues them, recorded and
+ * replayed, and the same steps one by one: equal bits, of one shard and of several. */
+bool tdmi_check_can_record(const struct tdmi_backend *backend);
+tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device *device,
+                                const char *network, int size, struct tdmi_check *check,
+                                tdm_error *err) TDM_MUST_USE;
+
 /* A training that no memory holds is refused with TDM_E_MEMORY, and the device computes afterwards
  * as before. */
 tdm_status tdmi_check_memory(const struct tdmi_backend *backend, tdmi_device *device,

@@ -14,13 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { classes = 3, batch = 11, shard = 4, steps = 30, seed = 20 };
+enum { classes = 3, batch = 11, shard = 4, steps = 30, recorded_steps = 6, seed = 20 };
+
+static const struct tdmi_update_rates rates = {
+    .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f};
 
 /* A small training in memory: network, values, one batch of pictures. */
 struct fixture {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     enum tdmi_dtype storage; /* of activations */
+    int shard;
     tdmi_stream *stream;
     tdmi_pool *pool;
     tdmi_graph *graph;
@@ -101,7 +105,7 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
             "a small training");
     const struct tdmi_plan_wish wish = {
-        .max_images = shard, .is_training = true, .storage = it->storage, .device = it->device};
+        .max_images = it->shard, .is_training = true, .storage = it->storage, .device = it->device};
     TDM_TRY(tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), err, "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
@@ -204,7 +208,7 @@ tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_
                                        const char *network, int size, struct tdmi_check *check,
                                        tdm_error *err)
 {
-    struct fixture it = {.backend = backend, .device = device};
+    struct fixture it = {.backend = backend, .device = device, .shard = shard};
     *check = (struct tdmi_check){.has_passed = true};
     tdmi_arena_init(&it.arena, 0);
     tdm_status status = open_fixture(&it, network, size, 1, err);
@@ -216,18 +220,8 @@ tdm_status tdmi_check_network_gradient(const struct tdmi_backend *backend, tdmi_
 
 /* ---- a short training ------------------------------------------------------------------- */
 
-static tdm_status train(struct fixture *it, float *losses, tdm_error *err)
+static tdm_status fetch_values(struct fixture *it, tdm_error *err)
 {
-    for (int s = 0; s < steps; s++) {
-        TDM_TRY(run_step(it, err), err, "step %d", s + 1);
-        losses[s] = tail_of(it, TDMI_TAIL_LOSS) / tail_of(it, TDMI_TAIL_SAMPLES);
-        TDM_TRY(
-            tdmi_update_run(it->update, tdmi_step_sums(it->step), tail_of(it, TDMI_TAIL_SAMPLES),
-                            (struct tdmi_update_rates){
-                                .learning_rate = 0.02f, .momentum = 0.9f, .weight_decay = 1e-4f},
-                            err),
-            err, "step %d", s + 1);
-    }
     TDM_TRY(it->backend->memory.download(it->stream, it->host_params, it->params,
                                          sizeof(float) * (size_t)it->graph->param_values, err),
             err, "fetching weights");
@@ -235,6 +229,18 @@ static tdm_status train(struct fixture *it, float *losses, tdm_error *err)
                                          sizeof(float) * (size_t)it->graph->state_values, err),
             err, "fetching running statistics");
     return it->backend->stream.wait(it->stream, err);
+}
+
+static tdm_status train(struct fixture *it, int n_steps, float *losses, tdm_error *err)
+{
+    for (int s = 0; s < n_steps; s++) {
+        TDM_TRY(run_step(it, err), err, "step %d", s + 1);
+        losses[s] = tail_of(it, TDMI_TAIL_LOSS) / tail_of(it, TDMI_TAIL_SAMPLES);
+        TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step),
+                                tail_of(it, TDMI_TAIL_SAMPLES), rates, err),
+                err, "step %d", s + 1);
+    }
+    return fetch_values(it, err);
 }
 
 static bool equal_bits(const float *a, const float *b, int64_t n)
@@ -274,8 +280,8 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
                                const double goldens[TDMI_GOLDENS], struct tdmi_check *check,
                                tdm_error *err)
 {
-    struct fixture one = {.backend = backend, .device = device, .storage = storage};
-    struct fixture three = {.backend = backend, .device = device, .storage = storage};
+    struct fixture one = {.backend = backend, .device = device, .storage = storage, .shard = shard};
+    struct fixture three = one;
     float losses[steps], again[steps];
     *check = (struct tdmi_check){.has_passed = true};
     tdmi_arena_init(&one.arena, 0);
@@ -284,12 +290,88 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
     if (status == TDM_OK)
         status = open_fixture(&three, network, size, 3, err);
     if (status == TDM_OK)
-        status = train(&one, losses, err);
+        status = train(&one, steps, losses, err);
     if (status == TDM_OK)
-        status = train(&three, again, err);
+        status = train(&three, steps, again, err);
     if (status == TDM_OK)
         judge(&one, &three, losses, again, goldens, check);
     close_fixture(&three);
     close_fixture(&one);
     return TDM_WRAP(err, status, "a short training of %s", network);
+}
+
+/* ---- recorded and replayed -------------------------------------------------------------- */
+
+bool tdmi_check_can_record(const struct tdmi_backend *backend)
+{
+    return !backend->device.is_host && backend->stream.capture_begin && backend->update->run;
+}
+
+/* The same steps as training queues them. */
+static tdm_status train_queued(struct fixture *it, float *losses, tdm_error *err)
+{
+    const struct tdmi_batch pictures = {
+        .n = batch, .pixels = it->pixels, .labels = it->labels, .items = it->items};
+    const struct tdmi_values values = {it->params, it->states};
+    tdmi_update_use_stream(it->update, tdmi_step_stream(it->step));
+    for (int s = 0; s < recorded_steps; s++) {
+        float tail[TDMI_TAIL_VALUES];
+        tdmi_step_begin(it->step, values, &pictures, NULL);
+        TDM_TRY(tdmi_update_tell(it->update, (float)tdmi_step_images(it->step), rates, err), err,
+                "step %d", s + 1);
+        const struct tdmi_step_next next = tdmi_update_next(it->update);
+        TDM_TRY(tdmi_step_run_queued(it->step, &next, tail, err), err, "step %d", s + 1);
+        losses[s] = tail[TDMI_TAIL_LOSS] / tail[TDMI_TAIL_SAMPLES];
+    }
+    return fetch_values(it, err);
+}
+
+static void compare_recorded(const struct fixture *one_by_one, const struct fixture *recorded,
+                             const float *losses, const float *again, struct tdmi_check *check)
+{
+    const tdmi_graph *graph = recorded->graph;
+    const int64_t replays = tdmi_step_replays(recorded->step);
+    const bool is_equal =
+        equal_bits(losses, again, recorded_steps) &&
+        equal_bits(one_by_one->host_params, recorded->host_params, graph->param_values) &&
+        equal_bits(one_by_one->host_states, recorded->host_states, graph->state_values);
+    check->has_passed = is_equal && replays >= recorded_steps - 1;
+    if (!check->has_passed)
+        snprintf(check->detail, sizeof check->detail,
+                 "shards of %d: %lld of %d steps or more were replayed (%d are wanted), and they "
+                 "give %s bits",
+                 recorded->shard, (long long)replays, recorded_steps, recorded_steps - 1,
+                 is_equal ? "equal" : "different");
+}
+
+static tdm_status check_shards(struct fixture *one_by_one, struct fixture *recorded,
+                               const char *network, int size, struct tdmi_check *check,
+                               tdm_error *err)
+{
+    float losses[recorded_steps], again[recorded_steps];
+    TDM_TRY(open_fixture(one_by_one, network, size, 1, err), err, "steps one by one");
+    TDM_TRY(open_fixture(recorded, network, size, 1, err), err, "steps that are recorded");
+    TDM_TRY(train(one_by_one, recorded_steps, losses, err), err, "steps one by one");
+    TDM_TRY(train_queued(recorded, again, err), err, "steps that are recorded");
+    compare_recorded(one_by_one, recorded, losses, again, check);
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device *device,
+                                const char *network, int size, struct tdmi_check *check,
+                                tdm_error *err)
+{
+    static const int shards[] = {batch, shard};
+    tdm_status status = TDM_OK;
+    *check = (struct tdmi_check){.has_passed = true};
+    for (int k = 0; k < 2 && status == TDM_OK && check->has_passed; k++) {
+        struct fixture one_by_one = {.backend = backend, .device = device, .shard = shards[k]};
+        struct fixture recorded = one_by_one;
+        tdmi_arena_init(&one_by_one.arena, 0);
+        tdmi_arena_init(&recorded.arena, 0);
+        status = check_shards(&one_by_one, &recorded, network, size, check, err);
+        close_fixture(&recorded);
+        close_fixture(&one_by_one);
+    }
+    return TDM_WRAP(err, status, "recorded steps of %s", network);
 }

@@ -99,6 +99,12 @@ static tdm_status check_network(const struct tdmi_backend *backend, tdmi_device 
         tell(teller, k ? "training, stored as bf16" : "training on one and three threads",
              networks[i].network, &check);
     }
+    if (!tdmi_check_can_record(backend))
+        return TDM_OK;
+    status =
+        tdmi_check_recording(backend, device, networks[i].network, networks[i].size, &check, err);
+    TDM_TRY(absent_fails(status, &check, err), err, "network %s", networks[i].network);
+    tell(teller, "steps recorded and replayed", networks[i].network, &check);
     return TDM_OK;
 }
 

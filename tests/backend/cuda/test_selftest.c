@@ -74,7 +74,57 @@ static void all_checks_pass_in_every_type(void **state)
     assert_true(checks_of(&told, "gradient") > 50);
     assert_int_equal(checks_of(&told, "training on one and three threads"), *n_networks);
     assert_int_equal(checks_of(&told, "training, stored as bf16"), *n_networks);
+    assert_int_equal(checks_of(&told, "steps recorded and replayed"), *n_networks);
     assert_int_equal(checks_of(&told, "memory"), 1);
+    tdmi_backend_shim.device.close(device);
+}
+
+/* ---- cards that record wrongly -------------------------------------------------------------- */
+
+static tdm_status replay_nothing(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
+{
+    (void)stream;
+    (void)recording;
+    (void)err;
+    return TDM_OK;
+}
+
+static tdm_status replay_twice(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
+{
+    const tdm_status status = tdmi_backend_shim.stream.replay(stream, recording, err);
+    return status == TDM_OK ? tdmi_backend_shim.stream.replay(stream, recording, err) : status;
+}
+
+static tdm_status begin_nothing(tdmi_stream *stream, tdm_error *err)
+{
+    (void)stream;
+    return TDM_FAIL(err, TDM_E_SYSTEM, "planted: no beginning");
+}
+
+static void a_card_that_replays_wrongly_is_caught(void **state)
+{
+    struct tdmi_backend nothing = tdmi_backend_shim, twice = tdmi_backend_shim,
+                        never = tdmi_backend_shim;
+    const struct tdmi_backend *const backends[] = {&nothing, &twice, &never, &tdmi_backend_shim};
+    static const char *const details[] = {"different bits", "different bits", " 0 of ", ""};
+    tdmi_device *device;
+    (void)state;
+    nothing.stream.replay = replay_nothing;
+    twice.stream.replay = replay_twice;
+    never.stream.capture_begin = begin_nothing;
+    tdmi_shim_use((struct tdmi_shim_way){0});
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    for (int k = 0; k < 4; k++) {
+        struct tdmi_check check;
+        assert_true(tdmi_check_can_record(backends[k]));
+        assert_int_equal(
+            tdmi_check_recording(backends[k], device, "resnet8-cifar", 8, &check, NULL), TDM_OK);
+        assert_int_equal(check.has_passed, k == 3);
+        assert_non_null(strstr(check.detail, details[k]));
+    }
+    never.stream.capture_begin = NULL;
+    assert_false(tdmi_check_can_record(&never));
+    assert_false(tdmi_check_can_record(&tdmi_backend_ref));
     tdmi_backend_shim.device.close(device);
 }
 
@@ -83,6 +133,7 @@ int main(int n_arguments, char **arguments)
     int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
+        cmocka_unit_test(a_card_that_replays_wrongly_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
