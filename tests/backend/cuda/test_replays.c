@@ -244,6 +244,48 @@ static tdmi_graph *graph_that_thaws(int *border)
     return graph;
 }
 
+/* Frozen layers are packed, a batch norm folded in, by the first shard of the first step that has
+ * pictures; here the first shard may have none. */
+static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
+{
+    static const int shards[] = {most_batch, 6};
+    const struct tdmi_augment none = {0};
+    struct bench of;
+    int border;
+    (void)state;
+    tdmi_shim_guard(true);
+    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_graph *graph = graph_that_thaws(&border);
+    open_bench_of(&of, graph);
+    for (int k = 0; k < 2; k++) {
+        const struct way way = {
+            .shard = shards[k], .threads = 1, .optimizer = "sgd", .first_trained = border};
+        struct training queued = begin(&of, &tdmi_backend_shim, way);
+        struct training parts = begin(&of, &tdmi_backend_shim, way);
+        tdmi_update_use_stream(queued.update, tdmi_step_stream(queued.step));
+        for (int s = 0; s < 3; s++) {
+            float tail[TDMI_TAIL_VALUES];
+            int32_t labels[most_batch];
+            struct tdmi_batch batch = first_of(&of, most_batch);
+            const struct tdmi_mixing mixing = {&none, 2, (uint32_t)s};
+            for (int i = 0; i < most_batch; i++)
+                labels[i] = i < 6 ? -1 : of.labels[i];
+            batch.labels = labels;
+            step(&queued, &batch, &mixing, at_rest, tail);
+            tdmi_step_begin(parts.step, (struct tdmi_values){parts.params, parts.states}, &batch,
+                            &mixing);
+            assert_int_equal(tdmi_step_run(parts.step, 0, parts.plan->n_segments - 1, NULL),
+                             TDM_OK);
+            fetch(&parts, parts.sums, tdmi_step_sums(parts.step), tdmi_graph_sums_values(graph));
+            same_values(&queued, &parts, s);
+        }
+        assert_true(tdmi_step_replays(queued.step) >= 2);
+        end(&queued);
+        end(&parts);
+    }
+    close_bench(&of);
+}
+
 /* A whole epoch and a ragged batch, a rate that falls, an average. */
 static void run_phase(struct training *plain, struct training *recorded, int from)
 {
@@ -337,6 +379,7 @@ int main(void)
         cmocka_unit_test(dropout_draws_anew_in_each_replay),
         cmocka_unit_test(mixing_draws_anew_in_each_replay),
         cmocka_unit_test(pictures_are_changed_anew_in_each_replay),
+        cmocka_unit_test(a_queued_step_has_the_sums_of_one_in_parts),
         cmocka_unit_test(layers_that_thaw_are_recorded_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
