@@ -2,75 +2,11 @@
  * Depthwise convolution, forward and the gradient of its input. A thread goes down a strip
  * (tiles.h) and keeps in registers the sums of all rows that are not complete yet, so that each
  * value is asked for once a strip; while it works on a row, the next one is on its way. The
- * gradient of a stride of 1 is the same walk with the weights mirrored; that of a stride of 2 keeps
- * rows of dy instead, each of which gives two rows of dx. Everything else (other kernels and
- * strides, dilation, channels that are no multiple of 4) goes pixel by pixel.
+ * gradient of a stride of 1 is the same walk with the weights mirrored; that of a stride of 2 is in
+ * depthwise_spread.cu. Everything else (other kernels and strides, dilation, channels that are no
+ * multiple of 4) goes pixel by pixel.
  */
-#include "backend/cuda/cells.cuh"
-#include "backend/cuda/depthwise.cuh"
-
-enum { most_rows = 16 /* of a thread: two of 18 are read twice */ };
-
-/* What is done to a vector before it is stored. */
-template <class T>
-struct ending {
-    const float *bias; /* NULL: none */
-    enum tdmi_act act;
-    const T *masked; /* where it did not get through masked_act, there is no gradient; or NULL */
-    enum tdmi_act masked_act;
-    const T *add; /* NULL: nothing */
-    T *to;
-
-    template <int N>
-    __device__ __forceinline__ void store_at(int64_t at, int channel, float (&value)[N]) const
-    {
-        float other[N];
-        if (bias) {
-            load<float, N>(bias + channel, other);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                value[i] += other[i];
-        }
-        float(&row)[1][N] = *reinterpret_cast<float(*)[1][N]>(&value);
-        activate<1, N>(act, row);
-        if (masked) {
-            load<T, N>(masked + at, other);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                if (!(other[i] > 0.0f) || (masked_act == TDMI_ACT_RELU6 && other[i] >= 6.0f))
-                    value[i] = 0.0f;
-        }
-        if (add) {
-            load<T, N>(add + at, other);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                value[i] += other[i];
-        }
-        store<T, N>(to + at, value);
-    }
-};
-
-/* A convolution over pictures, as a walk: of x forward, of dy backward. */
-template <class T>
-struct walk {
-    pictures<T> from;
-    enum tdmi_act act; /* that from is read through */
-    int h, w;          /* of what is written */
-    int top, left;
-    const float *weights;
-    bool is_mirrored; /* the last tap first */
-    struct tdmi_cuda_tiles tiles;
-    ending<T> end;
-};
-
-template <int taps, int N>
-static __device__ __forceinline__ void load_weights(const float *from, int channels,
-                                                    bool is_mirrored, float (&to)[taps][N])
-{
-#pragma unroll
-    for (int tap = 0; tap < taps; tap++)
-        load<float, N>(from + (int64_t)(is_mirrored ? taps - 1 - tap : tap) * channels, to[tap]);
-}
+#include "backend/cuda/depthwise_walk.cuh"
 
 /* Row p of step t is row K - 1 of outputs t - J where p is 0, which are complete then. */
 template <class T, int K, int S, int N, int W>
@@ -127,59 +63,6 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS, K == 3 ? 4 : 3)
     }
 }
 
-/* Stride 2 backward: step t is a row of dy and of the J before it, which give rows 2t - top and
- * one more of dx; the same across. first_row and first_column: of dy, at the tiles' begin. */
-template <class T, int K, int N, int W>
-__global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
-    spread_down(struct walk<T> it, int first_row, int n_rows, int first_column)
-{
-    constexpr int J = (K - 1) / 2, C = W + J;
-    struct cell cell;
-    if (!find_cell<N>(it.tiles, n_rows, cell))
-        return;
-    const int channels = it.from.channels, column = first_column + cell.column;
-    const T *const picture =
-        it.from.values + cell.picture * it.from.h * it.from.w * channels + cell.channel;
-    float weight[K * K][N], dy[J + 1][C][N] = {};
-    load_weights<K * K, N>(it.weights + cell.channel, channels, false, weight);
-    const int last = first_row + cell.last;
-    raw_row<T, N, C> raw;
-    raw.fetch(it.from, picture, first_row + cell.first - J, column - J);
-    for (int t = first_row + cell.first - J; t < last; t++) {
-#pragma unroll
-        for (int j = J; j > 0; j--)
-#pragma unroll
-            for (int c = 0; c < C; c++)
-#pragma unroll
-                for (int i = 0; i < N; i++)
-                    dy[j][c][i] = dy[j - 1][c][i];
-        raw.give(dy[0]);
-        if (t + 1 < last)
-            raw.fetch(it.from, picture, t + 1, column - J);
-        if (t < first_row + cell.first)
-            continue;
-#pragma unroll
-        for (int at = 0; at < 4 * W; at++) { /* two rows of 2 · W columns */
-            const int p = at / (2 * W), q = at % (2 * W) / 2, o = at % 2;
-            const int y = 2 * t - it.top + p, x = 2 * (column + q) - it.left + o;
-            float sum[N] = {};
-#pragma unroll
-            for (int tap = 0; tap < (J + 1) * (J + 1); tap++) {
-                const int j = tap / (J + 1), k = tap % (J + 1), ky = p + 2 * j, kx = o + 2 * k;
-#pragma unroll
-                for (int i = 0; i < N; i++)
-                    if (ky < K && kx < K)
-                        sum[i] +=
-                            dy[j][q - k + J][i] * weight[ky < K && kx < K ? ky * K + kx : 0][i];
-            }
-            if (y >= 0 && y < it.h && x >= 0 && x < it.w)
-                it.end.template store_at<N>(((cell.picture * it.h + y) * it.w + x) * channels +
-                                                cell.channel,
-                                            cell.channel, sum);
-        }
-    }
-}
-
 /* Any shape: a thread a pixel. Backward, dy lies `spread` apart, with zeros between. */
 struct any_window {
     int kernel, stride, dilation, spread;
@@ -221,16 +104,6 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
 
 /* ---- launching ------------------------------------------------------------------------------ */
 
-template <class T, class... A, class... P>
-static int start(struct CUstream_st *queue, const struct walk<T> &it, void (*kernel)(P...),
-                 A... more)
-{
-    if (!it.tiles.is_for_one_launch)
-        return TDMI_CUDA_INVALID_VALUE;
-    return launch(kernel, dim3((unsigned)it.tiles.all_blocks), dim3(TDMI_CUDA_TILE_THREADS), queue,
-                  it, more...);
-}
-
 template <class T>
 static int start_gather(struct CUstream_st *queue, struct walk<T> it, int64_t n, bool has_vectors,
                         const struct any_window &window)
@@ -249,18 +122,8 @@ static int start_walk(struct CUstream_st *queue, struct walk<T> it, int64_t n)
     return start(queue, it, walk_down<T, K, S, N, W>);
 }
 
-template <class T, int K>
-static int start_spread(struct CUstream_st *queue, struct walk<T> it, int64_t n)
-{
-    constexpr int N = lanes_of<K>::value, W = 2;
-    const int first_row = it.top / 2, rows = (it.h - 1 + it.top) / 2 - first_row + 1;
-    const int first_column = it.left / 2, columns = (it.w - 1 + it.left) / 2 - first_column + 1;
-    it.tiles = tdmi_cuda_tiles_of(n, rows, columns, it.from.channels / N, W, most_rows);
-    return start(queue, it, spread_down<T, K, N, W>, first_row, rows, first_column);
-}
-
 template <class T>
-static int forward_of(struct CUstream_st *queue, const struct tdmi_cuda_depthwise &shape,
+static int forward_of(struct CUstream_st *queue, const struct tdmi_cuda_window &shape,
                       const struct tdmi_cuda_depthwise_forward &call)
 {
     const T *const x = static_cast<const T *>(call.x);
@@ -284,7 +147,7 @@ static int forward_of(struct CUstream_st *queue, const struct tdmi_cuda_depthwis
 }
 
 extern "C" int tdmi_cuda_depthwise_forward(struct CUstream_st *queue,
-                                           const struct tdmi_cuda_depthwise *shape,
+                                           const struct tdmi_cuda_window *shape,
                                            const struct tdmi_cuda_depthwise_forward *call)
 {
     if (!is_clamp(call->act) || !is_clamp(call->x_act))
@@ -294,12 +157,12 @@ extern "C" int tdmi_cuda_depthwise_forward(struct CUstream_st *queue,
 }
 
 template <class T>
-static int data_of(struct CUstream_st *queue, const struct tdmi_cuda_depthwise &shape,
+static int data_of(struct CUstream_st *queue, const struct tdmi_cuda_window &shape,
                    const struct tdmi_cuda_depthwise_data &call)
 {
     const int reach = (shape.kernel - 1) * shape.dilation;
     const T *const masked = call.x_act == TDMI_ACT_NONE ? nullptr : static_cast<const T *>(call.x);
-    struct walk<T> it = {
+    const struct walk<T> it = {
         {static_cast<const T *>(call.dy), shape.out_h, shape.out_w, shape.channels}, TDMI_ACT_NONE,
             shape.h, shape.w, reach - shape.top, reach - shape.left, call.weights, true, {},
         {
@@ -312,17 +175,14 @@ static int data_of(struct CUstream_st *queue, const struct tdmi_cuda_depthwise &
     if (!has_vectors || !is_usual(shape))
         return start_gather(queue, it, shape.n, has_vectors,
                             {shape.kernel, 1, shape.dilation, shape.stride});
-    if (shape.stride == 1)
-        return shape.kernel == 3 ? start_walk<T, 3, 1>(queue, it, shape.n)
-                                 : start_walk<T, 5, 1>(queue, it, shape.n);
-    it.top = shape.top;
-    it.left = shape.left;
-    return shape.kernel == 3 ? start_spread<T, 3>(queue, it, shape.n)
-                             : start_spread<T, 5>(queue, it, shape.n);
+    if (shape.stride == 2)
+        return tdmi_cuda_depthwise_spread(queue, &shape, &call);
+    return shape.kernel == 3 ? start_walk<T, 3, 1>(queue, it, shape.n)
+                             : start_walk<T, 5, 1>(queue, it, shape.n);
 }
 
 extern "C" int tdmi_cuda_depthwise_data(struct CUstream_st *queue,
-                                        const struct tdmi_cuda_depthwise *shape,
+                                        const struct tdmi_cuda_window *shape,
                                         const struct tdmi_cuda_depthwise_data *call)
 {
     if (!is_clamp(call->x_act))

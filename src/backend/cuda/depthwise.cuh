@@ -62,7 +62,7 @@ static __device__ __forceinline__ void activate(enum tdmi_act act, float (&value
 }
 
 /* What unrolled kernels are there for. */
-static inline bool is_usual(const struct tdmi_cuda_depthwise &shape)
+static inline bool is_usual(const struct tdmi_cuda_window &shape)
 {
     return (shape.kernel == 3 || shape.kernel == 5) && (shape.stride == 1 || shape.stride == 2) &&
            shape.dilation == 1 && shape.channels % 4 == 0;

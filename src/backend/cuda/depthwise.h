@@ -6,24 +6,13 @@
 #ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_H
 #define TANDEM_BACKEND_CUDA_DEPTHWISE_H
 
-#include "backend/op.h"
-#include "tensor/dtype.h"
+#include "backend/cuda/window.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct CUstream_st;
-
-/* Padding at the bottom and on the right is whatever out_h and out_w need. */
-struct tdmi_cuda_depthwise {
-    enum tdmi_dtype type; /* of x, y, dy, dx and add */
-    int64_t n;            /* pictures */
-    int h, w, channels;
-    int out_h, out_w;
-    int kernel, stride, dilation;
-    int top, left; /* padding */
-};
 
 struct tdmi_cuda_depthwise_forward {
     const void *x;
@@ -34,7 +23,7 @@ struct tdmi_cuda_depthwise_forward {
     void *y;
 };
 /* y = act(convolution of x_act(x) + bias) */
-int tdmi_cuda_depthwise_forward(struct CUstream_st *queue, const struct tdmi_cuda_depthwise *shape,
+int tdmi_cuda_depthwise_forward(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const struct tdmi_cuda_depthwise_forward *call);
 
 struct tdmi_cuda_depthwise_data {
@@ -45,8 +34,12 @@ struct tdmi_cuda_depthwise_data {
     const void *add; /* like dx, may be dx; NULL: nothing */
     void *dx;        /* of what x_act is applied to: gradient where it lets through, then + add */
 };
-int tdmi_cuda_depthwise_data(struct CUstream_st *queue, const struct tdmi_cuda_depthwise *shape,
+int tdmi_cuda_depthwise_data(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                              const struct tdmi_cuda_depthwise_data *call);
+/* Of it, what depthwise_spread.cu has: stride 2, kernels of 3 and 5, channels a multiple of 4,
+ * memory that begins on 16 bytes. */
+int tdmi_cuda_depthwise_spread(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
+                               const struct tdmi_cuda_depthwise_data *call);
 
 struct tdmi_cuda_depthwise_weights {
     const void *x, *dy;
@@ -55,10 +48,10 @@ struct tdmi_cuda_depthwise_weights {
     void *workspace; /* of tdmi_cuda_depthwise_workspace_bytes, aligned to 16 */
 };
 /* In two stages: blocks add up their cells (tiles.h), then the blocks' sums are added up. */
-int tdmi_cuda_depthwise_weights(struct CUstream_st *queue, const struct tdmi_cuda_depthwise *shape,
+int tdmi_cuda_depthwise_weights(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const struct tdmi_cuda_depthwise_weights *call);
 /* For that and for the gradient of a bias (channels.h). */
-size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_depthwise *shape);
+size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_window *shape);
 
 /* Weights and bias as a batch norm behind them leaves them: packed is (kernel² · channels) weights,
  * then (channels) bias. */

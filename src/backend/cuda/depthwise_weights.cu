@@ -151,14 +151,14 @@ __global__ void __launch_bounds__(any_threads)
 
 /* ---- launching ------------------------------------------------------------------------------ */
 
-static struct tdmi_cuda_sum_tiles tiles_of(const struct tdmi_cuda_depthwise &shape)
+static struct tdmi_cuda_sum_tiles tiles_of(const struct tdmi_cuda_window &shape)
 {
     const int lanes = shape.kernel == 3 ? lanes_of<3>::value : lanes_of<5>::value;
     return tdmi_cuda_sum_tiles_of(shape.n, shape.out_h, shape.out_w, shape.channels / lanes, W,
                                   most_rows, most_pixels);
 }
 
-static struct any_taps any_of(const struct tdmi_cuda_depthwise &shape)
+static struct any_taps any_of(const struct tdmi_cuda_window &shape)
 {
     const int64_t pixels = shape.n * shape.out_h * shape.out_w;
     const int64_t chunk = (pixels + any_chunks - 1) / any_chunks;
@@ -166,7 +166,7 @@ static struct any_taps any_of(const struct tdmi_cuda_depthwise &shape)
     return {shape.kernel, shape.stride, shape.dilation, pixels, chunk > least ? chunk : least};
 }
 
-extern "C" size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_depthwise *shape)
+extern "C" size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_window *shape)
 {
     const struct any_taps any = any_of(*shape);
     int64_t sets = (any.pixels + any.chunk - 1) / any.chunk;
@@ -187,7 +187,7 @@ static int add_sets(struct CUstream_st *queue, const double *partial, int64_t ch
 }
 
 template <class T>
-static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_depthwise &shape,
+static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_window &shape,
                     const struct tdmi_cuda_depthwise_weights &call, struct weight_sums<T> it)
 {
     it.tiles = tiles_of(shape);
@@ -208,7 +208,7 @@ static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_depthwise 
 }
 
 template <class T>
-static int tap_by_tap(struct CUstream_st *queue, const struct tdmi_cuda_depthwise &shape,
+static int tap_by_tap(struct CUstream_st *queue, const struct tdmi_cuda_window &shape,
                       const struct tdmi_cuda_depthwise_weights &call,
                       const struct weight_sums<T> &it)
 {
@@ -229,7 +229,7 @@ static int tap_by_tap(struct CUstream_st *queue, const struct tdmi_cuda_depthwis
 }
 
 extern "C" int tdmi_cuda_depthwise_weights(struct CUstream_st *queue,
-                                           const struct tdmi_cuda_depthwise *shape,
+                                           const struct tdmi_cuda_window *shape,
                                            const struct tdmi_cuda_depthwise_weights *call)
 {
     if (!is_clamp(call->x_act))

@@ -20,7 +20,7 @@ static __device__ __forceinline__ double logistic(double z)
 }
 
 /* What class c adds to the loss of sample i. */
-static __device__ __forceinline__ double loss_of(const struct tdmi_cuda_logistic &it, int i, int c,
+static __device__ __forceinline__ double loss_of(const struct tdmi_cuda_loss &it, int i, int c,
                                                  double z)
 {
     if (it.logits == 1)
@@ -30,7 +30,7 @@ static __device__ __forceinline__ double loss_of(const struct tdmi_cuda_logistic
 }
 
 template <class T>
-__global__ void __launch_bounds__(row_threads) logistic_forward(struct tdmi_cuda_logistic it)
+__global__ void __launch_bounds__(row_threads) logistic_forward(struct tdmi_cuda_loss it)
 {
     TDM_SHARED(double, sums, 33);
     TDM_SHARED(struct best, bests, 33);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(row_threads) logistic_forward(struct tdmi_cuda
 }
 
 template <class T>
-__global__ void __launch_bounds__(row_threads) logistic_backward(struct tdmi_cuda_logistic it)
+__global__ void __launch_bounds__(row_threads) logistic_backward(struct tdmi_cuda_loss it)
 {
     const int i = (int)blockIdx.x;
     const float *y = it.y + (int64_t)i * it.classes;
@@ -75,9 +75,9 @@ __global__ void __launch_bounds__(row_threads) logistic_backward(struct tdmi_cud
 }
 
 extern "C" int tdmi_cuda_logistic_forward(struct CUstream_st *queue,
-                                          const struct tdmi_cuda_logistic *call)
+                                          const struct tdmi_cuda_loss *call)
 {
-    const struct tdmi_cuda_logistic given = *call;
+    const struct tdmi_cuda_loss given = *call;
     return by_type(given.type, [=](auto zero) {
         return launch(logistic_forward<decltype(zero)>, dim3((unsigned)given.n), row_threads, queue,
                       given);
@@ -85,9 +85,9 @@ extern "C" int tdmi_cuda_logistic_forward(struct CUstream_st *queue,
 }
 
 extern "C" int tdmi_cuda_logistic_backward(struct CUstream_st *queue,
-                                           const struct tdmi_cuda_logistic *call)
+                                           const struct tdmi_cuda_loss *call)
 {
-    const struct tdmi_cuda_logistic given = *call;
+    const struct tdmi_cuda_loss given = *call;
     return by_type(given.type, [=](auto zero) {
         return launch(logistic_backward<decltype(zero)>, dim3((unsigned)given.n), row_threads,
                       queue, given);

@@ -26,23 +26,6 @@ static bool can_fuse(const struct tdmi_op_desc *desc)
     return !has_more && is_carried(fusion->act) && is_carried(fusion->in[0].act);
 }
 
-static struct tdmi_cuda_depthwise shape_of(const struct tdmi_op_desc *desc, int n)
-{
-    const struct tdmi_op_attrs *a = &desc->attrs;
-    return (struct tdmi_cuda_depthwise){.type = desc->storage,
-                                        .n = n,
-                                        .h = desc->in[0].h,
-                                        .w = desc->in[0].w,
-                                        .channels = desc->out.c,
-                                        .out_h = desc->out.h,
-                                        .out_w = desc->out.w,
-                                        .kernel = a->kernel,
-                                        .stride = a->stride,
-                                        .dilation = a->dilation,
-                                        .top = a->pad_top,
-                                        .left = a->pad_left};
-}
-
 static int64_t weights_of(const struct tdmi_op_desc *desc)
 {
     return (int64_t)desc->attrs.kernel * desc->attrs.kernel * desc->out.c;
@@ -50,7 +33,7 @@ static int64_t weights_of(const struct tdmi_op_desc *desc)
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
-    const struct tdmi_cuda_depthwise shape = shape_of(desc, desc->max_images);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, desc->max_images);
     if (desc->is_training)
         needs->workspace_bytes = tdmi_cuda_depthwise_workspace_bytes(&shape);
     if (desc->fusion.folds_norm)
@@ -81,7 +64,7 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_depthwise shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     const float *packed = call->packed;
     struct tdmi_cuda_depthwise_forward work = {
         .x = call->x[0],
@@ -102,7 +85,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void backward_params(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_depthwise shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     const struct tdmi_cuda_depthwise_weights work = {.x = call->x[0],
                                                      .dy = call->dy,
                                                      .x_act = desc->fusion.in[0].act,
@@ -124,7 +107,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     backward_params(stream, desc, call);
     if (!desc->wants_dx)
         return;
-    const struct tdmi_cuda_depthwise shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     const struct tdmi_cuda_depthwise_data work = {.dy = call->dy,
                                                   .weights = call->params[0],
                                                   .x = call->x[0],

@@ -2,23 +2,6 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/pooling.h"
 
-static struct tdmi_cuda_pooling shape_of(const struct tdmi_op_desc *desc, int n)
-{
-    const struct tdmi_op_attrs *a = &desc->attrs;
-    return (struct tdmi_cuda_pooling){.type = desc->storage,
-                                      .n = n,
-                                      .h = desc->in[0].h,
-                                      .w = desc->in[0].w,
-                                      .channels = desc->out.c,
-                                      .out_h = desc->out.h,
-                                      .out_w = desc->out.w,
-                                      .kernel = a->kernel,
-                                      .stride = a->stride,
-                                      .top = a->pad_top,
-                                      .left = a->pad_left,
-                                      .counts_padding = a->counts_padding};
-}
-
 static void needs_winners(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
     if (desc->is_training)
@@ -34,7 +17,7 @@ static void needs_nothing(const struct tdmi_op_desc *desc, struct tdmi_kernel_ne
 static void max_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                         const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_pooling shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     tdmi_cuda_note(stream,
                    tdmi_cuda_pool_max(tdmi_cuda_queue(stream), &shape, call->x[0], call->y,
                                       desc->is_training ? call->saved : NULL),
@@ -44,7 +27,7 @@ static void max_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void max_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                          const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_pooling shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     if (!desc->wants_dx)
         return;
     tdmi_cuda_note(stream,
@@ -56,7 +39,7 @@ static void max_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void average_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                             const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_pooling shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     tdmi_cuda_note(stream,
                    tdmi_cuda_pool_average(tdmi_cuda_queue(stream), &shape, call->x[0], call->y),
                    "avg_pool, forward");
@@ -65,7 +48,7 @@ static void average_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc
 static void average_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              const struct tdmi_op_call *call)
 {
-    const struct tdmi_cuda_pooling shape = shape_of(desc, call->n);
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, call->n);
     if (!desc->wants_dx)
         return;
     tdmi_cuda_note(

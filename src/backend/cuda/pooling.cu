@@ -18,7 +18,7 @@ static __device__ __forceinline__ struct span between(int begin, int end, int si
 }
 
 /* Of `size` pixels, those that window `at` sees. */
-static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_pooling &it, int at,
+static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_window &it, int at,
                                                       int before, int size)
 {
     const int begin = at * it.stride - before;
@@ -26,7 +26,7 @@ static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_poo
 }
 
 /* Of `size` windows, those that see pixel `at`. */
-static __device__ __forceinline__ struct span seeing(const struct tdmi_cuda_pooling &it, int at,
+static __device__ __forceinline__ struct span seeing(const struct tdmi_cuda_window &it, int at,
                                                      int before, int size)
 {
     const int last = (at + before) / it.stride, past = at + before - it.kernel;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ struct span seeing(const struct tdmi_cuda_pool
 
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
-    max_pool(struct tdmi_cuda_pooling it, struct tdmi_cuda_tiles tiles, const T *x, T *y,
+    max_pool(struct tdmi_cuda_window it, struct tdmi_cuda_tiles tiles, const T *x, T *y,
              uint8_t *winners)
 {
     struct cell cell;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
 
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
-    max_pool_gradient(struct tdmi_cuda_pooling it, struct tdmi_cuda_tiles tiles, const T *dy,
+    max_pool_gradient(struct tdmi_cuda_window it, struct tdmi_cuda_tiles tiles, const T *dy,
                       const uint8_t *winners, T *dx)
 {
     struct cell cell;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
 
 /* What a window's sum is multiplied with. */
 static __device__ __forceinline__ float
-weight_of(const struct tdmi_cuda_pooling &it, const struct span &rows, const struct span &columns)
+weight_of(const struct tdmi_cuda_window &it, const struct span &rows, const struct span &columns)
 {
     const int seen = (rows.end - rows.begin) * (columns.end - columns.begin);
     return 1.0f / (float)(it.counts_padding ? it.kernel * it.kernel : seen);
@@ -111,7 +111,7 @@ weight_of(const struct tdmi_cuda_pooling &it, const struct span &rows, const str
 
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
-    average_pool(struct tdmi_cuda_pooling it, struct tdmi_cuda_tiles tiles, const T *x, T *y)
+    average_pool(struct tdmi_cuda_window it, struct tdmi_cuda_tiles tiles, const T *x, T *y)
 {
     struct cell cell;
     if (!find_cell<N>(tiles, it.out_h, cell))
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
 
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
-    average_pool_gradient(struct tdmi_cuda_pooling it, struct tdmi_cuda_tiles tiles, const T *dy,
+    average_pool_gradient(struct tdmi_cuda_window it, struct tdmi_cuda_tiles tiles, const T *dy,
                           T *dx)
 {
     struct cell cell;
@@ -247,10 +247,10 @@ static int start(struct CUstream_st *queue, void (*kernel)(P...),
                   given...);
 }
 
-extern "C" int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_pooling *shape,
+extern "C" int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                   const void *x, void *y, uint8_t *winners)
 {
-    const struct tdmi_cuda_pooling it = *shape;
+    const struct tdmi_cuda_window it = *shape;
     const bool is_aligned = lies_on_16(x) && lies_on_16(y) && lies_on_16(winners);
     return by_vectors(it.type, it.channels, is_aligned, [=](auto zero, auto lanes) {
         using T = decltype(zero);
@@ -263,10 +263,10 @@ extern "C" int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_c
 }
 
 extern "C" int tdmi_cuda_pool_max_gradient(struct CUstream_st *queue,
-                                           const struct tdmi_cuda_pooling *shape, const void *dy,
+                                           const struct tdmi_cuda_window *shape, const void *dy,
                                            const uint8_t *winners, void *dx)
 {
-    const struct tdmi_cuda_pooling it = *shape;
+    const struct tdmi_cuda_window it = *shape;
     const bool is_aligned = lies_on_16(dy) && lies_on_16(dx) && lies_on_16(winners);
     return by_vectors(it.type, it.channels, is_aligned, [=](auto zero, auto lanes) {
         using T = decltype(zero);
@@ -279,9 +279,9 @@ extern "C" int tdmi_cuda_pool_max_gradient(struct CUstream_st *queue,
 }
 
 extern "C" int tdmi_cuda_pool_average(struct CUstream_st *queue,
-                                      const struct tdmi_cuda_pooling *shape, const void *x, void *y)
+                                      const struct tdmi_cuda_window *shape, const void *x, void *y)
 {
-    const struct tdmi_cuda_pooling it = *shape;
+    const struct tdmi_cuda_window it = *shape;
     const bool is_aligned = lies_on_16(x) && lies_on_16(y);
     return by_vectors(it.type, it.channels, is_aligned, [=](auto zero, auto lanes) {
         using T = decltype(zero);
@@ -294,10 +294,10 @@ extern "C" int tdmi_cuda_pool_average(struct CUstream_st *queue,
 }
 
 extern "C" int tdmi_cuda_pool_average_gradient(struct CUstream_st *queue,
-                                               const struct tdmi_cuda_pooling *shape,
-                                               const void *dy, void *dx)
+                                               const struct tdmi_cuda_window *shape, const void *dy,
+                                               void *dx)
 {
-    const struct tdmi_cuda_pooling it = *shape;
+    const struct tdmi_cuda_window it = *shape;
     const bool is_aligned = lies_on_16(dy) && lies_on_16(dx);
     return by_vectors(it.type, it.channels, is_aligned, [=](auto zero, auto lanes) {
         using T = decltype(zero);

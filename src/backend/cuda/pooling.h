@@ -7,9 +7,7 @@
 #ifndef TANDEM_BACKEND_CUDA_POOLING_H
 #define TANDEM_BACKEND_CUDA_POOLING_H
 
-#include "tensor/dtype.h"
-#include <stdbool.h>
-#include <stdint.h>
+#include "backend/cuda/window.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,27 +15,15 @@ extern "C" {
 
 struct CUstream_st;
 
-/* Padding at the bottom and on the right is whatever out_h and out_w need. */
-struct tdmi_cuda_pooling {
-    enum tdmi_dtype type;
-    int64_t n; /* pictures */
-    int h, w, channels;
-    int out_h, out_w;
-    int kernel, stride;
-    int top, left;       /* padding */
-    bool counts_padding; /* average: divide by kernel² at the border too */
-};
-
 /* winners: which pixel of its window each value of y is, counted row by row; NULL: not wanted. */
-int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_pooling *shape,
+int tdmi_cuda_pool_max(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                        const void *x, void *y, uint8_t *winners);
-int tdmi_cuda_pool_max_gradient(struct CUstream_st *queue, const struct tdmi_cuda_pooling *shape,
+int tdmi_cuda_pool_max_gradient(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const void *dy, const uint8_t *winners, void *dx);
-int tdmi_cuda_pool_average(struct CUstream_st *queue, const struct tdmi_cuda_pooling *shape,
+int tdmi_cuda_pool_average(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                            const void *x, void *y);
-int tdmi_cuda_pool_average_gradient(struct CUstream_st *queue,
-                                    const struct tdmi_cuda_pooling *shape, const void *dy,
-                                    void *dx);
+int tdmi_cuda_pool_average_gradient(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
+                                    const void *dy, void *dx);
 
 /* y (n, channels): the mean of each channel over the pixels of a picture. */
 int tdmi_cuda_pool_all(struct CUstream_st *queue, enum tdmi_dtype type, int64_t n, int64_t pixels,

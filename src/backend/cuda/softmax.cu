@@ -9,7 +9,7 @@
 enum { row_threads = 128 };
 
 template <class T>
-__global__ void __launch_bounds__(row_threads) softmax_forward(struct tdmi_cuda_softmax it)
+__global__ void __launch_bounds__(row_threads) softmax_forward(struct tdmi_cuda_loss it)
 {
     TDM_SHARED(double, sums, 33);
     TDM_SHARED(struct best, bests, 33);
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(row_threads) softmax_forward(struct tdmi_cuda_
 }
 
 template <class T>
-__global__ void __launch_bounds__(row_threads) softmax_backward(struct tdmi_cuda_softmax it)
+__global__ void __launch_bounds__(row_threads) softmax_backward(struct tdmi_cuda_loss it)
 {
     TDM_SHARED(double, sums, 33);
     const int i = (int)blockIdx.x, own = (int)threadIdx.x;
@@ -61,9 +61,9 @@ __global__ void __launch_bounds__(row_threads) softmax_backward(struct tdmi_cuda
 }
 
 extern "C" int tdmi_cuda_softmax_forward(struct CUstream_st *queue,
-                                         const struct tdmi_cuda_softmax *call)
+                                         const struct tdmi_cuda_loss *call)
 {
-    const struct tdmi_cuda_softmax given = *call;
+    const struct tdmi_cuda_loss given = *call;
     return by_type(given.type, [=](auto zero) {
         return launch(softmax_forward<decltype(zero)>, dim3((unsigned)given.n), row_threads, queue,
                       given);
@@ -71,9 +71,9 @@ extern "C" int tdmi_cuda_softmax_forward(struct CUstream_st *queue,
 }
 
 extern "C" int tdmi_cuda_softmax_backward(struct CUstream_st *queue,
-                                          const struct tdmi_cuda_softmax *call)
+                                          const struct tdmi_cuda_loss *call)
 {
-    const struct tdmi_cuda_softmax given = *call;
+    const struct tdmi_cuda_loss given = *call;
     return by_type(given.type, [=](auto zero) {
         return launch(softmax_backward<decltype(zero)>, dim3((unsigned)given.n), row_threads, queue,
                       given);

@@ -3,11 +3,10 @@
 #define TANDEM_BACKEND_CUDA_TARGETS_CUH
 
 #include "backend/cuda/kernel.cuh"
-#include "backend/op.h"
+#include "backend/cuda/loss.h"
 
-/* How much of sample i belongs to a class. Call: struct tdmi_cuda_softmax or _logistic. */
-template <class Call>
-static __device__ __forceinline__ double target_of(const Call &it, int i, int c)
+/* How much of sample i belongs to a class. */
+static __device__ __forceinline__ double target_of(const struct tdmi_cuda_loss &it, int i, int c)
 {
     const double weight = it.mixed ? (double)it.mixed[i].weight : 1.0;
     double target = it.labels[i] == c ? weight : 0.0;
@@ -18,14 +17,13 @@ static __device__ __forceinline__ double target_of(const Call &it, int i, int c)
     return target;
 }
 
-template <class Call>
-static __device__ __forceinline__ double class_weight(const Call &it, int c)
+static __device__ __forceinline__ double class_weight(const struct tdmi_cuda_loss &it, int c)
 {
     return it.class_weights ? (double)it.class_weights[c] : 1.0;
 }
 
-template <class Call>
-static __device__ __forceinline__ double weighted_target(const Call &it, int i, int c)
+static __device__ __forceinline__ double weighted_target(const struct tdmi_cuda_loss &it, int i,
+                                                         int c)
 {
     return target_of(it, i, c) * class_weight(it, c);
 }

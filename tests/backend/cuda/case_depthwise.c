@@ -4,55 +4,10 @@
 
 #include <sys/mman.h>
 
-struct tensors {
-    struct tdmi_cuda_depthwise shape;
-    int64_t n_x, n_y;
-    float *weights, *bias;
-    void *x, *y, *dy, *add, *dx;
-    void *blocks[7];
-    double *wanted, *size; /* of x, or of y */
-};
-
-static void make(struct tensors *it, const struct window_case *from, enum tdmi_dtype type)
+static void forward(struct window_tensors *it, enum tdmi_act x_act, enum tdmi_act act,
+                    bool has_bias)
 {
-    it->shape = from->shape;
-    it->shape.type = type;
-    const struct tdmi_cuda_depthwise *s = &it->shape;
-    it->n_x = s->n * s->h * s->w * s->channels;
-    it->n_y = s->n * s->out_h * s->out_w * s->channels;
-    it->weights =
-        tensor(TDMI_DTYPE_F32, (int64_t)s->kernel * s->kernel * s->channels, 0, 1, &it->blocks[0]);
-    it->bias = tensor(TDMI_DTYPE_F32, s->channels, 0, 2, &it->blocks[1]);
-    it->x = tensor(type, it->n_x, from->off, 3, &it->blocks[2]);
-    it->y = tensor(type, it->n_y, from->off, 0, &it->blocks[3]);
-    it->dy = tensor(type, it->n_y, from->off, 4, &it->blocks[4]);
-    it->add = tensor(type, it->n_x, from->off, 5, &it->blocks[5]);
-    it->dx = tensor(type, it->n_x, from->off, 0, &it->blocks[6]);
-    const int64_t most = it->n_x > it->n_y ? it->n_x : it->n_y;
-    it->wanted = tdmi_alloc((size_t)most, sizeof(double));
-    it->size = tdmi_alloc((size_t)most, sizeof(double));
-    assert_non_null(it->wanted);
-    assert_non_null(it->size);
-}
-
-static void drop(struct tensors *it)
-{
-    for (int k = 0; k < 7; k++)
-        tdmi_free(it->blocks[k]);
-    tdmi_free(it->wanted);
-    tdmi_free(it->size);
-}
-
-static void look(const struct tensors *it, const void *got, int64_t n, const char *what)
-{
-    for (int64_t i = 0; i < n; i++)
-        expect_near(value_at(got, it->shape.type, i), it->wanted[i],
-                    step_of(it->shape.type, fabs(it->wanted[i])) + 1e-6 * it->size[i], what, i);
-}
-
-static void forward(struct tensors *it, enum tdmi_act x_act, enum tdmi_act act, bool has_bias)
-{
-    const struct tdmi_cuda_depthwise *s = &it->shape;
+    const struct tdmi_cuda_window *s = &it->shape;
     const struct tdmi_cuda_depthwise_forward call = {.x = it->x,
                                                      .x_act = x_act,
                                                      .weights = it->weights,
@@ -75,39 +30,7 @@ static void forward(struct tensors *it, enum tdmi_act x_act, enum tdmi_act act, 
         it->wanted[i] = read_through(act, sum);
         it->size[i] = size;
     }
-    look(it, it->y, it->n_y, "y");
-}
-
-static void data(struct tensors *it, enum tdmi_act x_act, bool has_add)
-{
-    const struct tdmi_cuda_depthwise *s = &it->shape;
-    const struct tdmi_cuda_depthwise_data call = {.dy = it->dy,
-                                                  .weights = it->weights,
-                                                  .x = x_act == TDMI_ACT_NONE ? NULL : it->x,
-                                                  .x_act = x_act,
-                                                  .add = has_add ? it->add : NULL,
-                                                  .dx = it->dx};
-    assert_int_equal(tdmi_cuda_depthwise_data(NULL, s, &call), 0);
-    memset(it->wanted, 0, sizeof(double) * (size_t)it->n_x);
-    memset(it->size, 0, sizeof(double) * (size_t)it->n_x);
-    for (int64_t i = 0; i < it->n_y; i++)
-        for (int tap = 0; tap < s->kernel * s->kernel; tap++) {
-            const int64_t at = seen(s, i / s->channels, tap), c = i % s->channels;
-            if (at < 0)
-                continue;
-            const double term =
-                value_at(it->dy, s->type, i) * (double)it->weights[tap * s->channels + c];
-            it->wanted[at + c] += term;
-            it->size[at + c] += fabs(term);
-        }
-    for (int64_t i = 0; i < it->n_x; i++) {
-        const double x = value_at(it->x, s->type, i);
-        if (x_act != TDMI_ACT_NONE && (x <= 0.0 || (x_act == TDMI_ACT_RELU6 && x >= 6.0)))
-            it->wanted[i] = 0.0;
-        if (has_add)
-            it->wanted[i] += value_at(it->add, s->type, i);
-    }
-    look(it, it->dx, it->n_x, "dx");
+    look_at_window(it, it->y, it->n_y, "y");
 }
 
 /* What a batch norm makes of weights and bias is what it makes of their outputs. */
@@ -153,8 +76,8 @@ static void fold(bool has_bias, bool has_norm)
 /* Many pictures of 5 · 2^30 values in all: blocks at both ends alone run. */
 static void run_huge(int channels, int kernel)
 {
-    struct tdmi_cuda_depthwise s = {TDMI_DTYPE_BF16, 0, 512, 512,        channels,  512, 512,
-                                    kernel,          1, 1,   kernel / 2, kernel / 2};
+    struct tdmi_cuda_window s = {TDMI_DTYPE_BF16, 0, 512, 512,        channels,   512,  512,
+                                 kernel,          1, 1,   kernel / 2, kernel / 2, false};
     s.n = ((int64_t)5 << 30) / ((int64_t)s.h * s.w * channels);
     const int64_t n = s.n * s.h * s.w * channels;
     const size_t bytes = (size_t)n * 2;
@@ -189,16 +112,16 @@ void case_depthwise(void **state)
     (void)state;
     for (int t = 0; t < n_float_types; t++)
         for (int k = 0; k < n_window_cases; k++) {
-            struct tensors it;
-            make(&it, &window_cases[k], float_types[t]);
+            struct window_tensors it;
+            make_window(&it, &window_cases[k], float_types[t]);
             tdmi_shim_use((struct tdmi_shim_way){.is_reversed = k % 2 == 1});
             forward(&it, TDMI_ACT_NONE, TDMI_ACT_NONE, false);
             forward(&it, TDMI_ACT_RELU6, TDMI_ACT_RELU, true);
             forward(&it, TDMI_ACT_RELU, TDMI_ACT_RELU6, true);
-            data(&it, TDMI_ACT_NONE, false);
-            data(&it, TDMI_ACT_RELU6, true);
-            data(&it, TDMI_ACT_RELU, false);
-            drop(&it);
+            check_data(&it, tdmi_cuda_depthwise_data, TDMI_ACT_NONE, false);
+            check_data(&it, tdmi_cuda_depthwise_data, TDMI_ACT_RELU6, true);
+            check_data(&it, tdmi_cuda_depthwise_data, TDMI_ACT_RELU, false);
+            drop_window(&it);
         }
     fold(true, true);
     fold(false, true);

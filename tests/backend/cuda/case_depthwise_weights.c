@@ -4,7 +4,7 @@
 
 static void add_up(const struct window_case *from, enum tdmi_dtype type, enum tdmi_act x_act)
 {
-    struct tdmi_cuda_depthwise s = from->shape;
+    struct tdmi_cuda_window s = from->shape;
     s.type = type;
     const int taps = s.kernel * s.kernel;
     const int64_t n_x = s.n * s.h * s.w * s.channels, n_y = s.n * s.out_h * s.out_w * s.channels;
@@ -45,9 +45,9 @@ static void add_up(const struct window_case *from, enum tdmi_dtype type, enum td
 void case_depthwise_weights(void **state)
 {
     static const struct window_case large[] = {
-        {{0, 40, 33, 33, 4, 33, 33, 3, 1, 1, 1, 1}, 0},
-        {{0, 3, 5, 4, 132, 3, 2, 3, 2, 1, 1, 1}, 0},
-        {{0, 41, 1, 201, 128, 1, 201, 3, 1, 1, 1, 1}, 0}, /* 4,141 cells: threads take two */
+        {{0, 40, 33, 33, 4, 33, 33, 3, 1, 1, 1, 1, 0}, 0},
+        {{0, 3, 5, 4, 132, 3, 2, 3, 2, 1, 1, 1, 0}, 0},
+        {{0, 41, 1, 201, 128, 1, 201, 3, 1, 1, 1, 1, 0}, 0}, /* 4,141 cells: threads take two */
     };
     (void)state;
     for (int t = 0; t < n_float_types; t++) {

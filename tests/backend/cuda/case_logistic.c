@@ -32,7 +32,7 @@ static double cross_entropy(double target, double z)
 }
 
 struct rows {
-    struct tdmi_cuda_logistic call;
+    struct tdmi_cuda_loss call;
     struct tdmi_judgement judgements[n];
     float weights[1000];
     void *blocks[3];
@@ -41,7 +41,7 @@ struct rows {
 static void make(struct rows *it, enum tdmi_dtype type, int logits, int classes)
 {
     void *x = tensor(type, (int64_t)n * logits, 0, 1, &it->blocks[0]);
-    it->call = (struct tdmi_cuda_logistic){
+    it->call = (struct tdmi_cuda_loss){
         .type = type,
         .x = x,
         .y = tensor(TDMI_DTYPE_F32, (int64_t)n * classes, 0, 0, &it->blocks[1]),
@@ -73,7 +73,7 @@ static void drop(struct rows *it)
 
 static void look_at(const struct rows *it, int i)
 {
-    const struct tdmi_cuda_logistic *call = &it->call;
+    const struct tdmi_cuda_loss *call = &it->call;
     const int logits = call->logits, classes = call->classes;
     double loss = 0.0, slopes[2] = {0.0, 0.0};
     for (int c = 0; c < classes; c++) {

@@ -3,7 +3,7 @@
 #include "backend/cuda/pooling.h"
 
 struct tensors {
-    struct tdmi_cuda_pooling shape;
+    struct tdmi_cuda_window shape;
     int64_t n_x, n_y;
     void *x, *y, *dy, *dx, *winners;
     void *blocks[5];
@@ -12,7 +12,7 @@ struct tensors {
 
 static void make(struct tensors *it, int off)
 {
-    const struct tdmi_cuda_pooling *s = &it->shape;
+    const struct tdmi_cuda_window *s = &it->shape;
     it->n_x = s->n * s->h * s->w * s->channels;
     it->n_y = s->n * s->out_h * s->out_w * s->channels;
     it->x = tensor(s->type, it->n_x, off, 1, &it->blocks[0]);
@@ -37,7 +37,7 @@ static void drop(struct tensors *it)
 }
 
 /* Where a tap of output value i lies in x; -1: padding. */
-static int64_t seen(const struct tdmi_cuda_pooling *s, int64_t i, int tap)
+static int64_t seen(const struct tdmi_cuda_window *s, int64_t i, int tap)
 {
     const int64_t c = i % s->channels, pixel = i / s->channels, column = pixel % s->out_w;
     const int64_t row = pixel / s->out_w % s->out_h, picture = pixel / s->out_w / s->out_h;
@@ -60,7 +60,7 @@ static void look(const struct tensors *it, const char *y_name, const char *dx_na
 
 static void maxima(struct tensors *it, bool keeps_winners)
 {
-    const struct tdmi_cuda_pooling *s = &it->shape;
+    const struct tdmi_cuda_window *s = &it->shape;
     const uint8_t *winners = it->winners;
     memset(it->dx_wanted, 0, sizeof(double) * (size_t)it->n_x);
     for (int64_t i = 0; i < it->n_y; i++) {
@@ -83,7 +83,7 @@ static void maxima(struct tensors *it, bool keeps_winners)
 
 static void means(struct tensors *it, bool counts_padding)
 {
-    struct tdmi_cuda_pooling *s = &it->shape;
+    struct tdmi_cuda_window *s = &it->shape;
     s->counts_padding = counts_padding;
     memset(it->dx_wanted, 0, sizeof(double) * (size_t)it->n_x);
     for (int64_t i = 0; i < it->n_y; i++) {
@@ -107,7 +107,7 @@ static void means(struct tensors *it, bool counts_padding)
 
 static void whole(enum tdmi_dtype type, int64_t n, int pixels, int channels, int off)
 {
-    struct tensors it = {.shape = {type, n, pixels, 1, channels, 1, 1, 1, 1, 0, 0, false}};
+    struct tensors it = {.shape = {type, n, pixels, 1, channels, 1, 1, 1, 1, 1, 0, 0, false}};
     make(&it, off);
     memset(it.y_wanted, 0, sizeof(double) * (size_t)it.n_y);
     for (int64_t i = 0; i < it.n_x; i++) {
@@ -124,17 +124,17 @@ static void whole(enum tdmi_dtype type, int64_t n, int pixels, int channels, int
 void case_pooling(void **state)
 {
     static const struct {
-        struct tdmi_cuda_pooling shape;
+        struct tdmi_cuda_window shape;
         int off;
     } cases[] = {
-        {{0, 3, 6, 8, 16, 3, 4, 2, 2, 0, 0, false}, 0},
-        {{0, 2, 9, 8, 8, 5, 4, 3, 2, 1, 1, false}, 0},
-        {{0, 2, 9, 8, 8, 5, 4, 3, 2, 1, 1, false}, 1},
-        {{0, 2, 5, 6, 5, 5, 6, 3, 1, 1, 1, false}, 0},
-        {{0, 1, 7, 5, 24, 2, 2, 2, 3, 0, 0, false}, 0}, /* pixels that no window sees */
-        {{0, 2, 6, 5, 3, 3, 4, 3, 2, 0, 2, false}, 0},
-        {{0, 1, 1, 1, 136, 1, 1, 3, 1, 1, 1, false}, 0},
-        {{0, 1, 15, 15, 8, 1, 1, 15, 1, 0, 0, false}, 0}, /* winners up to 224 */
+        {{0, 3, 6, 8, 16, 3, 4, 2, 2, 1, 0, 0, false}, 0},
+        {{0, 2, 9, 8, 8, 5, 4, 3, 2, 1, 1, 1, false}, 0},
+        {{0, 2, 9, 8, 8, 5, 4, 3, 2, 1, 1, 1, false}, 1},
+        {{0, 2, 5, 6, 5, 5, 6, 3, 1, 1, 1, 1, false}, 0},
+        {{0, 1, 7, 5, 24, 2, 2, 2, 3, 1, 0, 0, false}, 0}, /* pixels that no window sees */
+        {{0, 2, 6, 5, 3, 3, 4, 3, 2, 1, 0, 2, false}, 0},
+        {{0, 1, 1, 1, 136, 1, 1, 3, 1, 1, 1, 1, false}, 0},
+        {{0, 1, 15, 15, 8, 1, 1, 15, 1, 1, 0, 0, false}, 0}, /* winners up to 224 */
     };
     (void)state;
     for (int t = 0; t < n_float_types; t++)

@@ -15,17 +15,18 @@ static void run(enum tdmi_dtype type, int classes)
     void *x = tensor(type, (int64_t)n * classes, 0, 1, &blocks[0]);
     float *y = tensor(TDMI_DTYPE_F32, (int64_t)n * classes, 0, 0, &blocks[1]);
     void *dx = tensor(type, (int64_t)n * classes, 0, 0, &blocks[2]);
-    const struct tdmi_cuda_softmax call = {.type = type,
-                                           .x = x,
-                                           .y = y,
-                                           .dx = dx,
-                                           .n = n,
-                                           .classes = classes,
-                                           .labels = labels,
-                                           .mixed = mixed,
-                                           .smoothing = 0.1,
-                                           .judgements = judgements,
-                                           .loss_scale = &loss_scale};
+    const struct tdmi_cuda_loss call = {.type = type,
+                                        .x = x,
+                                        .y = y,
+                                        .dx = dx,
+                                        .n = n,
+                                        .logits = classes,
+                                        .classes = classes,
+                                        .labels = labels,
+                                        .mixed = mixed,
+                                        .smoothing = 0.1,
+                                        .judgements = judgements,
+                                        .loss_scale = &loss_scale};
     put_value(x, type, 3 * classes, 9.0f); /* two of one sample are largest: the first counts */
     put_value(x, type, 4 * classes - 1, 9.0f);
     assert_int_equal(tdmi_cuda_softmax_forward(NULL, &call), 0);

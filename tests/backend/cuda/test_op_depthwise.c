@@ -20,7 +20,8 @@ static const struct tdmi_op_desc plain = {
     .max_images = 3,
 };
 
-static const struct tdmi_cuda_depthwise shape = {TDMI_DTYPE_F32, 3, 7, 6, 8, 4, 3, 3, 2, 1, 1, 1};
+static const struct tdmi_cuda_window shape = {TDMI_DTYPE_F32, 3, 7, 6, 8, 4, 3, 3, 2, 1, 1, 1,
+                                              false};
 enum { n_x = 3 * 7 * 6 * 8, n_y = 3 * 4 * 3 * 8, n_w = 9 * 8, n_c = 8, most_blocks = 16 };
 
 struct memory {
