@@ -98,8 +98,9 @@ struct tdm_bench_compute_options {
 struct tdm_bench_node {
     char name[64], op[16];
     double forward_seconds, backward_seconds;
-    double share;                         /* of a batch's time */
-    double operations_per_s, bytes_per_s; /* of all threads; bytes: each tensor once a direction */
+    double share;            /* of a batch's time */
+    double operations_per_s; /* of all threads, as below */
+    double bytes_per_s; /* each tensor once a direction; of a batch norm as often as it has to */
 };
 
 struct tdm_bench_compute {
@@ -119,6 +120,9 @@ struct tdm_bench_compute {
     struct tdm_bench_node *nodes; /* with a profile: those that cost time */
     int n_nodes;
     double other_seconds; /* of a batch: adding sums, the update, waiting */
+    /* With a profile of training: of that, the optimiser's step, the best of some; and what it
+     * reads and writes of weights, gradients and its own state. */
+    double update_seconds, update_bytes_per_s;
 };
 
 TDM_API struct tdm_bench_compute_options tdm_bench_compute_options_default(void);

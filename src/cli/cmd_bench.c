@@ -147,6 +147,12 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
     }
     tdm_json_array_end(json);
     tdm_json_number(json, "other_milliseconds", 1e3 * result->other_seconds);
+    if (!(result->update_seconds > 0.0))
+        return;
+    tdm_json_object_begin(json, "update");
+    tdm_json_number(json, "milliseconds", 1e3 * result->update_seconds);
+    tdm_json_number(json, "bytes_per_second", result->update_bytes_per_s);
+    tdm_json_object_end(json);
 }
 
 static void write_compute(tdm_json_writer *json, const struct values *values,
@@ -191,6 +197,10 @@ static void print_nodes(struct tdmi_output *out, const struct tdm_bench_compute 
             tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
     }
     tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
+    if (result->update_seconds > 0.0)
+        tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
+                   1e3 * result->update_seconds, "", "",
+                   tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
 }
 
 static void print_compute(struct tdmi_output *out, const struct values *values,

@@ -268,38 +268,54 @@ static int64_t start_clock(const tdmi_lane *lane)
     return lane->profile.forward_s ? tdmi_clock_ns() : 0;
 }
 
+static int in_a_row(const tdmi_lane *lane)
+{
+    return lane->profile.in_a_row > 0 ? lane->profile.in_a_row : 1;
+}
+
 static void stop_clock(const tdmi_lane *lane, double *seconds, int node, int64_t begin)
 {
     if (!seconds)
         return;
     (void)lane->plan->backend->stream.wait(lane->stream,
                                            NULL); /* a failure shows at the next use */
-    seconds[node] += tdmi_clock_seconds_since(begin);
+    seconds[node] += tdmi_clock_seconds_since(begin) / in_a_row(lane);
 }
 
 /* One node, and the sums of the batch norm that comes next: after `index` in forward. */
 static void step_forward(tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
 {
     const tdmi_plan *plan = lane->plan;
+    const bool is_silent = tdmi_plan_is_silent(plan, index) || plan->nodes[index].chained_by >= 0;
     int64_t begin = start_clock(lane);
-    if (plan->nodes[index].n_links > 1)
-        run_chain(lane, values, index);
-    else if (!tdmi_plan_is_silent(plan, index) && plan->nodes[index].chained_by < 0)
-        run_forward(lane, values, index, sums);
-    if (index + 1 < plan->graph->n_nodes && is_trained_norm(plan, index + 1))
-        reduce_forward(lane, values, index + 1, sums);
+    for (int i = 0; i < in_a_row(lane); i++)
+        if (plan->nodes[index].n_links > 1)
+            run_chain(lane, values, index);
+        else if (!is_silent)
+            run_forward(lane, values, index, sums);
     stop_clock(lane, lane->profile.forward_s, index, begin);
+    if (index + 1 >= plan->graph->n_nodes || !is_trained_norm(plan, index + 1))
+        return;
+    begin = start_clock(lane);
+    for (int i = 0; i < in_a_row(lane); i++)
+        reduce_forward(lane, values, index + 1, sums);
+    stop_clock(lane, lane->profile.forward_s, index + 1, begin);
 }
 
 static void step_backward(tdmi_lane *lane, struct tdmi_values values, int index, float *sums)
 {
     const tdmi_plan *plan = lane->plan;
     int64_t begin = start_clock(lane);
-    if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
-        run_backward(lane, values, index, sums);
-    if (index > 0 && is_trained_norm(plan, index - 1) && plan->nodes[index - 1].has_backward)
-        reduce_backward(lane, values, index - 1, sums);
+    for (int i = 0; i < in_a_row(lane); i++)
+        if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
+            run_backward(lane, values, index, sums);
     stop_clock(lane, lane->profile.backward_s, index, begin);
+    if (index == 0 || !is_trained_norm(plan, index - 1) || !plan->nodes[index - 1].has_backward)
+        return;
+    begin = start_clock(lane);
+    for (int i = 0; i < in_a_row(lane); i++)
+        reduce_backward(lane, values, index - 1, sums);
+    stop_clock(lane, lane->profile.backward_s, index - 1, begin);
 }
 
 void tdmi_lane_begin(tdmi_lane *lane, const struct tdmi_shard *shard, int total_images)

@@ -26,9 +26,12 @@ struct tdmi_values {
     const float *params, *states;
 };
 
-/* Seconds by node, added to by every run of a lane that was given one. */
+/* Seconds by node, added to by every run of a lane that was given one: the mean of so many runs of
+ * the node between two waits, which cost something on a device that queues. What it computes means
+ * nothing after more than one. */
 struct tdmi_profile {
     double *forward_s, *backward_s;
+    int in_a_row; /* 0: 1 */
 };
 
 typedef struct tdmi_lane tdmi_lane;
@@ -41,7 +44,8 @@ void tdmi_lane_close(tdmi_lane *lane);
  * plan asks for none. */
 void tdmi_lane_use(tdmi_lane *lane, const void *packed);
 tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane);
-/* From now on (NULL: no more). Waits for the stream after each node. */
+/* From now on (NULL: no more). Waits for the stream after each node, and after the sums that a
+ * batch norm in training takes by itself, which count as its own. */
 void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until

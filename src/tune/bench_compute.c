@@ -119,7 +119,7 @@ static tdm_status choose(struct bench *it, tdm_error *err)
                 : it->backend->device.is_host ? it->network.shard
                                               : o->batch; /* as training does */
     most = o->batch;
-    if (!it->is_training && !o->shard) { /* every thread has work */
+    if (!it->is_training && !o->shard && it->backend->device.is_host) { /* all threads have work */
         int threads = tdmi_pool_threads(it->pool);
         most = (o->batch + threads - 1) / threads;
     }
@@ -257,6 +257,14 @@ static void release(struct bench *it)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
+/* So slow that noise teaches nothing: the values stay such as are met in practice. */
+static struct tdmi_update_rates slow_rates(const struct bench *it)
+{
+    return (struct tdmi_update_rates){.learning_rate = 1e-6f,
+                                      .momentum = (float)it->optimizer->momentum,
+                                      .weight_decay = (float)it->optimizer->weight_decay};
+}
+
 /* With one wait, recorded and replayed. */
 static tdm_status run_queued(struct bench *it, struct tdmi_update_rates rates, tdm_error *err)
 {
@@ -271,10 +279,7 @@ static tdm_status run_step(struct bench *it, tdm_error *err)
     struct tdmi_values values = {it->params, it->states};
     if (!it->is_training)
         return tdmi_judge_batch(it->judge, &it->batch, NULL, NULL, NULL, err);
-    /* So slow that noise teaches nothing: the values stay such as are met in practice. */
-    const struct tdmi_update_rates rates = {.learning_rate = 1e-6f,
-                                            .momentum = (float)it->optimizer->momentum,
-                                            .weight_decay = (float)it->optimizer->weight_decay};
+    const struct tdmi_update_rates rates = slow_rates(it);
     tdmi_step_begin(it->step, values, &it->batch, NULL);
     if (it->is_queued)
         return run_queued(it, rates, err);
@@ -309,6 +314,40 @@ static tdm_status measure_steps(struct bench *it, double seconds, struct tdm_ben
         result->processor_rate = (double)it->batch.n * result->steps / processor;
     result->rate = tdmi_bench_spread(it->rates, result->steps);
     result->milliseconds = 1e3 * it->batch.n / result->rate.median;
+    return TDM_OK;
+}
+
+/* So many between two waits. */
+static tdm_status update_in_a_row(struct bench *it, int n, tdm_error *err)
+{
+    const float *sums = tdmi_step_sums(it->step), images = (float)it->batch.n;
+    const struct tdmi_update_rates rates = slow_rates(it);
+    if (!it->is_queued) {
+        for (int i = 0; i < n; i++)
+            TDM_TRY(tdmi_update_run(it->update, sums, images, rates, err), err, "an update");
+        return it->backend->stream.wait(it->stream, err);
+    }
+    TDM_TRY(tdmi_update_tell(it->update, images, rates, err), err, "an update");
+    const struct tdmi_step_next next = tdmi_update_next(it->update);
+    for (int i = 0; i < n; i++)
+        next.queue(next.self, sums);
+    return it->backend->stream.wait(tdmi_step_stream(it->step), err);
+}
+
+static tdm_status measure_update(struct bench *it, struct tdm_bench_compute *result, tdm_error *err)
+{
+    enum { rounds = 5, in_a_row = 8 };
+    for (int r = 0; r < rounds; r++) {
+        const int64_t begin = tdmi_clock_ns();
+        TDM_TRY(update_in_a_row(it, in_a_row, err), err, "measuring the optimizer's step");
+        const double seconds = tdmi_clock_seconds_since(begin) / in_a_row;
+        if (r == 0 || seconds < result->update_seconds)
+            result->update_seconds = seconds;
+    }
+    /* weights and slots are read and written, gradients read */
+    const double arrays = 3.0 + 2.0 * it->optimizer->n_slots;
+    result->update_bytes_per_s =
+        arrays * (double)sizeof(float) * (double)it->graph->param_values / result->update_seconds;
     return TDM_OK;
 }
 
@@ -363,6 +402,8 @@ static tdm_status measure(struct bench *it, struct tdm_bench_compute *result, td
         result->ceiling = result->threads * it->shard / shard_seconds;
     if (!it->options->has_profile)
         return TDM_OK;
+    if (it->is_training && !it->options->has_frozen_base)
+        TDM_TRY(measure_update(it, result, err), err, "measuring");
     const struct tdmi_profiled profiled = {.plan = it->plan,
                                            .device = it->device,
                                            .pool = it->pool,

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-enum { profile_runs = 5 };
+enum { profile_runs = 5, queued_in_a_row = 8 };
 
 /* A lane and its clock for each thread. */
 struct profiler {
@@ -46,7 +46,9 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
                                .judgements = it->plan->is_training ? it->judgements + first : NULL};
     (void)worker;
     (void)err;
-    tdmi_lane_profile(lane, &(struct tdmi_profile){seconds, seconds + n_nodes});
+    tdmi_lane_profile(
+        lane, &(struct tdmi_profile){seconds, seconds + n_nodes,
+                                     it->plan->backend->device.is_host ? 1 : queued_in_a_row});
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
         tdmi_lane_forward(lane, it->values, &shard, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
@@ -103,8 +105,21 @@ static void profiler_release(struct profiler *profiler)
     tdmi_free(profiler->pixels);
 }
 
-/* Of one image, bytes: every tensor once forward, inputs, outputs and their gradients once
- * backward; a chain counts as one node. */
+/* Of a batch norm that takes its own sums, in values of one image: forward it reads x twice and
+ * writes y; backward it reads x and dy twice, y too where it has to see what an activation let
+ * through, and writes dx. What it adds is read, and has a gradient of its own behind an act. */
+static double values_of_norm(const struct tdmi_node_plan *it, double size)
+{
+    const bool has_act = it->desc.fusion.act != TDMI_ACT_NONE;
+    const bool adds = it->desc.fusion.adds_residual;
+    double tensors = 3.0 + adds;
+    if (it->has_backward)
+        tensors += 5.0 + 2.0 * has_act + (adds && has_act);
+    return tensors * size;
+}
+
+/* Of one image: every tensor once forward, inputs, outputs and their gradients once backward; a
+ * chain counts as one node. */
 static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_bench_node *row)
 {
     const struct tdmi_node *node = &it->plan->graph->nodes[index];
@@ -114,7 +129,12 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
         operations += tdmi_plan_node_operations(it->plan, links[i]);
     for (int i = 0; i < node->n_inputs; i++)
         values += (double)tdmi_shape_values(it->plan->graph->nodes[links[0]].in[i]);
-    double bytes = (it->plan->nodes[index].has_backward ? 12.0 : 4.0) * values;
+    const struct tdmi_node_plan *plan = &it->plan->nodes[index];
+    double moved = (plan->has_backward ? 3.0 : 1.0) * values;
+    if (node->kind == TDMI_OP_BATCH_NORM && plan->desc.is_training && !plan->is_virtual &&
+        !plan->desc.keeps_statistics)
+        moved = values_of_norm(plan, (double)tdmi_shape_values(node->out));
+    double bytes = (double)tdmi_dtype_bytes(it->plan->storage) * moved;
     double seconds = row->forward_seconds + row->backward_seconds;
     row->operations_per_s = operations * it->batch->n / seconds;
     row->bytes_per_s = bytes * it->batch->n / seconds;

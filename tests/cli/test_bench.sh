@@ -85,6 +85,7 @@ expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 9 --classes 10 --se
 expect_stdout_matches '^  reached +[0-9.]+ images/s \('
 expect_stdout_matches '^  ceiling +[0-9.]+ images/s, '
 expect_stdout_matches '^  conv2 +conv +[0-9.]+ +[0-9.]+ +[0-9.]+ % '
+expect_stdout_matches "^  the optimizer's step alone +[0-9.]+ +[0-9.]+ .?B/s"
 expect_exit 2 "$TANDEM" bench compute pictures
 expect_stderr_matches "takes no SRC; found 'pictures'"
 expect_exit 2 "$TANDEM" bench compute --augment flip

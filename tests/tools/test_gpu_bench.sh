@@ -43,6 +43,9 @@ expect_stdout_matches "times as good as PyTorch's best \(compile\): [0-9.]+, pro
 expect_stdout_matches "times as good as torch.compile without CUDA graphs: [0-9.]+, promised 3"
 expect_stdout_matches "times as good as PyTorch's best \(compile\): [0-9.]+, promised 1.5"
 expect_stdout_matches 'block_1_depthwise +depthwise +[0-9.]+'
+expect_stdout_matches 'bn_Conv1 +batch_norm +[0-9.]+'
+expect_stdout_matches 'resnet50 +optimizer +[0-9.]+'
+expect_stdout_matches 'least: .*batch_norm [0-9.]+, depthwise [0-9.]+, .*optimizer [0-9.]+.*; promised 0.8'
 expect_same '4 True images/s [0.002, 0.002] 2 True' "$(python3 -c '
 import json
 r = json.load(open("stood.json"))

@@ -67,6 +67,7 @@ static void features_are_measured_without_a_backward_pass(void **state)
     check_result(&result, false);
     for (int i = 0; i < result.n_nodes; i++)
         assert_true(result.nodes[i].backward_seconds <= 0.0);
+    assert_true(result.update_seconds <= 0.0);
     tdm_bench_compute_release(&result);
 }
 
@@ -92,6 +93,9 @@ static void a_profile_names_the_nodes_and_shares_the_time(void **state)
         assert_true(node->operations_per_s > 0.0 && node->bytes_per_s > 0.0);
     }
     assert_true(has_conv);
+    assert_true(result.update_seconds > 0.0 &&
+                result.update_seconds < seconds + result.other_seconds);
+    assert_true(result.update_bytes_per_s > 1e6);
     assert_true(fabs(shares * (seconds + result.other_seconds) - seconds) < 1e-9);
     tdm_bench_compute_release(&result);
     assert_null(result.nodes);
