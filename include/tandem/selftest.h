@@ -23,9 +23,10 @@ struct tdm_selftest_result {
     int passed, failed;
 };
 
-/* device as in tdm_train_options; TDM_E_ABSENT when it is not there. Failed cases are counted in
- * the result and are no error. */
-TDM_API tdm_status tdm_selftest(const char *device, tdm_selftest_sink sink,
+/* device as in tdm_train_options; TDM_E_ABSENT when it is not there. part: "all", or "ops", the
+ * cases of the operations alone, for whoever watches their kernels. Failed cases are counted in the
+ * result and are no error. */
+TDM_API tdm_status tdm_selftest(const char *device, const char *part, tdm_selftest_sink sink,
                                 struct tdm_selftest_result *result, tdm_error *err) TDM_MUST_USE;
 
 #ifdef __cplusplus

@@ -9,12 +9,14 @@
 #include <string.h>
 
 struct values {
-    const char *device;
+    const char *device, *part;
 };
 
 static void defaults(void *values)
 {
-    ((struct values *)values)->device = "cpu";
+    struct values *own = values;
+    own->device = "cpu";
+    own->part = "all";
 }
 
 /* What has been told so far, a row a kind of check, in the order they came in. */
@@ -94,8 +96,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct hearing hearing = {.call = call};
     if (call->json)
         tdm_json_array_begin(call->json, "failures");
-    tdm_status status =
-        tdm_selftest(values->device, (tdm_selftest_sink){&hearing, on_result}, &result, err);
+    tdm_status status = tdm_selftest(values->device, values->part,
+                                     (tdm_selftest_sink){&hearing, on_result}, &result, err);
     if (status != TDM_OK)
         return status;
     if (call->json) {
@@ -116,6 +118,12 @@ static const struct tdmi_argument arguments[] = {{.name = NULL}};
 static const struct tdmi_option options[] = {
     TDMI_ROW_DEVICE(offsetof(struct values, device),
                     "what to check: cpu, or one backend: cuda, cuda:1, ref"),
+    {.name = "part",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, part),
+     .choices = "all|ops",
+     .group = "Machine",
+     .help = "ops: the cases of the operations alone, such as under a checker of a card's memory"},
     {.name = NULL},
 };
 

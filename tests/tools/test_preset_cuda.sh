@@ -1,0 +1,29 @@
+# Preset cuda: configured with the toolkit where nvcc is, with a rule a kernel, and ended by a sentence where it is
+# not. Both are asked wherever they can be: a folder without a toolkit can be named everywhere.
+. "$SOURCE/tests/cli/lib.sh"
+
+configure() { # options
+    cmake -S "$SOURCE" --preset cuda -B "$temp/made" "$@"
+}
+cd "$SOURCE" || exit 1 # where presets are looked for
+
+expect_exit 1 configure -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+expect_stderr_matches 'TANDEM_CUDA=ON needs the CUDA toolkit'
+rm -rf "$temp/made"
+
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+if [ -n "$nvcc" ]; then
+    expect_exit 0 configure
+    expect_stdout_matches "^-- CUDA: .*, toolkit 1[2-9]\."
+    rules=$temp/made/CMakeFiles/tandem_cuda.dir/build.make
+    for kernel in src/backend/cuda/*.cu; do
+        expect_true "a rule for $(basename "$kernel")" grep -q "^cuda/$(basename "$kernel").o:" "$rules"
+    done
+    expect_true "it is code of the cards that docs/gpu.md names" \
+        grep -q 'arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90' "$rules"
+    expect_true "a release build" grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$temp/made/CMakeCache.txt"
+else
+    expect_exit 1 configure
+    expect_stderr_matches 'TANDEM_CUDA=ON needs the CUDA toolkit'
+fi
+finish
