@@ -69,14 +69,19 @@ struct tdm_train_options {
     bool strict;       /* a picture that cannot be read ends the training (TDM_E_INPUT) */
     int64_t memory;    /* bytes for reading ahead and caches; 0: a part of what is free */
     const char *cache; /* "auto", "none", "encoded", "decoded" or "disk" */
-    int batch;         /* global batch, images */
-    int shard;         /* images a shard; 0: the model's own */
+    /* Images of one step, on all devices together; 0: chosen before the first step, by how many
+     * pictures train, what memory holds and what is faster (the result says why). */
+    int batch;
+    int shard; /* images a shard; 0: the model's own */
     /* The images that a batch norm's statistics are over: "shard" or "batch"; "frozen": those of
      * the weights stay, and scale and shift are trained. */
     const char *bn;
     /* What activations are stored as: "auto", "f32", "bf16" or "f16", as far as the device can.
      * Products of f32 may be rounded to TF32 on a card, unless "f32" is asked for by name. */
     const char *precision;
+    /* On a card: its libraries may add in another order on every run, where that is faster. Bits
+     * are not the same then, neither of two runs nor of one that is gone on with. */
+    bool fast;
     /* 0: the optimizer's own (sgd: the network's; of a head alone on weights one that follows
      * how many pictures train) at the reference batch, scaled with the batch by the optimizer's own
      * rule; another is scaled only where lr_scaling says so. */
@@ -156,6 +161,8 @@ struct tdm_train_result {
     struct tdm_features features; /* all 0 where none are kept */
     int views;                    /* of each picture; 0: it is changed anew in every epoch */
     int layers_left;              /* that --unfreeze was to thaw, and training ended before it */
+    int batch;                    /* images of a step */
+    char batch_reason[320];       /* why it was chosen; "": it was asked for */
     int world;                    /* ranks */
     struct tdm_next next;
 };

@@ -120,6 +120,8 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "picture" : "pictures");
+    if (result->batch_reason[0])
+        tdmi_print(out, "  batch       %d, chosen: %s\n", result->batch, result->batch_reason);
     tdmi_print(out, "  run         %s\n", result->run);
     tdmi_print(out, "next: %s; %s\n", result->next.step, result->next.evidence);
     if (!call->globals->quiet)
@@ -385,7 +387,15 @@ static const struct tdmi_option options[] = {
      .offset = FIELD(strict),
      .group = "Pictures",
      .help = "end with 3 at the first that cannot be read, instead of skipping it"},
-    TDMI_ROW_BATCH(FIELD(batch), 65536, "Pictures", "in one step, over all devices"),
+    {.name = "batch",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(batch),
+     .low = 1,
+     .high = 65536,
+     .unit = "images",
+     .zero = "auto",
+     .group = "Pictures",
+     .help = "in one step, over all devices; auto: by pictures, memory and what is faster"},
     {.name = "shard",
      .type = TDMI_OPTION_INTEGER,
      .offset = FIELD(shard),
@@ -408,6 +418,11 @@ static const struct tdmi_option options[] = {
      .choices = "auto|f32|bf16|f16",
      .group = "Pictures",
      .help = "that activations are stored in; processors have f32 alone"},
+    {.name = "fast",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(fast),
+     .group = "Pictures",
+     .help = "on a card: faster where that gives other bits on every run"},
     TDMI_ROW_SEED(FIELD(seed), "Pictures", "of split, order and first weights"),
 
     {.name = "loss",

@@ -173,6 +173,8 @@ static void write_option(tdm_json_writer *json, const struct tdmi_option *option
         tdm_json_string(json, "choices", option->choices);
     if (option->unit)
         tdm_json_string(json, "unit", option->unit);
+    if (option->zero)
+        tdm_json_string(json, "word", option->zero);
     tdmi_option_describe_value(option, values, value, sizeof value);
     tdm_json_string(json, "default", value);
     tdm_json_string(json, "help", option->help);

@@ -169,6 +169,10 @@ tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where
         is_right = read_flag(text, &value->flag);
         break;
     case TDMI_OPTION_INTEGER:
+        if (option->zero && strcmp(text, option->zero) == 0) {
+            is_right = true;
+            break;
+        }
         is_right = read_integer(text, &value->integer) && value->integer >= INT32_MIN &&
                    value->integer <= INT32_MAX && is_in_range(option, (double)value->integer);
         break;
@@ -385,13 +389,19 @@ void tdmi_option_describe_range(const struct tdmi_option *option, char *text, si
     if (isinf(option->high))
         snprintf(text, text_bytes, "at least %s%s%.*s", low, gap, unit_length, unit);
     else
-        snprintf(text, text_bytes, "from %s to %s%s%.*s", low, high, gap, unit_length, unit);
+        snprintf(text, text_bytes, "from %s to %s%s%.*s%s%s", low, high, gap, unit_length, unit,
+                 option->zero ? ", or " : "", option->zero ? option->zero : "");
 }
 
 /* A number that was not chosen, where 0 could be. */
 static bool is_unset(const struct tdmi_option *option, double number)
 {
     return option->default_words && number < option->low;
+}
+
+static bool is_zero_word(const struct tdmi_option *option, int number)
+{
+    return option->zero && number == 0;
 }
 
 void tdmi_option_describe_value(const struct tdmi_option *option, const void *values, char *text,
@@ -404,7 +414,9 @@ void tdmi_option_describe_value(const struct tdmi_option *option, const void *va
         snprintf(text, text_bytes, "%s", *(const bool *)field ? "true" : "false");
         break;
     case TDMI_OPTION_INTEGER:
-        if (!is_unset(option, *(const int *)field))
+        if (is_zero_word(option, *(const int *)field))
+            snprintf(text, text_bytes, "%s", option->zero);
+        else if (!is_unset(option, *(const int *)field))
             snprintf(text, text_bytes, "%d", *(const int *)field);
         break;
     case TDMI_OPTION_LONG:
@@ -449,7 +461,9 @@ void tdmi_option_write_json(const struct tdmi_option *option, const void *values
         tdm_json_bool(json, key, *(const bool *)field);
         break;
     case TDMI_OPTION_INTEGER:
-        if (is_unset(option, *(const int *)field))
+        if (is_zero_word(option, *(const int *)field))
+            tdm_json_string(json, key, option->zero);
+        else if (is_unset(option, *(const int *)field))
             tdm_json_null(json, key);
         else
             tdm_json_integer(json, key, *(const int *)field);

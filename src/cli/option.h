@@ -61,6 +61,7 @@ struct tdmi_option {
     /* What a text may be, where the library keeps the list and checks it; NULL past the last. */
     const char *(*name_at)(int index);
     const char *unit;       /* what a number counts: "images", "seconds" */
+    const char *zero;       /* an integer's word for 0, which its range leaves out: "auto" */
     const char *value_name; /* in --help: "N", "RUN"; NULL: made from the type */
     /* What the name alone means; NULL: a value is wanted. The next argument is then taken for its
      * value only where is_value says so. */

@@ -102,6 +102,12 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "to at most 1 are accepted",
                         options->train_fraction, options->val_fraction, test);
     }
+    if (options->batch == 0 && options->learning_rate > 0.0 && !options->lr_scaling)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "training: --batch auto chooses a batch, and --lr %g is meant for one that "
+                        "is known; --lr-scaling linear, sqrt or none with it, or no --lr, is "
+                        "accepted",
+                        options->learning_rate);
     struct tdmi_rates rates;
     return tdmi_rates_read(options, &rates, err);
 }

@@ -90,15 +90,16 @@ static void recall_rates(struct tdmi_session *session)
 
 static void settle_rates(struct tdmi_session *session)
 {
-    const struct tdm_train_options *options = &session->options;
+    struct tdm_train_options options = session->options;
     const int64_t n_train = session->split.n_train;
+    options.batch = session->global_batch;
     if (session->own_rate > 0.0)
         session->network.learning_rate = tdmi_rates_of_head(n_train);
-    tdmi_rates_settle(&session->rates, options, n_train, session->network.learning_rate,
+    tdmi_rates_settle(&session->rates, &options, n_train, session->network.learning_rate,
                       session->part_of_rate > 0.0 ? session->part_of_rate : 1.0);
     struct tdmi_rates thawed = session->rates;
-    tdmi_rates_settle(&thawed, options, n_train, session->own_rate, tdmi_rates_part(options));
-    if (options->unfreeze > 0 && session->own_rate > 0.0)
+    tdmi_rates_settle(&thawed, &options, n_train, session->own_rate, tdmi_rates_part(&options));
+    if (options.unfreeze > 0 && session->own_rate > 0.0)
         session->thawed_rate = thawed.learning_rate;
 }
 
@@ -108,15 +109,24 @@ static void settle(struct tdmi_session *session)
     const struct tdm_train_options *options = &session->options;
     session->shares_statistics = strcmp(options->bn, "batch") == 0;
     session->keeps_statistics = strcmp(options->bn, "frozen") == 0;
-    session->shard = options->shard                     ? options->shard
-                     : session->backend->device.is_host ? session->network.shard
-                                                        : options->batch; /* a queue's best */
-    if (session->shard > options->batch)
-        session->shard = options->batch;
+    session->shard = tdmi_session_shard_of(session, session->global_batch);
     if (tdmi_run_found(session->run) != TDMI_RUN_NONE)
         recall_rates(session);
     if (options->learning_rate > 0.0 || !(session->rates.learning_rate > 0.0))
         settle_rates(session);
+}
+
+/* --batch auto: shards and rates follow what was chosen. */
+static tdm_status choose_batch(struct tdmi_session *session, tdm_error *err)
+{
+    const int before = session->global_batch;
+    TDM_TRY(tdmi_session_choose_batch(session, err), err, "--batch auto");
+    if (session->global_batch == before)
+        return TDM_OK;
+    session->rates.learning_rate = 0.0;
+    settle(session);
+    session->snapshot.shard = session->shard;
+    return TDM_OK;
 }
 
 /* Of runs begun in the same second every one but the first gets a number. */
@@ -245,6 +255,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = tdmi_session_begin_optimizer(session, err);
     if (status == TDM_OK)
+        status = choose_batch(session, err);
+    if (status == TDM_OK)
         status = tdmi_session_open_features(session, err);
     if (status == TDM_OK)
         status = tdmi_session_plan_network(session, err);
@@ -295,13 +307,16 @@ void tdmi_session_close_border(struct tdmi_session *session)
     tdmi_session_close_features(session);
     tdmi_order_release(&session->order);
     tdmi_update_close(session->update);
+    tdmi_judge_close(session->test_judge);
+    tdmi_plan_free(session->test_plan);
     tdmi_judge_close(session->judge);
     tdmi_step_close(session->step);
     tdmi_plan_free(session->judge_plan);
     tdmi_plan_free(session->train_plan);
     session->val_feed = session->train_feed = NULL;
     session->update = NULL;
-    session->judge = NULL;
+    session->judge = session->test_judge = NULL;
+    session->test_plan = NULL;
     session->step = NULL;
     session->judge_plan = session->train_plan = NULL;
 }

@@ -46,6 +46,8 @@ struct tdmi_session {
     bool keeps_statistics;            /* of batch norms: the running ones, which stay */
     enum tdmi_dtype storage;          /* of activations: --precision */
     bool allows_tf32;                 /* in products of what is stored as f32 */
+    int global_batch;                 /* --batch, or what was chosen for it */
+    char batch_reason[320];           /* why it was; "": it was asked for */
     int batch;                        /* what buffers hold: never more than there are pictures */
     struct tdmi_rates rates;          /* optimiser, learning rate, schedule: resolved */
     double part_of_rate;              /* of a usual rate; 0: all of it */
@@ -94,6 +96,8 @@ struct tdmi_session {
     tdmi_plan *train_plan, *judge_plan;
     tdmi_step *step;
     tdmi_judge *judge;
+    tdmi_plan *test_plan; /* of the model's self-test, where judging does not store f32; or NULL */
+    tdmi_judge *test_judge;
     tdmi_update *update;
     float *class_weights;              /* one a class; NULL: all 1 */
     struct tdmi_judgement *judgements; /* of one batch */
@@ -214,15 +218,35 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
 void tdmi_session_quicken_norms(struct tdmi_session *session);
 /* What becomes of batch norms, in one line. */
 void tdmi_session_tell_norms(struct tdmi_session *session);
-/* Before anything of it is reserved: session_memory.c */
+/* --batch auto: session_batch.c
+ * Once it is known which pictures train: the batch, or the largest that may be chosen. */
+void tdmi_session_begin_batch(struct tdmi_session *session);
+/* Once the values are in place, which are as they were afterwards; known ones stay. */
+tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Pictures of a shard of such batches. */
+int tdmi_session_shard_of(const struct tdmi_session *session, int batch);
+/* The host's values to the device. session_network.c */
+tdm_status tdmi_session_place_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Before anything of it is reserved: session_memory.c
+ * What would be held; and where the training computes, what there is. */
+tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
+                                struct tdmi_needs *needs, tdm_error *err) TDM_MUST_USE;
+struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *session);
 struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
 /* Fills needs: the most until training ends, layers that thaw later too. */
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_tell_memory(struct tdmi_session *session);
-/* session_network.c */
+/* session_network.c
+ * How training is planned from a border on. */
+struct tdmi_plan_wish tdmi_session_wish(const struct tdmi_session *session, tdmi_device *device,
+                                        int border, int shard);
 tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
                                    int border, int shard, tdmi_plan **train_plan,
                                    tdmi_plan **judge_plan, tdm_error *err) TDM_MUST_USE;
+/* The whole network on one picture, in f32 as whoever opens the model computes; NULL where what
+ * judges does that already. */
+tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_device *device,
+                                  tdmi_plan **plan, tdm_error *err) TDM_MUST_USE;
 /* What runs these plans. */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */

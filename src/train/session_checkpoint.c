@@ -135,16 +135,18 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
     const int32_t label = 0;
     const int64_t item = 0;
     const struct tdmi_features *features = &session->features;
-    const struct tdmi_batch picture = {
-        .n = 1,
-        .pixels = features->is_used ? (const uint8_t *)features->test_row : host->test_pixels,
-        .labels = &label,
-        .items = &item};
+    const struct tdmi_batch picture = {.n = 1,
+                                       .pixels = features->is_used && !session->test_judge
+                                                     ? (const uint8_t *)features->test_row
+                                                     : host->test_pixels,
+                                       .labels = &label,
+                                       .items = &item};
+    tdmi_judge *judge = session->test_judge ? session->test_judge : session->judge;
     tdm_status status = download(session, is_checkpoint, err);
     if (status == TDM_OK)
-        status = tdmi_judge_take(session->judge, tdmi_session_values(session), err);
+        status = tdmi_judge_take(judge, tdmi_session_values(session), err);
     if (status == TDM_OK)
-        status = tdmi_judge_batch(session->judge, &picture, NULL, NULL, host->test_logits, err);
+        status = tdmi_judge_batch(judge, &picture, NULL, NULL, host->test_logits, err);
     if (status == TDM_OK)
         host->progress = session->progress;
     return status;

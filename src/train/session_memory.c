@@ -47,6 +47,7 @@ struct phase {
 /* Now, and from the last move of the border on; last.train is NULL where none is to come. */
 struct plans {
     int shard;
+    tdmi_plan *test; /* of the model's self-test, or NULL */
     struct phase now, last;
 };
 
@@ -89,10 +90,13 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
 static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
                                   int batch, int threads)
 {
-    const struct tdmi_needs now = phase_needs(session, &plans->now, batch, threads);
+    const int64_t test = plans->test ? tdmi_judge_needs(plans->test, 1, 1) : 0;
+    struct tdmi_needs now = phase_needs(session, &plans->now, batch, threads);
+    now.judging += test;
     if (!plans->last.train)
         return now;
-    const struct tdmi_needs last = phase_needs(session, &plans->last, batch, threads);
+    struct tdmi_needs last = phase_needs(session, &plans->last, batch, threads);
+    last.judging += test;
     return tdmi_needs_total(&last) > tdmi_needs_total(&now) ? last : now;
 }
 
@@ -101,10 +105,12 @@ static tdm_status plan_others(const struct tdmi_session *session, struct plans *
                               tdm_error *err)
 {
     const int border = tdmi_session_border_at_end(session);
+    const struct tdmi_plan_wish wish = {.max_images = plans->shard, .storage = session->storage};
+    TDM_TRY(tdmi_session_plan_test(session, NULL, &plans->test, err), err, "planning one picture");
     if (session->features.is_used)
-        TDM_TRY(tdmi_plan_new(session->features.base, session->backend, plans->shard, false,
-                              &plans->now.base, err),
-                err, "planning the frozen part");
+        TDM_TRY(
+            tdmi_plan_make(session->features.base, session->backend, &wish, &plans->now.base, err),
+            err, "planning the frozen part");
     if (border >= session->first_trained)
         return TDM_OK;
     return TDM_WRAP(err,
@@ -118,6 +124,7 @@ static void forget_others(struct plans *plans)
     tdmi_plan_free(plans->last.judge);
     tdmi_plan_free(plans->last.train);
     tdmi_plan_free(plans->now.base);
+    tdmi_plan_free(plans->test);
 }
 
 /* The plans of the shard that was asked about last. */
@@ -148,6 +155,15 @@ static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct td
     }
     *needs = needs_of(it->session, &it->plans, choice.batch, choice.threads);
     return TDM_OK;
+}
+
+tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
+                                struct tdmi_needs *needs, tdm_error *err)
+{
+    struct planner planner = {.session = session};
+    const tdm_status status = measure(&planner, choice, needs, err);
+    forget_plans(&planner);
+    return status;
 }
 
 static void add_option(char *text, size_t text_bytes, const char *name, int asked, int found)
@@ -243,8 +259,7 @@ static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit 
                     (long long)(limit.bytes >> 20), advice);
 }
 
-/* Of where the training computes. */
-static struct tdmi_memory_limit limit_of(const struct tdmi_session *session)
+struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *session)
 {
     const struct tdmi_device_table *device = &session->backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
@@ -257,7 +272,7 @@ static struct tdmi_memory_limit limit_of(const struct tdmi_session *session)
 
 tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err)
 {
-    const struct tdmi_memory_limit limit = limit_of(session);
+    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
     struct plans plans = {
         .shard = session->shard,
         .now = {.train = session->train_plan, .judge = session->judge_plan},

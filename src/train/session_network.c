@@ -43,8 +43,7 @@ static tdm_status open_values(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* Host values to the device. */
-static tdm_status upload(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_place_values(struct tdmi_session *session, tdm_error *err)
 {
     const tdmi_graph *graph = session->graph;
     const struct tdmi_model_file *host = &session->snapshot;
@@ -268,28 +267,45 @@ static tdm_status weigh_classes(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
-                                   int border, int shard, tdmi_plan **train_plan,
-                                   tdmi_plan **judge_plan, tdm_error *err)
+struct tdmi_plan_wish tdmi_session_wish(const struct tdmi_session *session, tdmi_device *device,
+                                        int border, int shard)
 {
     const bool reads_rows = session->features.is_used && border == session->first_trained;
-    struct tdmi_plan_wish wish = {
+    return (struct tdmi_plan_wish){
         .max_images = shard,
         .is_training = true,
         .device = device,
         .first_trained = border,
         .storage = session->storage,
         .allows_tf32 = session->allows_tf32,
+        .may_vary = session->options.fast,
         .keeps_statistics = session->keeps_statistics,
         .first_node = reads_rows ? border : 0,
     };
+}
+
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
+                                   int border, int shard, tdmi_plan **train_plan,
+                                   tdmi_plan **judge_plan, tdm_error *err)
+{
+    struct tdmi_plan_wish wish = tdmi_session_wish(session, device, border, shard);
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, train_plan, err), err,
             "planning training");
-    wish.is_training = false; /* what judges is what predict and evaluate compute */
-    wish.storage = TDMI_DTYPE_F32;
-    wish.allows_tf32 = false;
+    wish.is_training = false; /* stored as f32, what judges is what predict and evaluate compute */
+    wish.allows_tf32 = wish.may_vary = false;
     return TDM_WRAP(err, tdmi_plan_make(session->graph, session->backend, &wish, judge_plan, err),
                     "planning validation");
+}
+
+tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_device *device,
+                                  tdmi_plan **plan, tdm_error *err)
+{
+    const struct tdmi_plan_wish wish = {.max_images = 1, .device = device};
+    *plan = NULL;
+    if (session->storage == TDMI_DTYPE_F32)
+        return TDM_OK;
+    return TDM_WRAP(err, tdmi_plan_make(session->graph, session->backend, &wish, plan, err),
+                    "planning the model's self-test");
 }
 
 tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err)
@@ -311,6 +327,12 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
             err, "preparing validation");
+    TDM_TRY(tdmi_session_plan_test(session, session->device, &session->test_plan, err), err,
+            "preparing the model's self-test");
+    if (session->test_plan)
+        TDM_TRY(tdmi_judge_open(session->test_plan, session->device, session->pool, 1,
+                                &session->test_judge, err),
+                err, "preparing the model's self-test");
     TDM_TRY(tdmi_update_open(session->graph, session->first_trained, session->backend,
                              session->device, session->optimizer, session->pool, session->params,
                              session->states, session->slots, &session->update, err),
@@ -391,7 +413,7 @@ static tdm_status fill(struct tdmi_session *session, const struct tdmi_model_fil
     else
         tdmi_graph_init_values(session->graph, session->options.seed, session->snapshot.params,
                                session->snapshot.states);
-    return upload(session, err);
+    return tdmi_session_place_values(session, err);
 }
 
 /* Between two epochs the next one's, which a run that is over does not come to. */

@@ -37,6 +37,6 @@ void tdmi_session_tell_norms(struct tdmi_session *session)
                  "%d trained with the statistics of each %s (%d pictures), which the running ones "
                  "follow",
                  trained, session->shares_statistics ? "batch" : "shard",
-                 session->shares_statistics ? session->options.batch : session->shard);
+                 session->shares_statistics ? session->global_batch : session->shard);
     tdmi_session_note(session, "batch norms: %s%s", frozen, how);
 }

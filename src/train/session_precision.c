@@ -28,6 +28,12 @@ tdm_status tdmi_session_choose_precision(struct tdmi_session *session, tdm_error
                         "option --precision %s: on --device %s everything is computed and stored "
                         "as f32; auto or f32 is wanted",
                         asked, session->options.device);
+    if (session->options.fast && session->backend->device.is_host)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --fast lets the libraries of a card add in any order; on --device "
+                        "%s there is one order, which any number of threads keeps at full speed, "
+                        "and it would change nothing; leave it out",
+                        session->options.device);
     return TDM_OK;
 }
 

@@ -82,6 +82,9 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "thaws_to", session->last_border);
     tdm_json_integer(writer, "head", session->head);
     tdm_json_integer(writer, "views", session->views);
+    tdm_json_integer(writer, "batch", session->global_batch);
+    if (session->batch_reason[0])
+        tdm_json_string(writer, "batch_reason", session->batch_reason);
     tdm_json_integer(writer, "shard", session->shard);
     tdm_json_string(writer, "bn", session->options.bn);
     tdm_json_number(writer, "learning_rate", session->rates.learning_rate);

@@ -156,11 +156,7 @@ tdm_status tdmi_session_split(struct tdmi_session *session, struct tdmi_split_st
     if (!session->train_hashes || !session->val_hashes)
         return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
                         (long long)session->contents.n_items);
-    session->steps_per_epoch = (split->n_train + options->batch - 1) / options->batch;
-    int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
-    if (session->has_test && split->n_test > most)
-        most = split->n_test;
-    session->batch = options->batch < most ? options->batch : (int)most;
+    tdmi_session_begin_batch(session);
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)
         TDM_TRY(tdmi_session_check_thawing(session, err), err, "deciding when layers thaw");
     if (tdmi_run_found(session->run) == TDMI_RUN_NONE)

@@ -74,6 +74,11 @@ void tdmi_result_to_json(const struct tdm_train_result *result, tdm_json_writer 
     tdm_json_bool(writer, "cached", result->cached);
     write_features(&result->features, writer, "features");
     tdm_json_integer(writer, "views", result->views);
+    tdm_json_integer(writer, "batch", result->batch);
+    if (result->batch_reason[0])
+        tdm_json_string(writer, "batch_reason", result->batch_reason);
+    else
+        tdm_json_null(writer, "batch_reason");
     tdm_json_integer(writer, "layers_left", result->layers_left);
     tdm_json_integer(writer, "world", result->world);
     tdm_json_object_begin(writer, "next");

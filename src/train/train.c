@@ -295,9 +295,11 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
         .features = session->features.count,
         .views = session->views,
         .layers_left = tdmi_session_layers_left(session),
+        .batch = session->global_batch,
         .world = session->transport->world(session->comm),
     };
     snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
+    snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->batch_reason);
 }
 
 static void name_skips(struct tdmi_session *session, const tdmi_feed *feed)
@@ -390,8 +392,8 @@ static void tell_begin(struct tdmi_session *session)
                  (long long)session->split.n_train);
     tdmi_session_note(session,
                       "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
-                      session->network.name, (long long)session->graph->parameters, options->batch,
-                      session->shard, (long long)session->steps_per_epoch,
+                      session->network.name, (long long)session->graph->parameters,
+                      session->global_batch, session->shard, (long long)session->steps_per_epoch,
                       session->steps_per_epoch == 1 ? "" : "s", rates, reason);
 }
 
@@ -403,6 +405,15 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
         tdmi_session_tell_memory(session);
         tdmi_session_tell_norms(session);
         tell_rates(session);
+        if (session->storage != TDMI_DTYPE_F32)
+            tdmi_session_note(session,
+                              "--precision %s: what judges here is stored so, too; evaluate and "
+                              "predict compute in f32",
+                              session->options.precision);
+        if (session->options.fast)
+            tdmi_session_note(session,
+                              "--fast: the card's libraries may add in any order, and bits "
+                              "are others on every run");
         tdmi_session_tell_thawing(session);
     } else
         tell_where(session);

@@ -183,12 +183,36 @@ static void writes_every_type_to_json(void **state)
     tdm_json_writer_free(json);
 }
 
+static void an_integer_may_have_a_word_for_zero(void **state)
+{
+    struct tdmi_option row = row_of(TDMI_OPTION_INTEGER);
+    struct tdmi_option_value value;
+    struct values values = {.integer = 7};
+    tdm_error err = {0};
+    char text[64];
+    (void)state;
+    assert_int_equal(tdmi_option_parse(&row, "--epochs", "any", &value, NULL), TDM_E_USAGE);
+    row.zero = "any";
+    assert_int_equal(tdmi_option_parse(&row, "--epochs", "any", &value, NULL), TDM_OK);
+    tdmi_option_store(&row, &value, &values);
+    assert_int_equal(values.integer, 0);
+    tdmi_option_describe_value(&row, &values, text, sizeof text);
+    assert_string_equal(text, "any");
+    assert_int_equal(tdmi_option_parse(&row, "--epochs", "0", &value, &err), TDM_E_USAGE);
+    assert_non_null(strstr(err.frames[0].text, "from 1 to 100 epochs, or any; found '0'"));
+    assert_int_equal(tdmi_option_parse(&row, "--epochs", "12", &value, NULL), TDM_OK);
+    tdmi_option_store(&row, &value, &values);
+    tdmi_option_describe_value(&row, &values, text, sizeof text);
+    assert_string_equal(text, "12");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_and_describes_every_type),
         cmocka_unit_test(refuses_with_what_is_accepted_and_what_was_found),
         cmocka_unit_test(writes_every_type_to_json),
+        cmocka_unit_test(an_integer_may_have_a_word_for_zero),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

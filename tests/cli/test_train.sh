@@ -126,6 +126,23 @@ expect_exit 2 "$TANDEM" train "$@" -o runs/bad --ema 1
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --lr-scaling cubic
 expect_true "nothing is left of what was refused" test ! -e runs/bad
 
+# ---- a batch that is chosen -------------------------------------------------------------------
+set -- pictures --model lenet5 --epochs 1 --split 0.7,0.3 --json
+expect_exit 0 "$TANDEM" train "$@" -o runs/auto --batch auto
+expect_stderr_matches 'batch auto: 32 pictures a step \(of more, [0-9]+ pictures are fewer than 100 steps an epoch\)$'
+expect_same auto "$(json_value options.batch)" "what was asked for"
+expect_same 32 "$(json_value batch)" "and what was taken"
+expect_exit 0 "$TANDEM" train pictures -o runs/auto --resume --epochs 2
+expect_stdout_matches '^  batch +32, chosen: of more, '
+expect_exit 2 "$TANDEM" train pictures -o runs/auto --resume --batch 32
+expect_stderr_matches 'option --batch is 32, but the run was begun with auto'
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --batch auto --lr 0.1
+expect_stderr_matches 'lr 0.1 is meant for one that is known; --lr-scaling linear, sqrt or none'
+expect_exit 0 "$TANDEM" train "$@" -o runs/any --batch auto --lr 0.1 --lr-scaling none
+expect_exit 2 "$TANDEM" train "$@" -o runs/bad --batch 0
+expect_stderr_matches "from 1 to 65536 images, or auto; found '0'"
+expect_true "nothing is left of what was refused" test ! -e runs/bad
+
 # ---- changed pictures ----------------------------------------------------------------------
 set -- pictures --model lenet5 --epochs 3 --batch 16 --split 0.7,0.3 --json
 expect_exit 0 "$TANDEM" train "$@" -o runs/aug1 --augment flip,crop:1,mixup:0.4 --threads 1
@@ -399,6 +416,9 @@ else
 fi
 
 # ---- selftest ------------------------------------------------------------------------------
+expect_exit 0 "$TANDEM" selftest --part ops --json
+expect_true "ops alone: no network is trained" test "$(grep -c '"check": *"network gradient"' "$out")" = 0
+expect_exit 2 "$TANDEM" selftest --part networks
 expect_exit 0 "$TANDEM" selftest --json
 expect_json passed failed failures
 expect_same 0 "$(json_value failed)" "nothing failed"

@@ -43,6 +43,11 @@ expect_true "the loss is that of the processor ($f32, $host)" close "$f32" "$hos
 expect_exit 0 on_card -o bf16 --precision bf16 --epochs 2
 expect_true "the loss in bf16 is near ($(json_value train.loss), $f32)" \
     close "$(json_value train.loss)" "$f32" 0.1
+expect_stderr_matches 'precision bf16: what judges here is stored so, too'
+bf16=$(json_value val.loss)
+expect_exit 0 "$TANDEM" evaluate bf16 pictures --part val --threads 1 --json
+expect_true "who opens the model judges nearly as training did ($(json_value loss), $bf16)" \
+    close "$(json_value loss)" "$bf16" 0.05
 # The first steps are left out, until the scale has halved often enough.
 expect_exit 0 on_card -o f16 --precision f16 --epochs 12
 expect_true "it learns in f16 ($(json_value train.loss))" \
@@ -94,6 +99,17 @@ expect_true "a batch is one shard ($(json_value shard))" [ "$(json_value shard)"
 expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
     [ "$(wc -c <replays)" -eq $(($(json_value steps) + 1)) ]
 
+# ---- rows of a frozen base are of the type that they were computed in ------------------------
+export TANDEM_HOME="$temp/home"
+expect_exit 0 on_card -o rows --weights f32 --freeze base --hidden 4 --epochs 1
+expect_exit 0 on_card -o rows16 --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
+expect_same 0 "$(json_value features.reused)" "rows in f32 are not those in bf16"
+expect_exit 0 on_card -o again --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
+expect_same 24 "$(json_value features.reused)" "rows in bf16 are found"
+expect_true "and weights are the same" cmp rows16/best.safetensors again/best.safetensors
+expect_exit 0 "$TANDEM" evaluate again pictures --threads 1 --json
+unset TANDEM_HOME
+
 # ---- a card of little memory: parts of a batch, kept by whoever goes on with more of it -------
 set -- --size 16 --batch 16 --schedule constant
 export TANDEM_CARD_BYTES=5600000 # parts of 8 need 5.3 MB beside what is reserved, all 16 need 5.9
@@ -102,6 +118,10 @@ expect_stderr_matches 'batch 16 is computed in parts of 8 pictures, .* free on t
 export TANDEM_CARD_BYTES=1000
 expect_exit 4 on_card "$@" -o least --epochs 1
 expect_stderr_matches 'free on the card are [0-9]+ MiB; even one picture at a time takes more'
+export TANDEM_CARD_BYTES=5600000
+expect_exit 0 on_card "$@" -o chosen --batch auto --epochs 1
+expect_stderr_matches 'batch auto: 8 pictures a step \(16 take [0-9]+ MiB, free on the card are [0-9]+'
+expect_same 8 "$(json_value batch)" "the largest that fits whole"
 unset TANDEM_CARD_BYTES
 expect_exit 0 on_card "$@" -o little --epochs 2 --resume
 expect_exit 0 on_card "$@" -o asked --shard 8 --epochs 2
@@ -110,4 +130,28 @@ expect_true "weights are those of --shard 8" cmp little/best.safetensors asked/b
 # ---- what a card alone can do ---------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
 expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'
+expect_exit 2 "$TANDEM" train pictures --model lenet5 --fast -o none
+expect_stderr_matches 'option --fast lets the libraries of a card add in any order; on --device cpu'
+expect_true "what is refused leaves no run" test ! -e none
+
+# ---- any order: told, recorded, and kept by whoever goes on ---------------------------------
+expect_exit 0 on_card -o fast --fast --epochs 1
+expect_stderr_matches 'fast: the card.s libraries may add in any order'
+expect_true "the run records it" grep -q '"fast": 1' fast/run.json
+expect_true "its page says it" grep -q '<td>fast</td><td>yes</td>' fast/report.html
+expect_exit 0 on_card -o fast --epochs 2 --resume
+expect_true "it stays" grep -q '"fast": 1' fast/run.json
+expect_exit 2 on_card -o fast --no-fast --epochs 2 --resume
+expect_stderr_matches 'option --fast is 0, but the run was begun with 1'
+
+# ---- measured as it trains: the step queued whole, nodes some times in a row ------------------
+expect_exit 0 env LD_LIBRARY_PATH="$BUILD/tests/card" "$TANDEM" bench compute --device cuda --threads 1 \
+    --model convnet7 --image 8 --batch 4 --classes 2 --precision bf16 --seconds 0.5 --profile --json
+expect_same 4 "$(json_value shard)" "the shard of a card is the batch"
+expect_true "norms and the optimiser's step have rates" python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))
+norms = [n for n in v["profile"] if n["op"] == "batch_norm"]
+assert norms and all(n["bytes_per_second"] > 0 and n["backward_milliseconds"] > 0 for n in norms), norms
+assert v["update"]["bytes_per_second"] > 0 and v["update"]["milliseconds"] > 0' "$out"
 finish

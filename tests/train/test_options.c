@@ -46,7 +46,7 @@ CHANGE(no_fraction, fraction = 0.0)
 CHANGE(large_fraction, fraction = 1.01)
 CHANGE(nan_fraction, fraction = NAN)
 CHANGE(negative_per_class, per_class = -1)
-CHANGE(no_batch, batch = 0)
+CHANGE(no_batch, batch = -1)
 CHANGE(large_batch, batch = 65537)
 CHANGE(negative_shard, shard = -1)
 CHANGE(negative_rate, learning_rate = -0.1)
@@ -73,6 +73,13 @@ static void own_rate_with_reference(struct tdm_train_options *options)
 {
     options->learning_rate = 0.1;
     options->reference_batch = 256;
+}
+
+/* The rate would be meant for another batch than is chosen. */
+static void own_rate_with_any_batch(struct tdm_train_options *options)
+{
+    options->learning_rate = 0.1;
+    options->batch = 0;
 }
 
 CHANGE(negative_patience, patience = -2)
@@ -124,6 +131,7 @@ static void what_is_out_of_range_is_refused_by_name(void **state)
         {full_ema, "--ema", "0 to 0.999999"},
         {adam_with_momentum, "--momentum is 0.9", "it is of sgd, rmsprop, lars"},
         {own_rate_with_reference, "--reference-batch is 256", "--lr-scaling linear or sqrt"},
+        {own_rate_with_any_batch, "--batch auto", "--lr-scaling linear, sqrt or none"},
         {negative_patience, "--patience", "-2"},
         {unknown_monitor, "--monitor", "accuracy or loss is accepted"},
         {negative_delta, "--min-delta", "-0.1"},
@@ -154,6 +162,8 @@ static void the_default_and_the_edges_are_accepted(void **state)
     options.epochs = 0;
     options.steps = 1;
     options.batch = 65536;
+    assert_int_equal(tdmi_options_check(&options, NULL), TDM_OK);
+    options.batch = 0;
     options.size = 4096;
     options.momentum = 0.0;
     options.train_fraction = options.val_fraction = 0.5;
@@ -216,6 +226,7 @@ CHANGE(other_val, val_fraction = 0.05)
 CHANGE(other_fraction, fraction = 0.5)
 CHANGE(other_per_class, per_class = 10)
 CHANGE(other_batch, batch = 16)
+CHANGE(any_batch, batch = 0)
 CHANGE(other_shard, shard = 4)
 CHANGE(other_rate, learning_rate = 0.01)
 CHANGE(other_momentum, momentum = 0.8)
@@ -250,6 +261,7 @@ static void what_would_change_bits_is_refused_with_both_values(void **state)
         {other_fraction, "--fraction", "0.5", "1"},
         {other_per_class, "--per-class", "10", "with all"},
         {other_batch, "--batch", "16", "32"},
+        {any_batch, "--batch", "is auto", "32"},
         {other_shard, "--shard", "4", "with the network's own"},
         {other_rate, "--lr", "0.01", "with the network's own"},
         {other_momentum, "--momentum", "0.8", "with the optimizer's own"},

@@ -148,12 +148,16 @@ static int describe(const struct tdmi_cublaslt_calls *calls, const struct tdmi_c
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* Sums over parts of the depth are added in a step of their own: no atomics, and in f32. */
+/* Sums over parts of the depth are added in a step of their own: no atomics, and in f32. Where bits
+ * may vary, also as they come, if what they are added to is f32. */
 static int wish_for(const struct tdmi_cublaslt_calls *calls, const struct tdmi_cublaslt_product *it,
                     void **wish)
 {
     const uint64_t workspace = TDMI_CUBLASLT_MOST_WORKSPACE;
-    const uint32_t reductions = TDMI_CUBLASLT_N_IN_A_STEP_OF_ITS_OWN, of_factors = 16;
+    const uint32_t of_factors = 16;
+    const uint32_t as_they_come =
+        it->may_vary && it->result == TDMI_DTYPE_F32 ? TDMI_CUBLASLT_N_IN_PLACE : 0;
+    const uint32_t reductions = TDMI_CUBLASLT_N_IN_A_STEP_OF_ITS_OWN | as_they_come;
     const uint32_t of_result = (uint32_t)it->alignment;
     int code = calls->create_wish(wish);
     if (code == 0)

@@ -31,6 +31,7 @@ struct tdmi_cublaslt_product {
     bool is_b_turned; /* b lies as (columns, depth) */
     bool has_bias;    /* one a column */
     bool allows_tf32; /* of f32: what is multiplied may be rounded */
+    bool may_vary;    /* sums may be added in another order on every run */
     int alignment;    /* bytes that d begins on; a, b and the bias: 16 */
 };
 

@@ -129,18 +129,19 @@ struct tdmi_cudnn_calls {
     X(CHAR, CUDNN_TYPE_CHAR, 24)
 
 /* Values of attributes. */
-#define TDMI_CUDNN_VALUES(X)                                      \
-    X(F32, CUDNN_DATA_FLOAT, 0)                                   \
-    X(F16, CUDNN_DATA_HALF, 2)                                    \
-    X(BF16, CUDNN_DATA_BFLOAT16, 9)                               \
-    X(CROSS_CORRELATION, CUDNN_CROSS_CORRELATION, 1)              \
-    X(ADD, CUDNN_POINTWISE_ADD, 0)                                \
-    X(RELU, CUDNN_POINTWISE_RELU_FWD, 100)                        \
-    X(BEST_GUESS, CUDNN_HEUR_MODE_A, 3)                           \
-    X(FALLBACK, CUDNN_HEUR_MODE_FALLBACK, 2)                      \
-    X(TENSOR_CORE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0)           \
-    X(DOWN_CONVERTS, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1) \
-    X(STRICT_NAN, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, 9)        \
+#define TDMI_CUDNN_VALUES(X)                                       \
+    X(F32, CUDNN_DATA_FLOAT, 0)                                    \
+    X(F16, CUDNN_DATA_HALF, 2)                                     \
+    X(BF16, CUDNN_DATA_BFLOAT16, 9)                                \
+    X(CROSS_CORRELATION, CUDNN_CROSS_CORRELATION, 1)               \
+    X(ADD, CUDNN_POINTWISE_ADD, 0)                                 \
+    X(RELU, CUDNN_POINTWISE_RELU_FWD, 100)                         \
+    X(BEST_GUESS, CUDNN_HEUR_MODE_A, 3)                            \
+    X(FALLBACK, CUDNN_HEUR_MODE_FALLBACK, 2)                       \
+    X(TENSOR_CORE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0)            \
+    X(DOWN_CONVERTS, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1)  \
+    X(NOT_DETERMINISTIC, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 4) \
+    X(STRICT_NAN, CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP, 9)         \
     X(NOTES, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, 10)
 
 #define X(ours, theirs, number) TDMI_CUDNN_##ours = (number),

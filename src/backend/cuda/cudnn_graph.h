@@ -27,6 +27,7 @@ struct tdmi_cudnn_conv {
     enum tdmi_dtype type; /* of all tensors but bias and the weights' gradient, which are f32 */
     struct tdmi_shape in, out;
     bool allows_tf32; /* of f32: what is multiplied may be rounded */
+    bool may_vary;    /* sums may be added in another order on every run */
     int n, kernel, stride, dilation, groups, top, bottom, left, right;
     bool has_bias;     /* forward */
     bool adds;         /* forward: a residual; gradient of the input: what it is added to */

@@ -7,8 +7,8 @@
 /* Of the heuristics' answers; and those whose code cuDNN makes first, which takes a second each. */
 enum { most_configs = 64, most_timed = 8, most_made = 3 };
 
-/* What an engine may not do: add in an order that changes, round sums or inputs to less than the
- * tensors' type, or take products in another way than one by one. */
+/* What an engine may not do: add in an order that changes, unless bits may vary; round sums or
+ * inputs to less than the tensors' type, or take products in another way than one by one. */
 static bool is_accepted(int note, const struct tdmi_cudnn_conv *it)
 {
     switch (note) {
@@ -17,6 +17,8 @@ static bool is_accepted(int note, const struct tdmi_cudnn_conv *it)
         return it->type == TDMI_DTYPE_F32 ? it->allows_tf32 : note == TDMI_CUDNN_V_TENSOR_CORE;
     case TDMI_CUDNN_V_STRICT_NAN:
         return true;
+    case TDMI_CUDNN_V_NOT_DETERMINISTIC:
+        return it->may_vary;
     default:
         return false;
     }

@@ -259,20 +259,20 @@ static void describe_problem(const struct question *it, char text[text_room])
     if (conv)
         snprintf(text, text_room,
                  "conv %s %s %dx%dx%dx%d to %dx%dx%d kernel %d stride %d dilation %d groups %d "
-                 "pad %d %d %d %d%s%s%s%s",
+                 "pad %d %d %d %d%s%s%s%s%s",
                  ways[conv->way], tdmi_dtype_name(conv->type), conv->n, conv->in.h, conv->in.w,
                  conv->in.c, conv->out.h, conv->out.w, conv->out.c, conv->kernel, conv->stride,
                  conv->dilation, conv->groups, conv->top, conv->bottom, conv->left, conv->right,
                  conv->has_bias ? " bias" : "", conv->adds ? " add" : "", acts[conv->act],
-                 conv->allows_tf32 ? " tf32" : "");
+                 conv->allows_tf32 ? " tf32" : "", conv->may_vary ? " any order" : "");
     else
-        snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s",
+        snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s%s",
                  tdmi_dtype_name(product->type), (long long)product->rows,
                  (long long)product->columns, (long long)product->depth,
                  tdmi_dtype_name(product->result), product->alignment,
                  product->is_a_turned ? " first turned" : "",
                  product->is_b_turned ? " second turned" : "", product->has_bias ? " bias" : "",
-                 product->allows_tf32 ? " tf32" : "");
+                 product->allows_tf32 ? " tf32" : "", product->may_vary ? " any order" : "");
 }
 
 /* "hex" of an algorithm */

@@ -82,6 +82,7 @@ static struct tdmi_cudnn_conv question_of(const struct tdmi_op_desc *desc, enum 
         .way = way,
         .type = desc->storage,
         .allows_tf32 = desc->allows_tf32,
+        .may_vary = desc->may_vary,
         .in = desc->in[0],
         .out = desc->out,
         .n = desc->max_images,

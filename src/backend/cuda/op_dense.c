@@ -37,6 +37,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
                                                   .is_b_turned = true,
                                                   .has_bias = desc->attrs.has_bias,
                                                   .allows_tf32 = desc->allows_tf32,
+                                                  .may_vary = desc->may_vary,
                                                   .alignment = 16};
     struct tdmi_cublaslt_product of_input = forward, of_weights = forward;
     of_input.columns = of_weights.rows = it.in;

@@ -188,12 +188,14 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *first, v
 {
     const struct wish *it = wish;
     *n = 0;
-    if (!handle || it->workspace == 0 || it->reductions != 2 || it->alignment[0] != 16 ||
-        it->alignment[1] != 16 || it->alignment[2] != it->alignment[3] || it->alignment[3] < 2)
+    if (!handle || it->workspace == 0 || (it->reductions != 2 && it->reductions != 3) ||
+        it->alignment[0] != 16 || it->alignment[1] != 16 || it->alignment[2] != it->alignment[3] ||
+        it->alignment[3] < 2)
         return invalid;
     if (!fits(operation, first, second, added, result))
         return not_supported;
     fake_cublaslt.guesses++;
+    fake_cublaslt.reductions = it->reductions;
     for (; *n < asked && *n < FAKE_ALGORITHMS && !fake_cublaslt.guesses_nothing; ++*n)
         guesses[*n] = (struct tdmi_cublaslt_guess){
             .algorithm.words = {(uint64_t)*n, mark},

@@ -21,6 +21,7 @@ struct fake_cublaslt {
     int alive; /* handles, operations, layouts and wishes that were not given back */
     int runs[FAKE_ALGORITHMS];
     int guesses;
+    unsigned reductions; /* that the last question allowed, as cuBLASLt numbers them */
 };
 
 #endif

@@ -482,9 +482,9 @@ int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int typ
         return 0;
     }
     if (it->kind == TDMI_CUDNN_ENGINE && name == TDMI_CUDNN_A_ENGINE_NOTES) {
-        enum { not_deterministic = 4 };
         *n = it->engine == FAKE_UNORDERED || it->engine == FAKE_CORE;
-        *(int *)to = it->engine == FAKE_CORE ? TDMI_CUDNN_V_TENSOR_CORE : not_deterministic;
+        *(int *)to =
+            it->engine == FAKE_CORE ? TDMI_CUDNN_V_TENSOR_CORE : TDMI_CUDNN_V_NOT_DETERMINISTIC;
         return 0;
     }
     if (it->kind == TDMI_CUDNN_PLAN && name == TDMI_CUDNN_A_PLAN_WORKSPACE) {

@@ -105,6 +105,11 @@ static void the_fastest_algorithm_that_runs_is_taken(void **state)
     const int guesses = fake->guesses;
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
     assert_int_equal(fake->guesses, guesses + 1);
+    assert_int_equal(fake->reductions, 2); /* a step of its own */
+    it.may_vary = true;
+    assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
+    assert_int_equal(fake->guesses, guesses + 2);
+    assert_int_equal(fake->reductions, 3);
     it.rows++;
     fake->guesses_nothing = 1;
     assert_int_equal(run_product(device, &it), -1);
