@@ -170,11 +170,25 @@ static tdm_status take_words(const char *name, const tdm_json_value *value, cons
     return TDM_OK;
 }
 
+/* A word that is said, in place of a number; other words only tell what nobody chose. */
+static bool is_said(const struct tdmi_row *row)
+{
+    return row->words && strcmp(row->words, "auto") == 0;
+}
+
 static tdm_status take_number(const struct tdmi_row *row, const tdm_json_value *value,
                               struct tdm_train_options *options, tdm_error *err)
 {
+    if (is_said(row) && strcmp(tdm_json_as_string(value, ""), row->words) == 0) {
+        store(row, (int64_t)row->special, options);
+        return TDM_OK;
+    }
     if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
-        return wrong_kind(row->name, value, row->words ? "a number or null" : "a number", err);
+        return wrong_kind(row->name, value,
+                          is_said(row) ? "a number or \"auto\""
+                          : row->words ? "a number or null"
+                                       : "a number",
+                          err);
     return read_number(row, value, TDM_E_USAGE, options, err);
 }
 
@@ -187,7 +201,7 @@ static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *val
     if (row->type == TDMI_ROW_FLAG)
         return take_flag(row->name, value, at, err);
     if (!tdmi_row_is_text(row)) {
-        if (!is_null || !row->words)
+        if (!is_null || !row->words || is_said(row))
             return take_number(row, value, options, err);
         store(row, (int64_t)row->special, options);
         return TDM_OK;

@@ -140,7 +140,7 @@ static __device__ __forceinline__ void blend_block(const struct tdmi_cuda_update
 }
 
 template <class Rule, bool is_adapted>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads, 5)
     step_all(struct tdmi_cuda_update it, bool is_judged, bool is_aligned)
 {
     const struct tdmi_cuda_update_block block = it.blocks[blockIdx.x];
