@@ -10,6 +10,8 @@
 #include "backend/cuda/library.h"
 #include "backend/cuda/weights.h"
 #include "base/file.h"
+#include "nn/network.h"
+#include "nn/plan.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -346,6 +348,34 @@ static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
     folder_remove(&home);
 }
 
+/* How often engines without an order were run while a network was planned. */
+static int unordered_runs(tdmi_device *device, bool may_vary)
+{
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    tdmi_plan *plan = NULL;
+    const int before = fake->runs[FAKE_UNORDERED];
+    const struct tdmi_plan_wish wish = {
+        .max_images = 2, .is_training = true, .device = device, .may_vary = may_vary};
+    assert_int_equal(tdmi_network_find("lenet5", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 3, &graph, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_shim, &wish, &plan, NULL), TDM_OK);
+    tdmi_plan_free(plan);
+    tdmi_graph_free(graph);
+    return fake->runs[FAKE_UNORDERED] - before;
+}
+
+static void a_network_whose_bits_may_vary_asks_for_any_order(void **state)
+{
+    struct folder home = folder_new();
+    tdmi_device *device = open_card(&home);
+    (void)state;
+    assert_int_equal(unordered_runs(device, false), 0);
+    assert_true(unordered_runs(device, true) > 0);
+    close_card(device);
+    folder_remove(&home);
+}
+
 /* ---- keeping -------------------------------------------------------------------------------- */
 
 static int guesses_for(const struct folder *home, const char *kept, int *engine)
@@ -471,6 +501,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
                                make_slow),
         cmocka_unit_test_setup(a_run_takes_again_what_it_began_with, make_slow),
+        cmocka_unit_test(a_network_whose_bits_may_vary_asks_for_any_order),
         cmocka_unit_test(a_card_without_it_says_so),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
