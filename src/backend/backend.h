@@ -18,6 +18,16 @@ typedef struct tdmi_stream tdmi_stream; /* work in order; a CPU stream runs at o
 typedef struct tdmi_event tdmi_event;
 typedef struct tdmi_recording tdmi_recording; /* what was queued, to be queued again */
 
+/* One that a backend computes with where it is there. */
+struct tdmi_backend_library {
+    const char *name; /* "cuDNN" */
+    bool is_found;
+    char version[40];
+    char file[512];      /* the path of what was opened; "": part of the backend itself */
+    char problem[240];   /* why it is not found, else "" */
+    const char *without; /* "convolutions are computed by …" */
+};
+
 struct tdmi_device_table {
     int (*count)(void);
     /* TDM_E_ABSENT when there is no such card. */
@@ -33,6 +43,9 @@ struct tdmi_device_table {
     /* Optional; NULL: nothing that changes bits is chosen by timing. What kernels choose from now
      * on is taken from this folder where it is there, and put there where it is not. */
     void (*keep)(tdmi_device *device, const char *folder);
+    /* Optional; NULL: it computes with none. The library of this number, counted from 0, opened to
+     * be looked at; there need not be a card. False past the last. */
+    bool (*library)(int index, struct tdmi_backend_library *library);
 };
 
 struct tdmi_memory_table {
@@ -83,6 +96,15 @@ typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *des
 
 struct tdmi_chain_table;
 
+/* With what a desc is computed, for people. */
+struct tdmi_kernel_way {
+    char by[56];            /* "cuDNN engine 12"; "": nothing to tell, or not computed */
+    size_t workspace_bytes; /* that this wants */
+};
+struct tdmi_kernel_ways {
+    struct tdmi_kernel_way forward, of_input, of_weights; /* gradients, in training */
+};
+
 struct tdmi_kernel {
     /* Optional: NULL means every desc that passed the op's own shape rule. Fusion is not looked
      * at. */
@@ -96,6 +118,9 @@ struct tdmi_kernel {
     tdm_status (*prepare)(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err);
     void (*release)(void *prepared);
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
+    /* Optional; NULL where there is nothing to choose from. ways is all 0; of a desc that is
+     * prepared. */
+    void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways);
     /* Where needs asks for packed bytes. */
     void (*pack)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call);

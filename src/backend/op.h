@@ -89,6 +89,8 @@ struct tdmi_op_desc {
     enum tdmi_dtype storage;
     bool allows_tf32; /* stored as f32: products may round what they multiply to TF32 */
     bool may_vary;    /* sums may be added in another order on every run, where that is faster */
+    /* Bytes of workspace that a kernel may want only to be faster; 0: as its backend has it. */
+    size_t most_workspace;
     struct tdmi_op_fusion fusion;
     /* On which it will run. NULL: any, and then a kernel does without what only it could tell. */
     struct tdmi_device *device;

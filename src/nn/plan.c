@@ -38,6 +38,7 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         .storage = plan->storage,
         .allows_tf32 = plan->allows_tf32,
         .may_vary = plan->may_vary,
+        .most_workspace = plan->most_workspace,
         .device = plan->device,
         .keeps_statistics =
             is_training && plan->keeps_statistics && node->kind == TDMI_OP_BATCH_NORM,
@@ -344,6 +345,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->storage = wish->storage;
     made->allows_tf32 = wish->allows_tf32;
     made->may_vary = wish->may_vary;
+    made->most_workspace = wish->most_workspace;
     made->device = wish->device;
     made->is_apart = wish->is_apart;
     made->first_node = wish->first_node;

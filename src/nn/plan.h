@@ -77,6 +77,7 @@ typedef struct tdmi_plan {
     enum tdmi_dtype storage;      /* of activations */
     bool allows_tf32;             /* those that are f32 */
     bool may_vary;                /* see the wish */
+    size_t most_workspace;        /* that a kernel wants only to be faster; 0: any */
     tdmi_device *device;          /* lent; see the wish */
     bool is_apart;                /* no node does another's work */
     int first_node;               /* nodes before it are not there: see the wish */
@@ -97,6 +98,7 @@ struct tdmi_plan_wish {
     enum tdmi_dtype storage; /* of activations; 0: f32. Others as the backend's storages say */
     bool allows_tf32;        /* of f32: products may round what they multiply */
     bool may_vary;           /* bits may be others on every run, where that is faster */
+    size_t most_workspace;   /* see desc->most_workspace */
     tdmi_device *device;     /* on which it will run; NULL: not known, see desc->device */
     bool is_apart;           /* without fusion: what tells how much fusion saves */
     /* Training: nodes before this one are frozen. They run as without training, batch norms folded,

@@ -112,6 +112,18 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
         needs->workspace_bytes = spill_at(needs->workspace_bytes) + spill_bytes(&chosen->desc);
 }
 
+/* A way is one for all directions. */
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (chosen->way->describe)
+        chosen->way->describe(&chosen->desc, ways);
+    if (desc->is_training)
+        ways->of_weights = ways->forward;
+    if (desc->is_training && desc->wants_dx)
+        ways->of_input = ways->forward;
+}
+
 static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call)
 {
@@ -180,6 +192,7 @@ const struct tdmi_kernel tdmi_cpu_conv = {
     .prepare = prepare,
     .release = release,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

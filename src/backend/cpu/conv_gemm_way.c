@@ -10,6 +10,7 @@
 #include "backend/cpu/winograd.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -219,6 +220,12 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_conv_gemm_backward(&way->conv, &training);
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    (void)desc;
+    snprintf(ways->forward.by, sizeof ways->forward.by, "products of its own");
+}
+
 const struct tdmi_kernel tdmi_conv_by_gemm = {
     .can_run = can_run,
     .can_fuse = can_fuse,
@@ -226,6 +233,7 @@ const struct tdmi_kernel tdmi_conv_by_gemm = {
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,
@@ -238,6 +246,7 @@ const struct tdmi_kernel tdmi_conv_by_gemm_if_best = {
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

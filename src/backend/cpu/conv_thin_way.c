@@ -8,6 +8,8 @@
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
+#include <stdio.h>
+
 enum {
     MOST_IN = 15,
     MOST_OUT = 16,       /* more fill vectors of channels themselves */
@@ -144,12 +146,19 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_conv_thin_backward(&way->conv, &own);
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    (void)desc;
+    snprintf(ways->forward.by, sizeof ways->forward.by, "lanes of images");
+}
+
 const struct tdmi_kernel tdmi_conv_by_thin = {
     .can_run = can_run,
     .can_fuse = can_fuse,
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

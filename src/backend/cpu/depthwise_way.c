@@ -8,6 +8,7 @@
 #include "backend/cpu/op_forms.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <math.h>
 
 struct way {
@@ -152,6 +153,12 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     way->kernels->backward(&way->shape, &it);
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    (void)desc;
+    snprintf(ways->forward.by, sizeof ways->forward.by, "walks over planes");
+}
+
 const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .can_run = can_run,
     .can_fuse = can_fuse,
@@ -159,6 +166,7 @@ const struct tdmi_kernel tdmi_conv_by_depthwise = {
     .prepare = prepare,
     .release = tdmi_free,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

@@ -14,6 +14,7 @@
 #include "backend/cpu/op_forms.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <math.h>
 #include <string.h>
 
@@ -334,12 +335,19 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    (void)desc;
+    snprintf(ways->forward.by, sizeof ways->forward.by, "oneDNN");
+}
+
 const struct tdmi_kernel tdmi_conv_by_onednn = {
     .can_fuse = can_fuse,
     .adds_dx = true,
     .prepare = prepare,
     .release = release,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

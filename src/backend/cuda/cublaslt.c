@@ -7,6 +7,7 @@
 #include "backend/cuda/library.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { oldest = 120000, most_timed = 6 };
@@ -36,10 +37,24 @@ static tdm_status load(tdmi_cublaslt *it, const char *file, tdm_error *err)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "opening cuBLASLt: found version %d, and %d or newer is wanted",
                         it->version, oldest);
-    const int code = it->calls.create_handle(&it->handle);
-    if (code != 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the card: it says %d", code);
     return TDM_OK;
+}
+
+void tdmi_cublaslt_look(const char *file, struct tdmi_backend_library *library)
+{
+    tdmi_cublaslt found = {.version = 0};
+    tdm_error err = {0};
+    *library = (struct tdmi_backend_library){
+        .name = "cuBLASLt", .without = "dense layers are computed by kernels of tandem's own"};
+    library->is_found = load(&found, file, &err) == TDM_OK;
+    if (library->is_found) {
+        snprintf(library->version, sizeof library->version, "%d.%d.%d", found.version / 10000,
+                 found.version / 100 % 100, found.version % 100);
+        tdmi_cuda_library_file(found.library, "cublasLtGetVersion", library->file,
+                               sizeof library->file);
+    } else
+        snprintf(library->problem, sizeof library->problem, "%.239s", err.frames[0].text);
+    tdmi_cuda_library_close(found.library);
 }
 
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_error *err)
@@ -48,7 +63,10 @@ tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_er
     *cublaslt = NULL;
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening cuBLASLt: out of memory");
-    const tdm_status status = load(made, file, err);
+    tdm_status status = load(made, file, err);
+    const int code = status == TDM_OK ? made->calls.create_handle(&made->handle) : 0;
+    if (code != 0)
+        status = TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the card: it says %d", code);
     if (status != TDM_OK) {
         tdmi_cublaslt_close(made);
         return status;
@@ -148,12 +166,18 @@ static int describe(const struct tdmi_cublaslt_calls *calls, const struct tdmi_c
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
+static size_t most_workspace(const struct tdmi_cublaslt_product *it)
+{
+    const size_t most = TDMI_CUBLASLT_MOST_WORKSPACE;
+    return it->most_workspace && it->most_workspace < most ? it->most_workspace : most;
+}
+
 /* Sums over parts of the depth are added in a step of their own: no atomics, and in f32. Where bits
  * may vary, also as they come, if what they are added to is f32. */
 static int wish_for(const struct tdmi_cublaslt_calls *calls, const struct tdmi_cublaslt_product *it,
                     void **wish)
 {
-    const uint64_t workspace = TDMI_CUBLASLT_MOST_WORKSPACE;
+    const uint64_t workspace = most_workspace(it);
     const uint32_t of_factors = 16;
     const uint32_t as_they_come =
         it->may_vary && it->result == TDMI_DTYPE_F32 ? TDMI_CUBLASLT_N_IN_PLACE : 0;
@@ -185,7 +209,7 @@ static void choose(const struct tdmi_cublaslt_guess *guesses, int n, tdmi_cublas
     struct tdmi_cublaslt_plan tried = *plan;
     double best = 0.0;
     for (int i = 0; i < n; i++) {
-        if (guesses[i].state != 0 || guesses[i].workspace_bytes > TDMI_CUBLASLT_MOST_WORKSPACE)
+        if (guesses[i].state != 0 || guesses[i].workspace_bytes > most_workspace(&plan->product))
             continue;
         memcpy(tried.algorithm, guesses[i].algorithm.words, sizeof tried.algorithm);
         tried.workspace_bytes = guesses[i].workspace_bytes;
@@ -249,21 +273,53 @@ tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cu
                     code);
 }
 
+/* ---- naming --------------------------------------------------------------------------------- */
+
+/* -1: it does not say. */
+static int config_of(const tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_plan *plan,
+                     enum tdmi_cublaslt_number name)
+{
+    struct tdmi_cublaslt_algorithm algorithm;
+    int32_t value = 0;
+    size_t bytes = 0;
+    memcpy(algorithm.words, plan->algorithm, sizeof algorithm.words);
+    const int code =
+        cublaslt->calls.get_config(&algorithm, (int)name, &value, sizeof value, &bytes);
+    return code == 0 && bytes == sizeof value ? value : -1;
+}
+
+void tdmi_cublaslt_plan_name(const tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_plan *plan,
+                             char *text, size_t text_bytes)
+{
+    const int number = config_of(cublaslt, plan, TDMI_CUBLASLT_N_CONFIG_NUMBER);
+    const int tile = config_of(cublaslt, plan, TDMI_CUBLASLT_N_CONFIG_TILE);
+    const int parts = config_of(cublaslt, plan, TDMI_CUBLASLT_N_CONFIG_PARTS);
+    char in_parts[24] = "";
+    if (parts > 1)
+        snprintf(in_parts, sizeof in_parts, ", %d parts", parts);
+    if (number >= 0)
+        snprintf(text, text_bytes, "cuBLASLt algorithm %d, tile %d%s", number, tile, in_parts);
+    else
+        snprintf(text, text_bytes, "cuBLASLt");
+}
+
 /* ---- running -------------------------------------------------------------------------------- */
 
 int tdmi_cublaslt_plan_run(const tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_plan *plan,
                            struct CUstream_st *queue, const struct tdmi_cublaslt_call *call)
 {
     const struct tdmi_cublaslt_calls *calls = &cublaslt->calls;
-    const float one = 1.0F, nothing = 0.0F;
+    const float one = 1.0F, times_added = call->added ? 1.0F : 0.0F;
+    const void *added = call->added ? call->added : call->d;
     struct tdmi_cublaslt_algorithm algorithm;
     memcpy(algorithm.words, plan->algorithm, sizeof algorithm.words);
     void *operation = plan->operation; /* which others read meanwhile */
     int code = call->bias ? operation_of(calls, &plan->product, call->bias, &operation) : 0;
     if (code == 0)
-        code = calls->multiply(cublaslt->handle, operation, &one, call->b, plan->first, call->a,
-                               plan->second, &nothing, call->d, plan->result, call->d, plan->result,
-                               &algorithm, call->workspace, plan->workspace_bytes, queue);
+        code =
+            calls->multiply(cublaslt->handle, operation, &one, call->b, plan->first, call->a,
+                            plan->second, &times_added, added, plan->result, call->d, plan->result,
+                            &algorithm, call->workspace, plan->workspace_bytes, queue);
     if (operation != plan->operation)
         (void)calls->destroy_operation(operation);
     return code;

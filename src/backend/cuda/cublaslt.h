@@ -6,6 +6,7 @@
 #ifndef TANDEM_BACKEND_CUDA_CUBLASLT_H
 #define TANDEM_BACKEND_CUDA_CUBLASLT_H
 
+#include "backend/backend.h"
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 #include <stdbool.h>
@@ -19,6 +20,8 @@ typedef struct tdmi_cublaslt tdmi_cublaslt;
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_cublaslt_close(tdmi_cublaslt *cublaslt);
+/* What there is of it, without a card. */
+void tdmi_cublaslt_look(const char *file, struct tdmi_backend_library *library);
 int tdmi_cublaslt_version(const tdmi_cublaslt *cublaslt); /* 130200 for 13.2.0 */
 
 /* d (rows, columns) = a (rows, depth) · b (depth, columns) + bias, all by rows, one after another.
@@ -27,12 +30,13 @@ struct tdmi_cublaslt_product {
     enum tdmi_dtype type;   /* of a and b: F32, BF16, F16 */
     enum tdmi_dtype result; /* of d and the bias */
     int64_t rows, columns, depth;
-    bool is_a_turned; /* a lies as (depth, rows) */
-    bool is_b_turned; /* b lies as (columns, depth) */
-    bool has_bias;    /* one a column */
-    bool allows_tf32; /* of f32: what is multiplied may be rounded */
-    bool may_vary;    /* sums may be added in another order on every run */
-    int alignment;    /* bytes that d begins on; a, b and the bias: 16 */
+    bool is_a_turned;      /* a lies as (depth, rows) */
+    bool is_b_turned;      /* b lies as (columns, depth) */
+    bool has_bias;         /* one a column */
+    bool allows_tf32;      /* of f32: what is multiplied may be rounded */
+    bool may_vary;         /* sums may be added in another order on every run */
+    int alignment;         /* bytes that d begins on; a, b and the bias: 16 */
+    size_t most_workspace; /* 0: the usual limit */
 };
 
 enum { TDMI_CUBLASLT_ALGORITHM_WORDS = 8, TDMI_CUBLASLT_MOST_WORKSPACE = 32 << 20 };
@@ -56,10 +60,14 @@ tdm_status tdmi_cublaslt_plan_find(tdmi_cublaslt *cublaslt, const struct tdmi_cu
 tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
                                    const uint64_t algorithm[TDMI_CUBLASLT_ALGORITHM_WORDS],
                                    struct tdmi_cublaslt_plan *plan, tdm_error *err) TDM_MUST_USE;
+/* "cuBLASLt algorithm 66, tile 20, 4 parts" */
+void tdmi_cublaslt_plan_name(const tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_plan *plan,
+                             char *text, size_t text_bytes);
 void tdmi_cublaslt_plan_release(tdmi_cublaslt *cublaslt, struct tdmi_cublaslt_plan *plan);
 
 struct tdmi_cublaslt_call {
     const void *a, *b, *bias;
+    const void *added; /* like d, and may be d: added to it; NULL: nothing */
     void *d, *workspace;
 };
 /* cuBLASLt's code. Any thread: a plan is only read. */

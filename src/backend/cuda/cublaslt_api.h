@@ -40,6 +40,8 @@ struct tdmi_cublaslt_guess {
     X(check, "cublasLtMatmulAlgoCheck", int,                                                      \
       (void *, void *, void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *,    \
        struct tdmi_cublaslt_guess *))                                                             \
+    X(get_config, "cublasLtMatmulAlgoConfigGetAttribute", int,                                    \
+      (const struct tdmi_cublaslt_algorithm *, int, void *, size_t, size_t *))                    \
     X(multiply, "cublasLtMatmul", int,                                                            \
       (void *, void *, const void *, const void *, void *, const void *, void *, const void *,    \
        const void *, void *, void *, void *, const struct tdmi_cublaslt_algorithm *, void *,      \
@@ -71,7 +73,10 @@ struct tdmi_cublaslt_calls {
     X(ALIGNMENT_ADDED, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)  \
     X(ALIGNMENT_RESULT, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8) \
     X(IN_A_STEP_OF_ITS_OWN, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2) \
-    X(IN_PLACE, CUBLASLT_REDUCTION_SCHEME_INPLACE, 1)
+    X(IN_PLACE, CUBLASLT_REDUCTION_SCHEME_INPLACE, 1)                  \
+    X(CONFIG_NUMBER, CUBLASLT_ALGO_CONFIG_ID, 0)                       \
+    X(CONFIG_TILE, CUBLASLT_ALGO_CONFIG_TILE_ID, 1)                    \
+    X(CONFIG_PARTS, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 2)
 
 #define X(ours, theirs, number) TDMI_CUBLASLT_N_##ours = (number),
 enum tdmi_cublaslt_number { TDMI_CUBLASLT_NUMBERS(X) };

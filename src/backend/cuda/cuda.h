@@ -57,6 +57,7 @@ void tdmi_cuda_device_close(tdmi_device *device);
 bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes);
 void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t text_bytes);
 void tdmi_cuda_device_keep(tdmi_device *device, const char *folder);
+bool tdmi_cuda_device_library(int index, struct tdmi_backend_library *library);
 
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes);
 void tdmi_cuda_free(tdmi_device *device, void *memory);

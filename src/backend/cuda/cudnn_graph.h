@@ -29,9 +29,10 @@ struct tdmi_cudnn_conv {
     bool allows_tf32; /* of f32: what is multiplied may be rounded */
     bool may_vary;    /* sums may be added in another order on every run */
     int n, kernel, stride, dilation, groups, top, bottom, left, right;
-    bool has_bias;     /* forward */
-    bool adds;         /* forward: a residual; gradient of the input: what it is added to */
-    enum tdmi_act act; /* forward: NONE, RELU, RELU6 */
+    bool has_bias;         /* forward */
+    bool adds;             /* forward: a residual; gradient of the input: what it is added to */
+    enum tdmi_act act;     /* forward: NONE, RELU, RELU6 */
+    size_t most_workspace; /* of an engine; 0: the usual limit */
 };
 
 /* Descriptors, destroyed together in reverse order. The first call that fails is kept. */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The first that plans for a described card. */
@@ -97,6 +98,23 @@ void tdmi_cudnn_close(tdmi_cudnn *cudnn)
     tdmi_cuda_library_close(cudnn->library);
     pthread_mutex_destroy(&cudnn->turn);
     tdmi_free(cudnn);
+}
+
+void tdmi_cudnn_look(const char *file, struct tdmi_backend_library *library)
+{
+    tdmi_cudnn found = {.version = 0};
+    tdm_error err = {0};
+    *library = (struct tdmi_backend_library){
+        .name = "cuDNN", .without = "convolutions are computed by kernels of tandem's own"};
+    library->is_found = load(&found, file, &err) == TDM_OK;
+    if (library->is_found) {
+        snprintf(library->version, sizeof library->version, "%d.%d.%d", found.version / 10000,
+                 found.version / 100 % 100, found.version % 100);
+        tdmi_cuda_library_file(found.library, "cudnnGetVersion", library->file,
+                               sizeof library->file);
+    } else
+        snprintf(library->problem, sizeof library->problem, "%.239s", err.frames[0].text);
+    tdmi_cuda_library_close(found.library);
 }
 
 const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn)

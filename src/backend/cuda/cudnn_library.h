@@ -2,6 +2,7 @@
 #ifndef TANDEM_BACKEND_CUDA_CUDNN_LIBRARY_H
 #define TANDEM_BACKEND_CUDA_CUDNN_LIBRARY_H
 
+#include "backend/backend.h"
 #include "backend/cuda/cudnn_api.h"
 #include "tandem/error.h"
 
@@ -13,6 +14,8 @@ typedef struct tdmi_cudnn tdmi_cudnn;
 tdm_status tdmi_cudnn_open(const char *file, const char *card, tdmi_cudnn **cudnn,
                            tdm_error *err) TDM_MUST_USE;
 void tdmi_cudnn_close(tdmi_cudnn *cudnn);
+/* What there is of it, without a card. */
+void tdmi_cudnn_look(const char *file, struct tdmi_backend_library *library);
 
 const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn);
 /* The card, as plans and heuristics are told of it. */

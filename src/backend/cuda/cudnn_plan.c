@@ -2,6 +2,7 @@
 #include "backend/cuda/cudnn_plan.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Of the heuristics' answers; and those whose code cuDNN makes first, which takes a second each. */
@@ -42,12 +43,13 @@ static bool is_engine_accepted(const struct tdmi_cudnn_calls *calls, tdmi_cudnn_
     return is;
 }
 
-static bool read_workspace(const struct tdmi_cudnn_calls *calls, struct tdmi_cudnn_plan *plan)
+static bool read_workspace(const struct tdmi_cudnn_calls *calls, size_t most,
+                           struct tdmi_cudnn_plan *plan)
 {
     int64_t n = 0, bytes = -1;
     if (calls->get(plan->plan, TDMI_CUDNN_A_PLAN_WORKSPACE, TDMI_CUDNN_T_INT64, 1, &n, &bytes) !=
             0 ||
-        bytes < 0 || bytes > TDMI_CUDNN_MOST_WORKSPACE)
+        bytes < 0 || (uint64_t)bytes > most)
         return false;
     plan->workspace_bytes = (size_t)bytes;
     return true;
@@ -60,8 +62,14 @@ void tdmi_cudnn_plan_release(tdmi_cudnn *cudnn, struct tdmi_cudnn_plan *plan)
     *plan = (struct tdmi_cudnn_plan){0};
 }
 
+static size_t most_workspace(const struct tdmi_cudnn_conv *it)
+{
+    const size_t most = TDMI_CUDNN_MOST_WORKSPACE;
+    return it->most_workspace && it->most_workspace < most ? it->most_workspace : most;
+}
+
 /* False: this engine does not take the graph, or not on this card, or wants too much. */
-static bool plan_of_config(tdmi_cudnn *cudnn, tdmi_cudnn_descriptor config,
+static bool plan_of_config(tdmi_cudnn *cudnn, tdmi_cudnn_descriptor config, size_t most,
                            struct tdmi_cudnn_plan *plan)
 {
     const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
@@ -71,7 +79,7 @@ static bool plan_of_config(tdmi_cudnn *cudnn, tdmi_cudnn_descriptor config,
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_CONFIG, TDMI_CUDNN_T_DESCRIPTOR, 1, &config) ==
             0 &&
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &card) == 0 &&
-        calls->finalize(plan->plan) == 0 && read_workspace(calls, plan))
+        calls->finalize(plan->plan) == 0 && read_workspace(calls, most, plan))
         return true;
     tdmi_cudnn_plan_release(cudnn, plan);
     return false;
@@ -106,7 +114,7 @@ static void try_config(struct choice *choice, tdmi_cudnn_descriptor config)
     struct tdmi_cudnn_plan plan;
     if (is_enough(choice) ||
         !is_engine_accepted(tdmi_cudnn_calls_of(choice->cudnn), config, choice->it) ||
-        !plan_of_config(choice->cudnn, config, &plan))
+        !plan_of_config(choice->cudnn, config, most_workspace(choice->it), &plan))
         return;
     const double seconds = choice->timer ? choice->timer(choice->self, &plan) : 0.0;
     if (seconds >= 0.0)
@@ -162,11 +170,10 @@ tdm_status tdmi_cudnn_plan_find(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv 
             try_heuristics(&choice, &builder, graph, TDMI_CUDNN_V_FALLBACK);
         }
         if (!choice.best.plan)
-            status =
-                TDM_FAIL(err, TDM_E_ABSENT,
-                         "planning a convolution: cuDNN has no engine that gives the same "
-                         "bits on every run with %d MB of workspace%s%s",
-                         TDMI_CUDNN_MOST_WORKSPACE >> 20, builder.failure ? ": " : "", builder.why);
+            status = TDM_FAIL(err, TDM_E_ABSENT,
+                              "planning a convolution: cuDNN has no engine that gives the same "
+                              "bits on every run with %zu MB of workspace%s%s",
+                              most_workspace(it) >> 20, builder.failure ? ": " : "", builder.why);
     }
     tdmi_cudnn_builder_release(&builder);
     *plan = choice.best;
@@ -185,7 +192,7 @@ tdm_status tdmi_cudnn_plan_read(tdmi_cudnn *cudnn, const char *json, struct tdmi
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_T_DESCRIPTOR, 1, &card) == 0 &&
         calls->set(plan->plan, TDMI_CUDNN_A_PLAN_JSON, TDMI_CUDNN_T_CHAR, (int64_t)strlen(json),
                    json) == 0 &&
-        calls->finalize(plan->plan) == 0 && read_workspace(calls, plan))
+        calls->finalize(plan->plan) == 0 && read_workspace(calls, TDMI_CUDNN_MOST_WORKSPACE, plan))
         return TDM_OK;
     tdmi_cudnn_plan_release(cudnn, plan);
     return TDM_FAIL(err, TDM_E_INPUT,
@@ -207,6 +214,38 @@ tdm_status tdmi_cudnn_plan_write(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan
     tdmi_free(*json);
     *json = NULL;
     return TDM_FAIL(err, TDM_E_SYSTEM, "writing down a plan of cuDNN's: it says %d", code);
+}
+
+/* ---- naming --------------------------------------------------------------------------------- */
+
+/* A plan's config and that one's engine, filled by cuDNN. False: it does not say. */
+static bool engine_of(const struct tdmi_cudnn_calls *calls, const struct tdmi_cudnn_plan *plan,
+                      tdmi_cudnn_descriptor config, tdmi_cudnn_descriptor engine, int64_t *number)
+{
+    int64_t n = 0;
+    return calls->get(plan->plan, TDMI_CUDNN_A_PLAN_CONFIG, TDMI_CUDNN_T_DESCRIPTOR, 1, &n,
+                      &config) == 0 &&
+           calls->get(config, TDMI_CUDNN_A_CONFIG_ENGINE, TDMI_CUDNN_T_DESCRIPTOR, 1, &n,
+                      &engine) == 0 &&
+           calls->get(engine, TDMI_CUDNN_A_ENGINE_NUMBER, TDMI_CUDNN_T_INT64, 1, &n, number) == 0;
+}
+
+void tdmi_cudnn_plan_name(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan, char *text,
+                          size_t text_bytes)
+{
+    const struct tdmi_cudnn_calls *calls = tdmi_cudnn_calls_of(cudnn);
+    tdmi_cudnn_descriptor config = NULL, engine = NULL;
+    int64_t number = 0;
+    if (calls->create(TDMI_CUDNN_CONFIG, &config) == 0 &&
+        calls->create(TDMI_CUDNN_ENGINE, &engine) == 0 &&
+        engine_of(calls, plan, config, engine, &number))
+        snprintf(text, text_bytes, "cuDNN engine %lld", (long long)number);
+    else
+        snprintf(text, text_bytes, "cuDNN");
+    if (engine)
+        (void)calls->destroy(engine);
+    if (config)
+        (void)calls->destroy(config);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */

@@ -29,6 +29,9 @@ tdm_status tdmi_cudnn_plan_read(tdmi_cudnn *cudnn, const char *json, struct tdmi
 /* *json is freed with tdmi_free. */
 tdm_status tdmi_cudnn_plan_write(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan, char **json,
                                  tdm_error *err) TDM_MUST_USE;
+/* "cuDNN engine 12" */
+void tdmi_cudnn_plan_name(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan, char *text,
+                          size_t text_bytes);
 void tdmi_cudnn_plan_release(tdmi_cudnn *cudnn, struct tdmi_cudnn_plan *plan);
 
 /* Pointers by enum tdmi_cudnn_tensor, NULL: the graph has no such tensor; cuDNN's code. */

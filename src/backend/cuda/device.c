@@ -120,6 +120,18 @@ void tdmi_cuda_device_describe(const tdmi_device *device, char *text, size_t tex
              device->driver_version % 1000 / 10, libraries);
 }
 
+bool tdmi_cuda_device_library(int index, struct tdmi_backend_library *library)
+{
+    int version = 0;
+    if (index > 0)
+        return tdmi_cuda_library_at(index - 1, NULL, library);
+    (void)cudaRuntimeGetVersion(&version);
+    *library = (struct tdmi_backend_library){.name = "CUDA", .is_found = true};
+    snprintf(library->version, sizeof library->version, "%d.%d", version / 1000,
+             version % 1000 / 10);
+    return true;
+}
+
 void tdmi_cuda_device_keep(tdmi_device *device, const char *folder)
 {
     tdmi_cuda_libraries_keep(device->libraries, folder);

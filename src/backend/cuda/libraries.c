@@ -1,27 +1,13 @@
-/*
- * A card's libraries and their answers. A timing is the best of a few rounds of runs in a row, on a
- * stream and on memory of its own, which is full of zeros.
- */
+/* A card's libraries, and asking them. */
 #include "backend/cuda/libraries.h"
-#include "backend/cuda/choices.h"
-#include "base/clock.h"
+#include "backend/cuda/answers.h"
 #include "base/env.h"
 #include "base/memory.h"
 
-#include <float.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
-enum { text_room = 256, path_room = 1024 };
-
-struct answer {
-    struct answer *next;
-    char problem[text_room];
-    bool is_there; /* the one of both that was asked for */
-    struct tdmi_cudnn_plan conv;
-    struct tdmi_cublaslt_plan product;
-};
+enum { text_room = 256 };
 
 struct tdmi_cuda_libraries {
     tdmi_device *device;
@@ -31,8 +17,7 @@ struct tdmi_cuda_libraries {
     tdmi_cudnn *cudnn;
     tdmi_cublaslt *cublaslt;
     char no_cudnn[text_room], no_cublaslt[text_room]; /* why it is NULL */
-    char folder[path_room], kept[path_room];          /* "": none */
-    struct answer *answers;
+    struct tdmi_cuda_answers answers;
 };
 
 struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
@@ -55,15 +40,7 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
 {
     if (!libraries)
         return;
-    while (libraries->answers) {
-        struct answer *answer = libraries->answers;
-        libraries->answers = answer->next;
-        if (libraries->cudnn)
-            tdmi_cudnn_plan_release(libraries->cudnn, &answer->conv);
-        if (libraries->cublaslt)
-            tdmi_cublaslt_plan_release(libraries->cublaslt, &answer->product);
-        tdmi_free(answer);
-    }
+    tdmi_cuda_answers_release(&libraries->answers);
     tdmi_cudnn_close(libraries->cudnn);
     tdmi_cublaslt_close(libraries->cublaslt);
     pthread_mutex_destroy(&libraries->lock);
@@ -78,13 +55,15 @@ static void find_folder(struct tdmi_cuda_libraries *it)
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     const char *home = it->places.home ? it->places.home : tdmi_env_home(&arena);
-    const int n = home ? snprintf(it->folder, path_room, "%s/cuda/%s-%d-%d-%d", home,
-                                  it->device->uuid, it->cudnn ? tdmi_cudnn_version(it->cudnn) : 0,
-                                  it->cublaslt ? tdmi_cublaslt_version(it->cublaslt) : 0,
-                                  it->device->driver_version)
-                       : 0;
-    if (n < 0 || n >= path_room)
-        it->folder[0] = '\0';
+    const int room = sizeof it->answers.folder;
+    const int n =
+        home ? snprintf(it->answers.folder, sizeof it->answers.folder, "%s/cuda/%s-%d-%d-%d", home,
+                        it->device->uuid, it->cudnn ? tdmi_cudnn_version(it->cudnn) : 0,
+                        it->cublaslt ? tdmi_cublaslt_version(it->cublaslt) : 0,
+                        it->device->driver_version)
+             : 0;
+    if (n < 0 || n >= room)
+        it->answers.folder[0] = '\0';
     tdmi_arena_release(&arena);
 }
 
@@ -99,14 +78,18 @@ static void look(struct tdmi_cuda_libraries *it)
         snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
     if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
         snprintf(it->no_cublaslt, text_room, "%.200s", err.frames[0].text);
+    it->answers.device = it->device;
+    it->answers.cudnn = it->cudnn;
+    it->answers.cublaslt = it->cublaslt;
     find_folder(it);
 }
 
 void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder)
 {
     pthread_mutex_lock(&it->lock);
-    if (snprintf(it->kept, path_room, "%s", folder) >= path_room)
-        it->kept[0] = '\0';
+    char *kept = it->answers.kept;
+    if (snprintf(kept, TDMI_CUDA_FOLDER_ROOM, "%s", folder) >= TDMI_CUDA_FOLDER_ROOM)
+        kept[0] = '\0';
     pthread_mutex_unlock(&it->lock);
 }
 
@@ -131,283 +114,76 @@ void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, si
     snprintf(text, text_bytes, "%s, %s", of_cudnn, of_cublaslt);
 }
 
-/* ---- timing --------------------------------------------------------------------------------- */
-
-enum { most_tensors = TDMI_CUDNN_TENSORS };
-
-/* A question; conv or product. */
-struct question {
-    struct tdmi_cuda_libraries *of;
-    const struct tdmi_cudnn_conv *conv;
-    const struct tdmi_cublaslt_product *product;
-    tdmi_stream *stream; /* for timing, with memory */
-    void *tensors[most_tensors];
-    bool is_ready;
-};
-
-/* Of a product */
-enum { of_a = 1, of_b, of_bias, of_d };
-
-static void size_conv(const struct tdmi_cudnn_conv *conv, size_t bytes[most_tensors])
+bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
+                          struct tdmi_backend_library *library)
 {
-    const size_t value = tdmi_dtype_bytes(conv->type), n = (size_t)conv->n;
-    const size_t weights = (size_t)conv->kernel * (size_t)conv->kernel *
-                           (size_t)(conv->in.c / conv->groups) * (size_t)conv->out.c;
-    const size_t of_x = n * (size_t)tdmi_shape_values(conv->in);
-    const size_t of_y = n * (size_t)tdmi_shape_values(conv->out);
-    bytes[TDMI_CUDNN_X] = of_x * value;
-    bytes[TDMI_CUDNN_W] = weights * value;
-    bytes[TDMI_CUDNN_Y] = of_y * value;
-    if (conv->has_bias)
-        bytes[TDMI_CUDNN_BIAS] = (size_t)conv->out.c * sizeof(float);
-    if (conv->adds)
-        bytes[TDMI_CUDNN_ADDED] = (conv->way == TDMI_CUDNN_FORWARD ? of_y : of_x) * value;
+    if (index == 0)
+        tdmi_cudnn_look(places ? places->cudnn : NULL, library);
+    if (index == 1)
+        tdmi_cublaslt_look(places ? places->cublaslt : NULL, library);
+    return index < 2;
 }
 
-static void size_product(const struct tdmi_cublaslt_product *it, size_t bytes[most_tensors])
-{
-    const size_t value = tdmi_dtype_bytes(it->type), result = tdmi_dtype_bytes(it->result);
-    bytes[of_a] = (size_t)it->rows * (size_t)it->depth * value;
-    bytes[of_b] = (size_t)it->depth * (size_t)it->columns * value;
-    if (it->has_bias)
-        bytes[of_bias] = (size_t)it->columns * result;
-    bytes[of_d] = (size_t)it->rows * (size_t)it->columns * result;
-}
-
-static void close_timing(struct question *it)
-{
-    for (int i = 0; i < most_tensors; i++)
-        if (it->tensors[i])
-            tdmi_cuda_free(it->of->device, it->tensors[i]);
-    if (it->stream)
-        tdmi_cuda_stream_close(it->stream);
-}
-
-/* Without room for it, nothing is timed. */
-static void open_timing(struct question *it)
-{
-    size_t bytes[most_tensors] = {0};
-    if (it->conv)
-        size_conv(it->conv, bytes);
-    else
-        size_product(it->product, bytes);
-    it->is_ready = tdmi_cuda_stream_open(it->of->device, &it->stream, NULL) == TDM_OK;
-    for (int i = 0; i < most_tensors && it->is_ready; i++)
-        if (bytes[i])
-            it->is_ready = (it->tensors[i] = tdmi_cuda_alloc(it->of->device, bytes[i])) != NULL;
-}
-
-/* What is timed: one of both. */
-struct candidate {
-    const struct tdmi_cudnn_plan *conv;
-    const struct tdmi_cublaslt_plan *product;
-    void *workspace;
-};
-
-static bool run_some(struct question *it, const struct candidate *candidate, int n)
-{
-    const struct tdmi_cublaslt_call call = {it->tensors[of_a], it->tensors[of_b],
-                                            it->tensors[of_bias], it->tensors[of_d],
-                                            candidate->workspace};
-    for (int i = 0; i < n; i++) {
-        const int code =
-            candidate->conv
-                ? tdmi_cuda_conv_run(it->stream, candidate->conv, it->tensors, candidate->workspace)
-                : tdmi_cuda_product_run(it->stream, candidate->product, &call);
-        if (code != 0)
-            return false;
-    }
-    return tdmi_cuda_stream_wait(it->stream, NULL) == TDM_OK;
-}
-
-static double seconds_of(struct question *it, struct candidate *candidate, size_t workspace_bytes)
-{
-    enum { rounds = 3, in_a_row = 4 };
-    double best = DBL_MAX;
-    candidate->workspace = tdmi_cuda_alloc(it->of->device, workspace_bytes);
-    bool is_run = candidate->workspace && run_some(it, candidate, 1);
-    for (int i = 0; i < rounds && is_run; i++) {
-        const int64_t begin = tdmi_clock_ns();
-        is_run = run_some(it, candidate, in_a_row);
-        const double took = tdmi_clock_seconds_since(begin);
-        if (took < best)
-            best = took;
-    }
-    if (candidate->workspace)
-        tdmi_cuda_free(it->of->device, candidate->workspace);
-    return is_run ? best : -1.0;
-}
-
-static double time_conv(void *self, const struct tdmi_cudnn_plan *plan)
-{
-    return seconds_of(self, &(struct candidate){.conv = plan}, plan->workspace_bytes);
-}
-
-static double time_product(void *self, const struct tdmi_cublaslt_plan *plan)
-{
-    return seconds_of(self, &(struct candidate){.product = plan}, plan->workspace_bytes);
-}
-
-/* ---- answers -------------------------------------------------------------------------------- */
-
-static void describe_problem(const struct question *it, char text[text_room])
-{
-    static const char *const ways[] = {"forward", "input", "weights"};
-    static const char *const acts[] = {"", " relu", " relu6"};
-    const struct tdmi_cudnn_conv *conv = it->conv;
-    const struct tdmi_cublaslt_product *product = it->product;
-    if (conv)
-        snprintf(text, text_room,
-                 "conv %s %s %dx%dx%dx%d to %dx%dx%d kernel %d stride %d dilation %d groups %d "
-                 "pad %d %d %d %d%s%s%s%s%s",
-                 ways[conv->way], tdmi_dtype_name(conv->type), conv->n, conv->in.h, conv->in.w,
-                 conv->in.c, conv->out.h, conv->out.w, conv->out.c, conv->kernel, conv->stride,
-                 conv->dilation, conv->groups, conv->top, conv->bottom, conv->left, conv->right,
-                 conv->has_bias ? " bias" : "", conv->adds ? " add" : "", acts[conv->act],
-                 conv->allows_tf32 ? " tf32" : "", conv->may_vary ? " any order" : "");
-    else
-        snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s%s",
-                 tdmi_dtype_name(product->type), (long long)product->rows,
-                 (long long)product->columns, (long long)product->depth,
-                 tdmi_dtype_name(product->result), product->alignment,
-                 product->is_a_turned ? " first turned" : "",
-                 product->is_b_turned ? " second turned" : "", product->has_bias ? " bias" : "",
-                 product->allows_tf32 ? " tf32" : "", product->may_vary ? " any order" : "");
-}
-
-/* "hex" of an algorithm */
-enum { hex_length = 16 * TDMI_CUBLASLT_ALGORITHM_WORDS };
-
-static char *hex_of(const uint64_t words[TDMI_CUBLASLT_ALGORITHM_WORDS])
-{
-    char *text = tdmi_alloc(hex_length + 3, 1);
-    for (int i = 0; text && i < TDMI_CUBLASLT_ALGORITHM_WORDS; i++)
-        snprintf(text + 1 + 16 * i, 17, "%016llx", (unsigned long long)words[i]);
-    if (text)
-        text[0] = text[hex_length + 1] = '"';
-    return text;
-}
-
-static bool words_of(const char *text, uint64_t words[TDMI_CUBLASLT_ALGORITHM_WORDS])
-{
-    if (strlen(text) != hex_length + 2 || text[0] != '"' || text[hex_length + 1] != '"')
-        return false;
-    memset(words, 0, sizeof *words * TDMI_CUBLASLT_ALGORITHM_WORDS);
-    for (int i = 0; i < hex_length; i++) {
-        const char *digits = "0123456789abcdef";
-        const char *digit = strchr(digits, text[1 + i]);
-        if (!digit)
-            return false;
-        words[i / 16] = words[i / 16] << 4 | (uint64_t)(digit - digits);
-    }
-    return true;
-}
-
-/* What a file says, if it can be used. */
-static bool take_text(const struct question *it, const char *text, struct answer *answer)
-{
-    uint64_t words[TDMI_CUBLASLT_ALGORITHM_WORDS];
-    tdm_error err = {0};
-    if (it->conv)
-        return tdmi_cudnn_plan_read(it->of->cudnn, text, &answer->conv, &err) == TDM_OK;
-    return words_of(text, words) && tdmi_cublaslt_plan_take(it->of->cublaslt, it->product, words,
-                                                            &answer->product, &err) == TDM_OK;
-}
-
-static bool take(const struct question *it, const char *folder, struct answer *answer, char **text)
-{
-    tdm_error err = {0};
-    if (!folder[0] || tdmi_cuda_choice_read(folder, answer->problem, text, &err) != TDM_OK)
-        return false;
-    answer->is_there = take_text(it, *text, answer);
-    if (answer->is_there)
-        return true;
-    tdmi_free(*text);
-    *text = NULL;
-    return false;
-}
-
-static void make(struct question *it, struct answer *answer, char **text)
-{
-    struct tdmi_cuda_libraries *of = it->of;
-    tdm_error err = {0};
-    open_timing(it);
-    if (it->conv) {
-        answer->is_there =
-            tdmi_cudnn_plan_find(of->cudnn, it->conv, it->is_ready ? time_conv : NULL, it,
-                                 &answer->conv, &err) == TDM_OK;
-        if (answer->is_there)
-            (void)!tdmi_cudnn_plan_write(of->cudnn, &answer->conv, text, &err);
-    } else {
-        answer->is_there =
-            tdmi_cublaslt_plan_find(of->cublaslt, it->product, it->is_ready ? time_product : NULL,
-                                    it, &answer->product, &err) == TDM_OK;
-        if (answer->is_there)
-            *text = hex_of(answer->product.algorithm);
-    }
-    close_timing(it);
-}
-
-/* A file that cannot be written costs the next run a timing, and this one nothing. */
-static void keep(const char *folder, const struct answer *answer, const char *text)
-{
-    tdm_error err = {0};
-    if (folder[0] && text)
-        (void)!tdmi_cuda_choice_write(folder, answer->problem, text, &err);
-}
-
-static void find(struct question *it, struct answer *answer)
-{
-    const struct tdmi_cuda_libraries *of = it->of;
-    char *text = NULL;
-    if (take(it, of->kept, answer, &text)) {
-        tdmi_free(text);
-        return;
-    }
-    if (!take(it, of->folder, answer, &text)) {
-        make(it, answer, &text);
-        keep(of->folder, answer, text);
-    }
-    keep(of->kept, answer, text);
-    tdmi_free(text);
-}
+/* ---- asking --------------------------------------------------------------------------------- */
 
 /* NULL: there is none. */
-static const struct answer *answer_to(struct question *it)
+static const struct tdmi_cuda_answer *answer_to(const tdmi_device *device,
+                                                const struct tdmi_cuda_question *question)
 {
-    struct tdmi_cuda_libraries *of = it->of;
-    char problem[text_room];
-    describe_problem(it, problem);
-    pthread_mutex_lock(&of->lock);
-    look(of);
-    const bool can_ask = it->conv ? of->cudnn != NULL : of->cublaslt != NULL;
-    struct answer *answer = can_ask ? of->answers : NULL;
-    while (answer && strcmp(answer->problem, problem) != 0)
-        answer = answer->next;
-    if (!answer && can_ask && (answer = tdmi_alloc(1, sizeof *answer)) != NULL) {
-        memcpy(answer->problem, problem, sizeof problem);
-        answer->next = of->answers;
-        of->answers = answer;
-        find(it, answer);
-    }
-    pthread_mutex_unlock(&of->lock);
+    struct tdmi_cuda_libraries *it = device ? device->libraries : NULL;
+    if (!it)
+        return NULL;
+    pthread_mutex_lock(&it->lock);
+    look(it);
+    const struct tdmi_cuda_answer *answer = tdmi_cuda_answers_to(&it->answers, question);
+    pthread_mutex_unlock(&it->lock);
     return answer && answer->is_there ? answer : NULL;
 }
 
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *conv)
 {
-    struct question question = {.of = device ? device->libraries : NULL, .conv = conv};
-    const struct answer *answer = question.of ? answer_to(&question) : NULL;
+    const struct tdmi_cuda_question question = {.conv = conv};
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
     return answer ? &answer->conv : NULL;
 }
 
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it)
 {
-    struct question question = {.of = device ? device->libraries : NULL, .product = it};
-    const struct answer *answer = question.of ? answer_to(&question) : NULL;
+    const struct tdmi_cuda_question question = {.product = it};
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
     return answer ? &answer->product : NULL;
+}
+
+struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
+                                        const struct tdmi_cublaslt_product *product)
+{
+    struct tdmi_cuda_way way = {tdmi_cuda_conv_plan(device, conv),
+                                product ? tdmi_cuda_product_plan(device, product) : NULL};
+    const struct tdmi_cuda_question question = {conv, product, way.conv, way.product};
+    if (!way.conv || !way.product)
+        return way;
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    if (answer && answer->is_product)
+        way.conv = NULL;
+    else
+        way.product = NULL;
+    return way;
+}
+
+void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
+                            const char *ours, struct tdmi_kernel_way *to)
+{
+    *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
+    if (way->conv) {
+        tdmi_cudnn_plan_name(device->libraries->cudnn, way->conv, to->by, sizeof to->by);
+        to->workspace_bytes = way->conv->workspace_bytes;
+    } else if (way->product) {
+        tdmi_cublaslt_plan_name(device->libraries->cublaslt, way->product, to->by, sizeof to->by);
+        to->workspace_bytes = way->product->workspace_bytes;
+    } else
+        snprintf(to->by, sizeof to->by, "%s", ours);
 }
 
 /* ---- running -------------------------------------------------------------------------------- */

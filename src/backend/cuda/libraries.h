@@ -1,6 +1,6 @@
 /*
  * What a card's plans ask NVIDIA's libraries for. They are opened with the first question, answers
- * are kept for as long as the card is open, and what was timed also in files (choices.h). No
+ * are kept for as long as the card is open, and what was timed also in files (answers.h). No
  * question is asked during a step.
  */
 #ifndef TANDEM_BACKEND_CUDA_LIBRARIES_H
@@ -25,11 +25,26 @@ void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder
 /* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
 void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
 
+/* What there is of library number index, and false past the last; places NULL: as above. */
+bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
+                          struct tdmi_backend_library *library);
+
 /* NULL: the library is not there, or does not take it. Valid while the card is open. */
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *it);
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it);
+/* A convolution that may be a product, too (NULL: it is none): the one that is faster, or that
+ * there is; the other is NULL. Which, is an answer like any. */
+struct tdmi_cuda_way {
+    const struct tdmi_cudnn_plan *conv;
+    const struct tdmi_cublaslt_plan *product;
+};
+struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
+                                        const struct tdmi_cublaslt_product *product);
+/* Its name and workspace; where it has neither plan, ours. */
+void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
+                            const char *ours, struct tdmi_kernel_way *to);
 /* Queues it; tensors by enum tdmi_cudnn_tensor. 0, or a code. */
 int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
                        void *const tensors[TDMI_CUDNN_TENSORS], void *workspace);

@@ -101,6 +101,14 @@ tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const
                     library->what, library->names[0], library->folders[0]);
 }
 
+void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t path_bytes)
+{
+    Dl_info found;
+    void *function = dlsym(opened, symbol);
+    const bool is_known = function && dladdr(function, &found) != 0 && found.dli_fname;
+    snprintf(path, path_bytes, "%s", is_known ? found.dli_fname : "");
+}
+
 void tdmi_cuda_library_close(void *opened)
 {
     if (opened)

@@ -18,6 +18,8 @@ struct tdmi_cuda_library {
 /* file NULL: looked for. TDM_E_ABSENT: it is nowhere, or cannot be opened. */
 tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const char *file,
                                   void **opened, tdm_error *err) TDM_MUST_USE;
+/* The path of the file that has this function; "" where that is not known. */
+void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t path_bytes);
 /* NULL is accepted. */
 void tdmi_cuda_library_close(void *opened);
 

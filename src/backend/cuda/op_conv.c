@@ -1,27 +1,21 @@
 /*
  * The op conv. What op_depthwise.c can run is handed on to it, with all that it takes over from its
- * neighbours. The rest goes to cuDNN where that is there and takes it (libraries.h), on weights
- * that are packed as it wants them, and else to conv.cu. Without training both carry the batch
- * norm, residual and activation behind them.
+ * neighbours. The rest goes to cuDNN or cuBLASLt where they are there and take it (conv_plans.h),
+ * on weights that are packed as they want them, and else to conv.cu. Without training all of them
+ * carry the batch norm, residual and activation behind them.
  *
- * A plan of cuDNN's is for max_images: of fewer, forward and the gradient of x run on all that the
- * arrays hold, so that what one picture gives does not depend on how many there are; the gradient
- * of the weights, which is a sum, is conv.cu's then.
+ * A plan of a library's is for max_images: of fewer, forward and the gradient of x run on all that
+ * the arrays hold, so that what one picture gives does not depend on how many there are; the
+ * gradient of the weights, which is a sum, is conv.cu's then.
  */
 #include "backend/cuda/channels.h"
 #include "backend/cuda/columns.h"
 #include "backend/cuda/conv.h"
+#include "backend/cuda/conv_plans.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/elementwise.h"
-#include "backend/cuda/libraries.h"
 #include "backend/cuda/weights.h"
 #include "base/memory.h"
-
-/* NULL: by conv.cu. */
-struct plans {
-    const struct tdmi_cudnn_plan *forward, *of_input, *of_weights;
-    bool is_whole; /* forward does what is behind the product, too */
-};
 
 static bool is_handed_on(const struct tdmi_op_desc *desc)
 {
@@ -74,58 +68,15 @@ static bool has_bias(const struct tdmi_op_desc *desc)
 
 /* ---- plans ---------------------------------------------------------------------------------- */
 
-/* As cuDNN is asked, without what is behind the product. */
-static struct tdmi_cudnn_conv question_of(const struct tdmi_op_desc *desc, enum tdmi_cudnn_way way)
-{
-    const struct tdmi_op_attrs *attrs = &desc->attrs;
-    return (struct tdmi_cudnn_conv){
-        .way = way,
-        .type = desc->storage,
-        .allows_tf32 = desc->allows_tf32,
-        .may_vary = desc->may_vary,
-        .in = desc->in[0],
-        .out = desc->out,
-        .n = desc->max_images,
-        .kernel = attrs->kernel,
-        .stride = attrs->stride,
-        .dilation = attrs->dilation,
-        .groups = attrs->groups,
-        .top = attrs->pad_top,
-        .left = attrs->pad_left,
-        .bottom = attrs->pad_bottom,
-        .right = attrs->pad_right,
-    };
-}
-
-static void ask_forward(const struct tdmi_op_desc *desc, struct plans *plans)
-{
-    struct tdmi_cudnn_conv question = question_of(desc, TDMI_CUDNN_FORWARD);
-    question.has_bias = has_bias(desc);
-    question.adds = desc->fusion.adds_residual;
-    question.act = desc->fusion.act;
-    plans->forward = tdmi_cuda_conv_plan(desc->device, &question);
-    plans->is_whole = plans->forward != NULL;
-    if (!plans->is_whole) {
-        question = question_of(desc, TDMI_CUDNN_FORWARD);
-        plans->forward = tdmi_cuda_conv_plan(desc->device, &question);
-    }
-}
-
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
 {
     *prepared = NULL;
     if (!desc->device || is_handed_on(desc))
         return TDM_OK;
-    struct plans *plans = tdmi_alloc(1, sizeof *plans);
+    struct tdmi_cuda_conv_plans *plans = tdmi_alloc(1, sizeof *plans);
     if (!plans)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    const struct tdmi_cudnn_conv of_input = question_of(desc, TDMI_CUDNN_OF_INPUT);
-    const struct tdmi_cudnn_conv of_weights = question_of(desc, TDMI_CUDNN_OF_WEIGHTS);
-    ask_forward(desc, plans);
-    if (desc->is_training)
-        plans->of_weights = tdmi_cuda_conv_plan(desc->device, &of_weights);
-    if (desc->is_training && desc->wants_dx)
-        plans->of_input = tdmi_cuda_conv_plan(desc->device, &of_input);
+    *plans = tdmi_cuda_conv_plans_of(desc);
     *prepared = plans;
     return TDM_OK;
 }
@@ -135,16 +86,17 @@ static void release(void *prepared)
     tdmi_free(prepared);
 }
 
-static struct plans plans_of(const struct tdmi_op_desc *desc)
+static struct tdmi_cuda_conv_plans plans_of(const struct tdmi_op_desc *desc)
 {
-    return desc->prepared ? *(const struct plans *)desc->prepared : (struct plans){0};
+    return desc->prepared ? *(const struct tdmi_cuda_conv_plans *)desc->prepared
+                          : (struct tdmi_cuda_conv_plans){.is_whole = false};
 }
 
 /* ---- packed weights ------------------------------------------------------------------------- */
 
 /* What is packed, by offset; the whole is 0 where nothing is. */
 struct packed {
-    size_t turned; /* (out, …), for cuDNN */
+    size_t turned; /* (out, …), for libraries */
     size_t folded; /* (…, out), for conv.cu, where a batch norm is folded in */
     size_t factor, bias, whole;
     bool is_turned, is_folded, has_bias;
@@ -159,12 +111,13 @@ static size_t claim(size_t *whole, bool is_wanted, size_t bytes)
 
 static struct packed packed_of(const struct tdmi_op_desc *desc)
 {
-    const struct plans plans = plans_of(desc);
+    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
+    const bool has_forward = tdmi_cuda_way_is_there(&plans.forward);
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
     const size_t values = (size_t)matrix.rows * (size_t)matrix.columns;
     const size_t channels = sizeof(float) * (size_t)matrix.columns;
-    struct packed it = {.is_turned = plans.forward || plans.of_input,
-                        .is_folded = desc->fusion.folds_norm && !plans.forward};
+    struct packed it = {.is_turned = has_forward || tdmi_cuda_way_is_there(&plans.of_input),
+                        .is_folded = desc->fusion.folds_norm && !has_forward};
     it.has_bias = (it.is_turned || it.is_folded) && has_bias(desc);
     it.turned = claim(&it.whole, it.is_turned, values * tdmi_dtype_bytes(matrix.type));
     it.folded = claim(&it.whole, it.is_folded, values * sizeof(float));
@@ -241,11 +194,22 @@ static void finish(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                        "conv, what is behind it");
 }
 
-static void forward_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call, const struct plans *plans)
+static void multiply(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
+                     struct tdmi_cublaslt_call call, const char *what)
+{
+    tdmi_cuda_note(stream, tdmi_cuda_product_run(stream, plan, &call), what);
+}
+
+static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                                 const struct tdmi_op_call *call,
+                                 const struct tdmi_cuda_conv_plans *plans)
 {
     const struct packed it = packed_of(desc);
     float *bias = it.has_bias ? at(call->packed, it.bias) : NULL;
+    const struct tdmi_cublaslt_call product = {.a = call->x[0],
+                                               .b = at(call->packed, it.turned),
+                                               .d = call->y,
+                                               .workspace = call->workspace};
     void *const tensors[TDMI_CUDNN_TENSORS] = {
         [TDMI_CUDNN_X] = (void *)(uintptr_t)call->x[0],
         [TDMI_CUDNN_W] = at(call->packed, it.turned),
@@ -255,8 +219,12 @@ static void forward_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *des
                                  ? (void *)(uintptr_t)call->residual
                                  : NULL,
     };
-    tdmi_cuda_note(stream, tdmi_cuda_conv_run(stream, plans->forward, tensors, call->workspace),
-                   "conv by cuDNN, forward");
+    if (plans->forward.product)
+        multiply(stream, plans->forward.product, product, "conv by cuBLASLt, forward");
+    else
+        tdmi_cuda_note(stream,
+                       tdmi_cuda_conv_run(stream, plans->forward.conv, tensors, call->workspace),
+                       "conv by cuDNN, forward");
     if (!plans->is_whole)
         finish(stream, desc, call, bias);
 }
@@ -268,9 +236,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_cuda_depthwise.forward(stream, desc, call);
         return;
     }
-    const struct plans plans = plans_of(desc);
-    if (plans.forward) {
-        forward_by_cudnn(stream, desc, call, &plans);
+    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
+    if (tdmi_cuda_way_is_there(&plans.forward)) {
+        forward_by_libraries(stream, desc, call, &plans);
         return;
     }
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
@@ -324,6 +292,20 @@ static size_t dx_bytes(const struct tdmi_op_desc *desc)
                        tdmi_dtype_bytes(desc->storage));
 }
 
+/* cuBLASLt's result is their sum, in the same place or another. */
+static void input_by_cublaslt(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                              const struct tdmi_op_call *call,
+                              const struct tdmi_cublaslt_plan *plan)
+{
+    const struct packed it = packed_of(desc);
+    const struct tdmi_cublaslt_call product = {.a = call->dy,
+                                               .b = at(call->packed, it.turned),
+                                               .added = call->dx_add[0],
+                                               .d = call->dx[0],
+                                               .workspace = call->workspace};
+    multiply(stream, plan, product, "conv by cuBLASLt, gradient of its input");
+}
+
 /* What dx is added to may be dx itself, so the product goes to the workspace then. */
 static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call, const struct tdmi_cudnn_plan *plan)
@@ -347,6 +329,24 @@ static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                        "conv, adding to the gradient of its input");
 }
 
+static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                             const struct tdmi_op_call *call, const struct tdmi_cuda_way *way)
+{
+    const struct tdmi_cuda_conv it = shape_of(desc, call->n);
+    const struct tdmi_cublaslt_call product = {
+        .a = call->x[0], .b = call->dy, .d = call->dparams[0], .workspace = call->workspace};
+    const bool is_all = call->n == desc->max_images;
+    if (is_all && way->product)
+        multiply(stream, way->product, product, "conv by cuBLASLt, gradient of weights");
+    else if (is_all && way->conv)
+        weights_by_cudnn(stream, desc, call, way->conv);
+    else
+        tdmi_cuda_note(stream,
+                       tdmi_cuda_conv_weight_gradient(tdmi_cuda_queue(stream), &it, call->x[0],
+                                                      call->dy, call->dparams[0], call->workspace),
+                       "conv, gradient of weights");
+}
+
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
@@ -354,24 +354,20 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_cuda_depthwise.backward(stream, desc, call);
         return;
     }
-    const struct plans plans = plans_of(desc);
+    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
     struct CUstream_st *queue = tdmi_cuda_queue(stream);
-    if (plans.of_weights && call->n == desc->max_images)
-        weights_by_cudnn(stream, desc, call, plans.of_weights);
-    else
-        tdmi_cuda_note(stream,
-                       tdmi_cuda_conv_weight_gradient(queue, &it, call->x[0], call->dy,
-                                                      call->dparams[0], call->workspace),
-                       "conv, gradient of weights");
+    backward_weights(stream, desc, call, &plans.of_weights);
     if (desc->attrs.has_bias)
         tdmi_cuda_note(stream,
                        tdmi_cuda_channel_sum(queue, desc->storage, call->dy,
                                              (int64_t)call->n * desc->out.h * desc->out.w,
                                              desc->out.c, call->dparams[1], call->workspace),
                        "conv, gradient of the bias");
-    if (desc->wants_dx && plans.of_input)
-        input_by_cudnn(stream, desc, call, plans.of_input);
+    if (desc->wants_dx && plans.of_input.product)
+        input_by_cublaslt(stream, desc, call, plans.of_input.product);
+    else if (desc->wants_dx && plans.of_input.conv)
+        input_by_cudnn(stream, desc, call, plans.of_input.conv);
     else if (desc->wants_dx)
         tdmi_cuda_note(stream,
                        tdmi_cuda_conv_data_gradient(queue, &it, call->dy, call->params[0],
@@ -391,21 +387,33 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
         tdmi_cuda_depthwise.needs(desc, needs);
         return;
     }
-    const struct plans plans = plans_of(desc);
+    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
     const struct tdmi_cuda_conv it = shape_of(desc, desc->max_images);
     needs->packed_bytes = packed_of(desc).whole;
-    if (plans.forward)
-        want(needs, plans.forward->workspace_bytes);
+    want(needs, tdmi_cuda_way_workspace_bytes(&plans.forward));
     if (!desc->is_training)
         return;
     want(needs, tdmi_cuda_conv_workspace_bytes(&it));
     if (desc->attrs.has_bias)
         want(needs, tdmi_cuda_columns_sum_bytes(
                         (int64_t)desc->max_images * desc->out.h * desc->out.w, desc->out.c));
-    if (plans.of_weights)
-        want(needs, turned_bytes(desc) + plans.of_weights->workspace_bytes);
-    if (plans.of_input)
-        want(needs, dx_bytes(desc) + plans.of_input->workspace_bytes);
+    want(needs, (plans.of_weights.conv ? turned_bytes(desc) : 0) +
+                    tdmi_cuda_way_workspace_bytes(&plans.of_weights));
+    want(needs, (plans.of_input.conv ? dx_bytes(desc) : 0) +
+                    tdmi_cuda_way_workspace_bytes(&plans.of_input));
+}
+
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    const struct tdmi_cuda_conv_plans plans = plans_of(desc);
+    const bool is_ours = is_handed_on(desc);
+    const char *by = is_ours ? "depthwise.cu" : "conv.cu";
+    tdmi_cuda_way_describe(desc->device, &plans.forward, by, &ways->forward);
+    if (desc->is_training && desc->wants_dx)
+        tdmi_cuda_way_describe(desc->device, &plans.of_input, by, &ways->of_input);
+    if (desc->is_training)
+        tdmi_cuda_way_describe(desc->device, &plans.of_weights,
+                               is_ours ? "depthwise_weights.cu" : by, &ways->of_weights);
 }
 
 const struct tdmi_kernel tdmi_cuda_conv = {
@@ -414,6 +422,7 @@ const struct tdmi_kernel tdmi_cuda_conv = {
     .prepare = prepare,
     .release = release,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

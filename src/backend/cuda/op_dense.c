@@ -38,7 +38,8 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
                                                   .has_bias = desc->attrs.has_bias,
                                                   .allows_tf32 = desc->allows_tf32,
                                                   .may_vary = desc->may_vary,
-                                                  .alignment = 16};
+                                                  .alignment = 16,
+                                                  .most_workspace = desc->most_workspace};
     struct tdmi_cublaslt_product of_input = forward, of_weights = forward;
     of_input.columns = of_weights.rows = it.in;
     of_input.depth = it.out;
@@ -204,10 +205,24 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
             turned_bytes(desc) + (desc->attrs.has_bias ? (size_t)desc->out.c * sizeof(float) : 0);
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    const struct plans plans = plans_of(desc);
+    const struct tdmi_cuda_way forward = {.product = plans.forward};
+    const struct tdmi_cuda_way of_input = {.product = plans.of_input};
+    const struct tdmi_cuda_way of_weights = {.product = plans.of_weights};
+    tdmi_cuda_way_describe(desc->device, &forward, "dense.cu", &ways->forward);
+    if (desc->is_training && desc->wants_dx)
+        tdmi_cuda_way_describe(desc->device, &of_input, "dense.cu", &ways->of_input);
+    if (desc->is_training)
+        tdmi_cuda_way_describe(desc->device, &of_weights, "dense.cu", &ways->of_weights);
+}
+
 const struct tdmi_kernel tdmi_cuda_dense = {
     .prepare = prepare,
     .release = release,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

@@ -198,7 +198,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *first, v
     fake_cublaslt.reductions = it->reductions;
     for (; *n < asked && *n < FAKE_ALGORITHMS && !fake_cublaslt.guesses_nothing; ++*n)
         guesses[*n] = (struct tdmi_cublaslt_guess){
-            .algorithm.words = {(uint64_t)*n, mark},
+            .algorithm.words = {(uint64_t)*n, mark, it->alignment[3]},
             .workspace_bytes = workspace_of((uint64_t)*n),
             .state = *n == FAKE_CANNOT ? not_supported : 0,
         };
@@ -218,6 +218,19 @@ int cublasLtMatmulAlgoCheck(void *handle, void *operation, void *first, void *se
     found->workspace_bytes = workspace_of(algorithm->words[0]);
     found->state = 0;
     return 0;
+}
+
+int cublasLtMatmulAlgoConfigGetAttribute(const struct tdmi_cublaslt_algorithm *algorithm, int name,
+                                         void *value, size_t bytes, size_t *written);
+int cublasLtMatmulAlgoConfigGetAttribute(const struct tdmi_cublaslt_algorithm *algorithm, int name,
+                                         void *value, size_t bytes, size_t *written)
+{
+    const int32_t values[] = {(int32_t)algorithm->words[0], 20, 1}; /* number, tile, parts */
+    if (algorithm->words[1] != mark || name < TDMI_CUBLASLT_N_CONFIG_NUMBER ||
+        name > TDMI_CUBLASLT_N_CONFIG_PARTS || bytes != sizeof *values)
+        return invalid;
+    *written = sizeof *values;
+    return take(value, bytes, &values[name], sizeof *values);
 }
 
 /* ---- computing ------------------------------------------------------------------------------ */
@@ -249,6 +262,34 @@ static double factor_at(const void *memory, const struct layout *it, bool is_tur
                is_turned ? row * it->leading + column : column * it->leading + row);
 }
 
+/* What is queued: everything by value. */
+struct queued {
+    struct operation operation;
+    struct layout first, second, result;
+    const void *a, *b, *added; /* added NULL: nothing is */
+    void *d, *workspace;
+    size_t workspace_bytes;
+};
+
+static void run_queued(void *self)
+{
+    const struct queued *it = self;
+    const struct layout *to = &it->result;
+    const int32_t turns_first = it->operation.turns_first,
+                  turns_second = it->operation.turns_second;
+    memset(it->workspace, 0xff, it->workspace_bytes);
+    for (int64_t column = 0; column < to->columns; column++)
+        for (int64_t row = 0; row < to->rows; row++) {
+            const int64_t at = column * to->leading + row;
+            double sum = it->operation.bias ? get(it->operation.bias, to->type, row) : 0.0;
+            for (int64_t k = 0; k < columns_of(&it->first, turns_first); k++)
+                sum += factor_at(it->a, &it->first, turns_first, row, k) *
+                       factor_at(it->b, &it->second, turns_second, k, column);
+            put(it->d, to->type, at,
+                (float)(sum + (it->added ? get(it->added, to->type, at) : 0.0)));
+        }
+}
+
 int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void *a, void *first,
                    const void *b, void *second, const void *beta, const void *c, void *added,
                    void *d, void *result, const struct tdmi_cublaslt_algorithm *algorithm,
@@ -261,13 +302,16 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
     const struct operation *it = operation;
     const struct layout *to = result;
     const struct timespec while_others_run = {0, fake_cublaslt.slow_ns};
+    const struct timespec anyhow = {0, fake_cublaslt.every_ns};
     const bool adds = it->epilogue == TDMI_CUBLASLT_N_ADDS_BIAS;
+    const float times_added = *(const float *)beta;
     (void)stream;
     if (!handle || !a || !b || !c || !d || *(const float *)alpha != 1.0f ||
-        *(const float *)beta != 0.0f || algorithm->words[1] != mark ||
+        (times_added != 0.0f && times_added != 1.0f) || algorithm->words[1] != mark ||
         algorithm->words[0] >= FAKE_ALGORITHMS || adds != (it->bias != NULL) ||
         workspace_bytes < workspace_of(algorithm->words[0]) ||
-        ((uintptr_t)a | (uintptr_t)b | (uintptr_t)it->bias) % 16 != 0 ||
+        ((uintptr_t)a | (uintptr_t)b | (uintptr_t)it->bias) % 16 != 0 || algorithm->words[2] == 0 ||
+        ((uintptr_t)c | (uintptr_t)d) % algorithm->words[2] != 0 ||
         !fits(it, first, second, added, to))
         return invalid;
     fake_cublaslt.runs[algorithm->words[0]]++;
@@ -275,14 +319,20 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
         return failed;
     if (algorithm->words[0] == FAKE_SLOWLY)
         nanosleep(&while_others_run, NULL);
-    memset(workspace, 0xff, workspace_bytes);
-    for (int64_t column = 0; column < to->columns; column++)
-        for (int64_t row = 0; row < to->rows; row++) {
-            double sum = adds ? get(it->bias, to->type, row) : 0.0;
-            for (int64_t k = 0; k < columns_of(first, it->turns_first); k++)
-                sum += factor_at(a, first, it->turns_first, row, k) *
-                       factor_at(b, second, it->turns_second, k, column);
-            put(d, to->type, column * to->leading + row, (float)sum);
-        }
+    if (fake_cublaslt.every_ns > 0)
+        nanosleep(&anyhow, NULL);
+    struct queued queued = {.operation = *it,
+                            .first = *(const struct layout *)first,
+                            .second = *(const struct layout *)second,
+                            .result = *to,
+                            .a = a,
+                            .b = b,
+                            .added = times_added == 0.0f ? NULL : c,
+                            .d = d,
+                            .workspace = workspace,
+                            .workspace_bytes = workspace_bytes};
+    if (fake_cublaslt.launch)
+        return fake_cublaslt.launch(run_queued, &queued, sizeof queued);
+    run_queued(&queued);
     return 0;
 }

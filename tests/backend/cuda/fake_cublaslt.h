@@ -2,6 +2,8 @@
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
 
+#include "fake_launch.h"
+
 /* In the order in which its heuristics name them. */
 enum fake_algorithm {
     FAKE_CANNOT,  /* it says so */
@@ -16,6 +18,8 @@ struct fake_cublaslt {
     unsigned long version;
     long slow_ns; /* that FAKE_SLOWLY takes longer; more than a busy machine keeps others waiting,
                      where a test wants it to lose for sure */
+    fake_launch *launch;
+    long every_ns; /* that every run takes longer */
     int handle_code;
     int guesses_nothing;
     int alive; /* handles, operations, layouts and wishes that were not given back */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-struct fake_cudnn fake_cudnn = {.version = 91900, .slow_ns = 100000};
+struct fake_cudnn fake_cudnn = {.version = 91900, .slow_ns = 100000, .right_bytes = 1000};
 
 enum { bad_param = 2000, not_supported = 3000, failed = 5000, not_there = 1001 };
 enum { most_attributes = 16 };
@@ -373,6 +373,8 @@ static int finish_graph(struct descriptor *it)
 
 static int64_t workspace_of(int engine)
 {
+    if (engine == FAKE_RIGHT || engine == FAKE_CORE)
+        return fake_cudnn.right_bytes;
     return engine == FAKE_HUNGRY ? 1 << 30 : engine == FAKE_SLOW ? 4096 : 1000;
 }
 
@@ -481,6 +483,17 @@ int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int typ
         engine->is_finished = true;
         return 0;
     }
+    if (it->kind == TDMI_CUDNN_PLAN && name == TDMI_CUDNN_A_PLAN_CONFIG) {
+        struct descriptor *config = *(struct descriptor **)to;
+        config->engine = it->flat.engine;
+        config->flat = it->flat;
+        config->is_finished = true;
+        return 0;
+    }
+    if (it->kind == TDMI_CUDNN_ENGINE && name == TDMI_CUDNN_A_ENGINE_NUMBER) {
+        *(int64_t *)to = it->engine;
+        return 0;
+    }
     if (it->kind == TDMI_CUDNN_ENGINE && name == TDMI_CUDNN_A_ENGINE_NOTES) {
         *n = it->engine == FAKE_UNORDERED || it->engine == FAKE_CORE;
         *(int *)to =
@@ -506,21 +519,43 @@ int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int typ
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* What is queued: everything by value. */
+struct queued {
+    struct flat flat;
+    void *at[most_tensors], *workspace;
+    size_t workspace_bytes;
+};
+
+static void run_queued(void *self)
+{
+    const struct queued *it = self;
+    struct fake_run run = {.flat = &it->flat};
+    for (int t = 0; t < it->flat.n_tensors; t++) {
+        const struct flat_tensor *tensor = &it->flat.tensors[t];
+        run.at[t] = tensor->is_virtual ? malloc((size_t)fake_values_of(tensor) * sizeof(double))
+                                       : it->at[t];
+    }
+    /* it is ours: what another keeps there is gone */
+    memset(it->workspace, 0xff, it->workspace_bytes);
+    fake_run_all(&run);
+    for (int t = 0; t < it->flat.n_tensors; t++)
+        if (it->flat.tensors[t].is_virtual)
+            free(run.at[t]);
+}
+
 /* All tensors found, on 16 bytes. */
-static int find_tensors(struct fake_run *run, const struct descriptor *pack)
+static int find_tensors(struct queued *run, const struct descriptor *pack)
 {
     const struct attribute *numbers = find(pack, TDMI_CUDNN_A_PACK_NUMBERS);
     const struct attribute *pointers = find(pack, TDMI_CUDNN_A_PACK_POINTERS);
     if (!numbers || !pointers || numbers->n != pointers->n)
         return complain(bad_param, "a pack that lacks something");
-    for (int t = 0; t < run->flat->n_tensors; t++) {
-        const struct flat_tensor *it = &run->flat->tensors[t];
+    for (int t = 0; t < run->flat.n_tensors; t++) {
+        const struct flat_tensor *it = &run->flat.tensors[t];
         for (int64_t i = 0; i < numbers->n && !it->is_virtual; i++)
             if (((const int64_t *)numbers->values)[i] == it->number)
                 run->at[t] = ((void **)pointers->values)[i];
-        if (it->is_virtual)
-            run->at[t] = malloc((size_t)fake_values_of(it) * sizeof(double));
-        if (!run->at[t] || (uintptr_t)run->at[t] % 16 != 0)
+        if (!it->is_virtual && (!run->at[t] || (uintptr_t)run->at[t] % 16 != 0))
             return complain(bad_param, "tensor %d is not there", (int)it->number);
     }
     return 0;
@@ -532,9 +567,10 @@ int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
                         tdmi_cudnn_descriptor pack)
 {
     const struct descriptor *it = plan, *given = pack;
-    struct fake_run run = {.flat = &it->flat};
+    struct queued queued = {.flat = it->flat};
     const struct attribute *workspace = find(given, TDMI_CUDNN_A_PACK_WORKSPACE);
     const struct timespec while_others_run = {0, fake_cudnn.slow_ns};
+    const struct timespec anyhow = {0, fake_cudnn.every_ns};
     const int engine = it->flat.engine;
     if (!handle || !it->is_finished || !given->is_finished || !workspace)
         return complain(bad_param, "nothing to run");
@@ -543,13 +579,15 @@ int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
         return complain(failed, "engine %d", FAKE_FAILS);
     if (engine == FAKE_SLOW)
         nanosleep(&while_others_run, NULL);
-    int code = find_tensors(&run, given);
-    if (code == 0) /* it is ours: what another keeps there is gone */
-        memset(*(void **)workspace->values, 0xff, (size_t)workspace_of(engine));
-    if (code == 0)
-        fake_run_all(&run);
-    for (int t = 0; t < it->flat.n_tensors; t++)
-        if (it->flat.tensors[t].is_virtual)
-            free(run.at[t]);
-    return code;
+    if (fake_cudnn.every_ns > 0)
+        nanosleep(&anyhow, NULL);
+    const int code = find_tensors(&queued, given);
+    if (code != 0)
+        return code;
+    queued.workspace = *(void **)workspace->values;
+    queued.workspace_bytes = (size_t)workspace_of(engine);
+    if (fake_cudnn.launch)
+        return fake_cudnn.launch(run_queued, &queued, sizeof queued);
+    run_queued(&queued);
+    return 0;
 }

@@ -5,6 +5,8 @@
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
 
+#include "fake_launch.h"
+
 enum fake_engine {
     FAKE_UNORDERED,  /* other bits on every run, it says */
     FAKE_HUNGRY,     /* wants a gigabyte of workspace */
@@ -19,9 +21,12 @@ enum fake_engine {
 
 struct fake_cudnn {
     unsigned long version;
-    long slow_ns;    /* that FAKE_SLOW takes longer; more than a busy machine keeps others waiting,
-                        where a test wants it to lose for sure */
-    int handle_code; /* the answer to opening a card */
+    long slow_ns; /* that FAKE_SLOW takes longer; more than a busy machine keeps others waiting,
+                     where a test wants it to lose for sure */
+    fake_launch *launch;
+    long right_bytes;       /* of workspace, that FAKE_RIGHT and FAKE_CORE want */
+    long every_ns;          /* that every run takes longer */
+    int handle_code;        /* the answer to opening a card */
     int takes_no_pointwise; /* graphs of more than one operation are refused */
     int guesses_nothing;
     int alive, handles; /* descriptors and handles that were not given back */

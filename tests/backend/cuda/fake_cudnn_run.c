@@ -58,50 +58,78 @@ static void place_of(const struct flat_tensor *it, int64_t i, int64_t where[4])
     }
 }
 
-/* Every product once: sums[to] += a · b, where to is any of the three. */
-static void multiply(const struct fake_run *run, const struct flat_operation *o)
+/* A product: x, w and y by their dimensions, whichever of them is its result. */
+struct window {
+    const struct fake_run *run;
+    const struct flat_operation *o;
+    int x, w, y;
+    int64_t deep, wide; /* channels of x and of y that a group has */
+    double *sums;       /* of the result, as if it lay by n, c, h, w */
+};
+
+static int64_t place_in(const struct flat_tensor *it, int64_t n, int64_t c, int64_t h, int64_t w)
 {
-    const struct flat_tensor *tensors = run->flat->tensors;
+    return ((n * it->dims[1] + c) * it->dims[2] + h) * it->dims[3] + w;
+}
+
+/* One value of y with all that it is made of. */
+static void multiply_one(const struct window *it, const int64_t at_y[4])
+{
+    const struct flat_tensor *tensors = it->run->flat->tensors, *x = &tensors[it->x],
+                             *w = &tensors[it->w];
+    const struct flat_operation *o = it->o;
     const bool is_forward = o->kind == TDMI_CUDNN_OF_FORWARD;
     const bool is_of_data = o->kind == TDMI_CUDNN_OF_DATA;
-    const int x = is_of_data ? o->to : o->a;
-    const int w = is_forward || is_of_data ? o->b : o->to;
-    const int y = is_forward ? o->to : is_of_data ? o->a : o->b;
-    const int64_t deep = tensors[w].dims[1];
-    const int64_t wide = tensors[y].dims[1] / (tensors[x].dims[1] / deep);
-    const struct flat_tensor *to = &tensors[o->to];
-    const int64_t n = fake_values_of(to);
-    double *sums = calloc((size_t)n, sizeof *sums);
-    int64_t at_x[4], at_w[4], at_y[4];
-    for (int64_t i = 0; i < fake_values_of(&tensors[y]); i++) {
-        place_of(&tensors[y], i, at_y);
-        for (int64_t k = 0; k < fake_values_of(&tensors[w]) / tensors[w].dims[0]; k++) {
-            place_of(&tensors[w], k, at_w);
-            at_w[0] = at_y[1];
-            at_x[0] = at_y[0];
-            at_x[1] = at_y[1] / wide * deep + at_w[1];
-            bool is_inside = true;
-            for (int d = 0; d < 2; d++) {
-                at_x[2 + d] =
-                    at_y[2 + d] * o->stride[d] - o->before[d] + at_w[2 + d] * o->dilation[d];
-                is_inside = is_inside && at_x[2 + d] >= 0 && at_x[2 + d] < tensors[x].dims[2 + d];
-            }
-            if (!is_inside)
+    const int64_t to_y = place_in(&tensors[it->y], at_y[0], at_y[1], at_y[2], at_y[3]);
+    const double of_y = is_forward ? 0.0 : get(it->run, it->y, at_y);
+    int64_t at_x[4] = {at_y[0], 0, 0, 0}, at_w[4] = {at_y[1], 0, 0, 0};
+    for (at_w[2] = 0; at_w[2] < w->dims[2]; at_w[2]++)
+        for (at_w[3] = 0; at_w[3] < w->dims[3]; at_w[3]++) {
+            for (int d = 2; d < 4; d++)
+                at_x[d] =
+                    at_y[d] * o->stride[d - 2] - o->before[d - 2] + at_w[d] * o->dilation[d - 2];
+            if (at_x[2] < 0 || at_x[2] >= x->dims[2] || at_x[3] < 0 || at_x[3] >= x->dims[3])
                 continue;
-            const int64_t *at = is_forward ? at_y : is_of_data ? at_x : at_w;
-            const double product = is_forward   ? get(run, x, at_x) * get(run, w, at_w)
-                                   : is_of_data ? get(run, y, at_y) * get(run, w, at_w)
-                                                : get(run, x, at_x) * get(run, y, at_y);
-            sums[((at[0] * to->dims[1] + at[1]) * to->dims[2] + at[2]) * to->dims[3] + at[3]] +=
-                product;
+            for (at_w[1] = 0; at_w[1] < it->deep; at_w[1]++) {
+                at_x[1] = at_y[1] / it->wide * it->deep + at_w[1];
+                const int64_t to_x = place_in(x, at_x[0], at_x[1], at_x[2], at_x[3]);
+                const int64_t to_w = place_in(w, at_w[0], at_w[1], at_w[2], at_w[3]);
+                if (is_forward)
+                    it->sums[to_y] += get(it->run, it->x, at_x) * get(it->run, it->w, at_w);
+                else if (is_of_data)
+                    it->sums[to_x] += of_y * get(it->run, it->w, at_w);
+                else
+                    it->sums[to_w] += get(it->run, it->x, at_x) * of_y;
+            }
         }
+}
+
+static void multiply(const struct fake_run *run, const struct flat_operation *o)
+{
+    const struct flat_tensor *tensors = run->flat->tensors, *to = &tensors[o->to];
+    const bool is_forward = o->kind == TDMI_CUDNN_OF_FORWARD;
+    const bool is_of_data = o->kind == TDMI_CUDNN_OF_DATA;
+    struct window it = {.run = run,
+                        .o = o,
+                        .x = is_of_data ? o->to : o->a,
+                        .w = is_forward || is_of_data ? o->b : o->to,
+                        .y = is_forward   ? o->to
+                             : is_of_data ? o->a
+                                          : o->b};
+    it.deep = tensors[it.w].dims[1];
+    it.wide = tensors[it.y].dims[1] / (tensors[it.x].dims[1] / it.deep);
+    it.sums = calloc((size_t)fake_values_of(to), sizeof *it.sums);
+    for (int64_t i = 0; i < fake_values_of(&tensors[it.y]); i++) {
+        int64_t at_y[4];
+        place_of(&tensors[it.y], i, at_y);
+        multiply_one(&it, at_y);
     }
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < fake_values_of(to); i++) {
         int64_t where[4];
         place_of(to, i, where);
-        put(run, o->to, where, sums[i]);
+        put(run, o->to, where, it.sums[i]);
     }
-    free(sums);
+    free(it.sums);
 }
 
 static void work_pointwise(const struct fake_run *run, const struct flat_operation *o)

@@ -1,5 +1,7 @@
 /* The shim as a backend. */
 #include "shim_backend.h"
+#include "fake_cublaslt.h"
+#include "fake_cudnn.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/shim_run.h"
@@ -7,6 +9,7 @@
 #include "backend/host.h"
 #include "base/memory.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,10 +20,36 @@ void tdmi_shim_guard(bool wanted)
     is_guarding = wanted;
 }
 
+static size_t limit_bytes;
+
+void tdmi_shim_limit(size_t bytes)
+{
+    limit_bytes = bytes;
+}
+
 static struct tdmi_cuda_places places;
+
+static int launch(void (*run)(void *self), void *self, size_t self_bytes)
+{
+    const struct tdmi_shim_launch it = {{1, 1, 1}, {1, 1, 1}, run, self, self_bytes};
+    return tdmi_shim_launch(&it);
+}
+
+/* What a library of ours shows of itself; it stays open. NULL: there is none. */
+static void *open_fake(const char *file, const char *name)
+{
+    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    return library ? dlsym(library, name) : NULL;
+}
 
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home)
 {
+    struct fake_cudnn *convs = open_fake(cudnn, "fake_cudnn");
+    struct fake_cublaslt *products = open_fake(cublaslt, "fake_cublaslt");
+    if (convs)
+        convs->launch = launch;
+    if (products)
+        products->launch = launch;
     places = (struct tdmi_cuda_places){cudnn, cublaslt, home};
 }
 
@@ -77,6 +106,8 @@ void tdmi_cuda_stream_close(tdmi_stream *stream)
 void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
 {
     (void)device;
+    if (limit_bytes > 0 && bytes >= limit_bytes)
+        return NULL;
     return is_guarding ? guarded_alloc(bytes) : tdmi_alloc_aligned(bytes);
 }
 
@@ -181,14 +212,27 @@ static void close_card(tdmi_device *device)
 
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
-    (void)device;
-    snprintf(text, text_bytes, "the shim");
+    char libraries[512] = "";
+    if (device->libraries)
+        tdmi_cuda_libraries_describe(device->libraries, libraries, sizeof libraries);
+    snprintf(text, text_bytes, "the shim%s%s", libraries[0] ? ", " : "", libraries);
+}
+
+static void keep(tdmi_device *device, const char *folder)
+{
+    if (device->libraries)
+        tdmi_cuda_libraries_keep(device->libraries, folder);
+}
+
+static bool library(int index, struct tdmi_backend_library *found)
+{
+    return places.home && tdmi_cuda_library_at(index, &places, found);
 }
 
 const struct tdmi_backend tdmi_backend_shim = {
     .name = "shim",
     .summary = "kernels of backend cuda, run here",
-    .device = {tdmi_host_count, open_card, close_card, describe, false, memory_of, NULL},
+    .device = {tdmi_host_count, open_card, close_card, describe, false, memory_of, keep, library},
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,

@@ -13,8 +13,11 @@ extern const struct tdmi_backend tdmi_backend_shim;
  * calls of the system a launch, so tests ask for it. */
 void tdmi_shim_guard(bool wanted);
 
-/* Cards that are opened from now on have these files as their cuDNN and cuBLASLt, and keep choices
- * below home. All NULL: none, as at first. */
+/* From now on nobody gets so many bytes in one piece; 0: as many as there are. */
+void tdmi_shim_limit(size_t bytes);
+
+/* Cards that are opened from now on have these files as their cuDNN and cuBLASLt, which queue their
+ * work as kernels do (fake_launch.h), and keep choices below home. All NULL: none, as at first. */
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home);
 
 #endif

@@ -2,12 +2,14 @@
  * The shim in the place of libtandem_cuda.so (base/plugin.h): `tandem train --device cuda` computes
  * with the kernels of cards on a machine that has none, in memory that only they may touch. For
  * tests/cli/test_train_card.sh, which asks for a card that records nothing (TANDEM_CARD_RECORDS=0),
- * and for a byte a replay in a file (TANDEM_CARD_REPLAYS).
+ * and for a byte a replay in a file (TANDEM_CARD_REPLAYS); and for test_card_libraries.sh.
  */
+#include "fake_cudnn.h"
 #include "shim_backend.h"
 #include "base/plugin.h"
 #include "tandem/api.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,24 @@ static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_err
     return tdmi_backend_shim.stream.replay(stream, recording, err);
 }
 
+/* TANDEM_CARD_CUDNN, TANDEM_CARD_CUBLASLT: files that stand for NVIDIA's; TANDEM_CARD_WORKSPACE:
+ * bytes that the fastest engine of the first wants, which is the fastest by far then. */
+static void use_libraries(void)
+{
+    const char *cudnn = getenv("TANDEM_CARD_CUDNN"), *cublaslt = getenv("TANDEM_CARD_CUBLASLT");
+    const char *workspace = getenv("TANDEM_CARD_WORKSPACE");
+    void *library = cudnn && workspace ? dlopen(cudnn, RTLD_NOW | RTLD_LOCAL) : NULL;
+    struct fake_cudnn *fake = library ? dlsym(library, "fake_cudnn") : NULL;
+    if (fake) {
+        fake->right_bytes = strtol(workspace, NULL, 10);
+        fake->slow_ns = 20000000;
+    }
+    if (cudnn || cublaslt)
+        tdmi_shim_libraries(cudnn ? cudnn : "/nowhere/libcudnn.so.9",
+                            cublaslt ? cublaslt : "/nowhere/libcublasLt.so.13",
+                            getenv("TANDEM_HOME"));
+}
+
 const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
                         size_t *table_bytes)
 {
@@ -42,6 +62,7 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
         card.stream.recording_close = NULL;
     }
     tdmi_shim_guard(true);
+    use_libraries();
     *made_by = tdm_version();
     *table_bytes = sizeof card;
     return &card;

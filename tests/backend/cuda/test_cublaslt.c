@@ -44,7 +44,8 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     void *bias = tensor(it->result, columns, 0, 3, &blocks[2]);
     void *d = tensor(it->result, rows * columns, it->alignment == 4, 0, &blocks[3]);
     blocks[4] = tdmi_alloc_aligned(plan->workspace_bytes + 1);
-    const struct tdmi_cublaslt_call call = {a, b, it->has_bias ? bias : NULL, d, blocks[4]};
+    const struct tdmi_cublaslt_call call = {
+        .a = a, .b = b, .bias = it->has_bias ? bias : NULL, .d = d, .workspace = blocks[4]};
     memcpy(before, fake->runs, sizeof before);
     assert_int_equal(tdmi_cuda_product_run(&stream, plan, &call), 0);
     for (int i = 0; i < FAKE_ALGORITHMS; i++)

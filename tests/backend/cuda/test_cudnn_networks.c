@@ -28,8 +28,9 @@ static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DT
 enum { n_types = 3, most_shapes = 128 };
 
 struct count {
-    int graphs, plans;
+    int graphs, plans, limited;
 };
+enum { little = 1 << 20 };
 
 static void expect_graph(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, const char *name,
                          struct count *count)
@@ -44,6 +45,15 @@ static void expect_graph(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, co
     count->graphs++;
 }
 
+/* Also of one that was taken from a file. */
+static void expect_name(tdmi_cudnn *cudnn, const struct tdmi_cudnn_plan *plan)
+{
+    static const char begin[] = "cuDNN engine ";
+    char name[56];
+    tdmi_cudnn_plan_name(cudnn, plan, name, sizeof name);
+    assert_memory_equal(name, begin, strlen(begin));
+}
+
 static void expect_plan(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, const char *name,
                         struct count *count)
 {
@@ -56,6 +66,8 @@ static void expect_plan(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, con
     assert_int_equal(tdmi_cudnn_plan_write(cudnn, &plan, &json, NULL), TDM_OK);
     assert_int_equal(tdmi_cudnn_plan_read(cudnn, json, &again, NULL), TDM_OK);
     assert_int_equal(again.workspace_bytes, plan.workspace_bytes);
+    expect_name(cudnn, &plan);
+    expect_name(cudnn, &again);
     tdmi_cudnn_plan_release(cudnn, &again);
     if (count->plans == 0) {
         json[strlen(json) / 2] = '\1';
@@ -64,6 +76,18 @@ static void expect_plan(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, con
     tdmi_cudnn_plan_release(cudnn, &plan);
     tdmi_free(json);
     count->plans++;
+}
+
+/* Where memory is short: an engine that stays below, if there is one. */
+static void expect_limited(tdmi_cudnn *cudnn, struct tdmi_cudnn_conv it, struct count *count)
+{
+    struct tdmi_cudnn_plan plan;
+    it.most_workspace = little;
+    if (tdmi_cudnn_plan_find(cudnn, &it, NULL, NULL, &plan, NULL) != TDM_OK)
+        return;
+    assert_true(plan.workspace_bytes <= little);
+    tdmi_cudnn_plan_release(cudnn, &plan);
+    count->limited++;
 }
 
 static void ask(tdmi_cudnn *cudnn, const struct tdmi_node *node, enum tdmi_dtype type,
@@ -88,6 +112,7 @@ static void ask(tdmi_cudnn *cudnn, const struct tdmi_node *node, enum tdmi_dtype
         it.way = (enum tdmi_cudnn_way)way;
         expect_graph(cudnn, &it, node->name, count);
         expect_plan(cudnn, &it, node->name, count);
+        expect_limited(cudnn, it, count);
     }
     it.way = TDMI_CUDNN_FORWARD;
     it.has_bias = true;
@@ -126,8 +151,11 @@ static void ask_network(tdmi_cudnn *cudnn, const char *name, int size)
             ask(cudnn, node, types[t], &count);
     }
     assert_true(n > 1 && count.graphs == n * 18 && count.plans == n * 9);
-    print_message("%s: %d shapes, %d graphs, %d plans of a product, %.1f s\n", name, n,
-                  count.graphs, count.plans, tdmi_clock_seconds_since(begin));
+    assert_true(count.limited > 0);
+    print_message("%s: %d shapes, %d graphs, %d plans of a product, %d of them with a MiB of "
+                  "workspace, %.1f s\n",
+                  name, n, count.graphs, count.plans, count.limited,
+                  tdmi_clock_seconds_since(begin));
     tdmi_graph_free(graph);
 }
 

@@ -1,0 +1,11 @@
+/* How what looks like a library of NVIDIA's queues its work: as a kernel, with a copy of its
+ * arguments, so that it is recorded where a stream is, and is let at a card's memory. */
+#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
+#define TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
+
+#include <stddef.h>
+
+/* 0, or a code. NULL in its place: it runs at once. */
+typedef int fake_launch(void (*run)(void *self), void *self, size_t self_bytes);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * Limits on workspace (backend/op.h, most_workspace): what libraries are asked for where memory is
+ * short, and what of that runs and cards keep (answers.c).
+ */
+#include "fake_cublaslt.h"
+#include "fake_cudnn.h"
+#include "shim_backend.h"
+#include "values.h"
+#include "backend/cuda/libraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "base/folder.h"
+
+static struct fake_cudnn *fake;
+static struct fake_cublaslt *products;
+
+enum { roomy = 3 << 20, limit = 1 << 20, of_slow = 4096 };
+
+static const struct tdmi_cudnn_conv conv = {.in = {6, 5, 4},
+                                            .out = {6, 5, 3},
+                                            .n = 2,
+                                            .kernel = 3,
+                                            .stride = 1,
+                                            .dilation = 1,
+                                            .groups = 1,
+                                            .top = 1,
+                                            .bottom = 1,
+                                            .left = 1,
+                                            .right = 1};
+
+static tdmi_device *open_card(const struct folder *home, const char *run)
+{
+    tdmi_device *device;
+    tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home->path);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    if (run)
+        tdmi_backend_shim.device.keep(device, run);
+    return device;
+}
+
+static void close_card(tdmi_device *device)
+{
+    tdmi_backend_shim.device.close(device);
+    assert_int_equal(fake->alive + fake->handles + products->alive, 0);
+}
+
+/* Of its plan; -1: there is none. */
+static int64_t workspace_within(tdmi_device *device, size_t most)
+{
+    struct tdmi_cudnn_conv it = conv;
+    it.most_workspace = most;
+    const struct tdmi_cudnn_plan *plan = tdmi_cuda_conv_plan(device, &it);
+    return plan ? (int64_t)plan->workspace_bytes : -1;
+}
+
+/* The same of a card that is opened for it, which asks heuristics so often. */
+static int64_t workspace_of(const struct folder *home, const char *run, size_t most, int guesses)
+{
+    const int before = fake->guesses;
+    tdmi_device *device = open_card(home, run);
+    const int64_t bytes = workspace_within(device, most);
+    close_card(device);
+    assert_int_equal(fake->guesses - before, guesses);
+    return bytes;
+}
+
+static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **state)
+{
+    struct folder home = folder_new();
+    tdmi_device *device = open_card(&home, NULL);
+    struct tdmi_cublaslt_product product = {
+        .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
+    (void)state;
+    assert_int_equal(workspace_within(device, 0), roomy);
+    assert_int_equal(workspace_within(device, roomy), roomy);
+    assert_int_equal(workspace_within(device, roomy - 1), of_slow);
+    assert_int_equal(workspace_within(device, 1), -1);
+    assert_int_equal(workspace_within(device, 0), roomy);
+    assert_int_equal(tdmi_cuda_product_plan(device, &product)->workspace_bytes, 512 * FAKE_QUICKLY);
+    product.most_workspace = 512 * FAKE_QUICKLY - 1;
+    assert_int_equal(tdmi_cuda_product_plan(device, &product)->workspace_bytes, 512 * FAKE_SLOWLY);
+    product.most_workspace = 1;
+    assert_null(tdmi_cuda_product_plan(device, &product));
+    close_card(device);
+    folder_remove(&home);
+}
+
+/* It knows nothing of limits when it is gone on with, on a card with more memory or less. */
+static void a_run_goes_on_with_what_it_had_room_for(void **state)
+{
+    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
+    (void)state;
+    assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), limit, 1), of_slow);
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), of_slow);
+    /* planned with all first, then with less: the last is what it has */
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 0, 1), roomy);
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), limit, 1), of_slow);
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 0, 0), of_slow);
+    /* nothing is an answer, too: its own kernels compute on */
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 1, 2), -1);
+    assert_int_equal(workspace_of(&other, folder_path(&runs, "b"), 0, 0), -1);
+    folder_remove(&home);
+    folder_remove(&other);
+    folder_remove(&runs);
+}
+
+static void a_card_tells_what_was_limited_from_what_was_not(void **state)
+{
+    struct folder home = folder_new();
+    (void)state;
+    assert_int_equal(workspace_of(&home, NULL, limit, 1), of_slow);
+    assert_int_equal(workspace_of(&home, NULL, limit, 0), of_slow);
+    assert_int_equal(workspace_of(&home, NULL, 0, 1), roomy);
+    assert_int_equal(workspace_of(&home, NULL, 0, 0), roomy);
+    assert_int_equal(workspace_of(&home, NULL, limit, 0), of_slow);
+    /* the fastest of all is the fastest of those within a limit that it stays below */
+    assert_int_equal(workspace_of(&home, NULL, roomy, 0), roomy);
+    assert_int_equal(workspace_of(&home, NULL, 1, 2), -1);
+    assert_int_equal(workspace_of(&home, NULL, 1, 2), -1);
+    folder_remove(&home);
+}
+
+/* A card whose memory was full when it was asked. */
+static void what_a_full_card_chose_is_the_runs_alone(void **state)
+{
+    struct folder home = folder_new(), runs = folder_new();
+    (void)state;
+    tdmi_shim_limit(limit);
+    assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 1), of_slow);
+    tdmi_shim_limit(0);
+    assert_int_equal(workspace_of(&home, NULL, 0, 1), roomy);
+    assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 0), of_slow);
+    folder_remove(&home);
+    folder_remove(&runs);
+}
+
+static int make_plain(void **state)
+{
+    (void)state;
+    fake->slow_ns = products->slow_ns = 5000000; /* or a busy machine has it win */
+    fake->right_bytes = roomy;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(an_engine_that_wants_less_is_taken_where_there_is_no_more,
+                               make_plain),
+        cmocka_unit_test_setup(a_run_goes_on_with_what_it_had_room_for, make_plain),
+        cmocka_unit_test_setup(a_card_tells_what_was_limited_from_what_was_not, make_plain),
+        cmocka_unit_test_setup(what_a_full_card_chose_is_the_runs_alone, make_plain),
+    };
+    void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
+    void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    fake = library ? dlsym(library, "fake_cudnn") : NULL;
+    products = of_products ? dlsym(of_products, "fake_cublaslt") : NULL;
+    return fake && products ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
