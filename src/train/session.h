@@ -46,6 +46,7 @@ struct tdmi_session {
     bool keeps_statistics;            /* of batch norms: the running ones, which stay */
     enum tdmi_dtype storage;          /* of activations: --precision */
     bool allows_tf32;                 /* in products of what is stored as f32 */
+    size_t most_workspace;            /* of kernels; 0: any, else what memory has room for */
     int global_batch;                 /* --batch, or what was chosen for it */
     char batch_reason[320];           /* why it was; "": it was asked for */
     int batch;                        /* what buffers hold: never more than there are pictures */
@@ -233,20 +234,27 @@ tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_
                                 struct tdmi_needs *needs, tdm_error *err) TDM_MUST_USE;
 struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *session);
 struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
-/* Fills needs: the most until training ends, layers that thaw later too. */
-tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Makes the plans, with parts of a batch and less for libraries where memory is short, and fills
+ * needs: the most until training ends, layers that thaw later too. */
+tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_tell_memory(struct tdmi_session *session);
 /* session_network.c
  * How training is planned from a border on. */
 struct tdmi_plan_wish tdmi_session_wish(const struct tdmi_session *session, tdmi_device *device,
                                         int border, int shard);
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
-                                   int border, int shard, tdmi_plan **train_plan,
+struct tdmi_plans_wish {
+    tdmi_device *device; /* NULL: nothing is asked or timed, and libraries have no part in it */
+    int border, shard;
+    size_t most_workspace;
+};
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session,
+                                   const struct tdmi_plans_wish *wish, tdmi_plan **train_plan,
                                    tdmi_plan **judge_plan, tdm_error *err) TDM_MUST_USE;
 /* The whole network on one picture, in f32 as whoever opens the model computes; NULL where what
  * judges does that already. */
 tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_device *device,
-                                  tdmi_plan **plan, tdm_error *err) TDM_MUST_USE;
+                                  size_t most_workspace, tdmi_plan **plan,
+                                  tdm_error *err) TDM_MUST_USE;
 /* What runs these plans. */
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */

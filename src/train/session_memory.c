@@ -1,6 +1,13 @@
 /*
  * What the training at hand will hold, before it is reserved: told when training begins, refused
  * with what would do where there is not so much.
+ *
+ * On a card libraries want workspace, and how much depends on what they are found to be fastest
+ * with: a plan for a device asks them (nn/plan.h), so what is counted here is what will be held,
+ * also of the part that rows are made of and of layers that thaw later. Where that is too much,
+ * they are asked again for what needs less, down to nothing, before the batch is cut. A plan
+ * without a device asks nobody and takes less than any with one: what is too large so is not asked
+ * about at all, which takes seconds.
  */
 #include "train/session_features.h"
 
@@ -46,8 +53,8 @@ struct phase {
 };
 /* Now, and from the last move of the border on; last.train is NULL where none is to come. */
 struct plans {
-    int shard;
-    tdmi_plan *test; /* of the model's self-test, or NULL */
+    struct tdmi_plans_wish wish; /* of now */
+    tdmi_plan *test;             /* of the model's self-test, or NULL */
     struct phase now, last;
 };
 
@@ -104,19 +111,24 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
 static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
                               tdm_error *err)
 {
-    const int border = tdmi_session_border_at_end(session);
-    const struct tdmi_plan_wish wish = {.max_images = plans->shard, .storage = session->storage};
-    TDM_TRY(tdmi_session_plan_test(session, NULL, &plans->test, err), err, "planning one picture");
+    const struct tdmi_plan_wish base = {.max_images = plans->wish.shard,
+                                        .storage = session->storage,
+                                        .device = plans->wish.device,
+                                        .most_workspace = plans->wish.most_workspace};
+    struct tdmi_plans_wish last = plans->wish;
+    last.border = tdmi_session_border_at_end(session);
+    TDM_TRY(tdmi_session_plan_test(session, plans->wish.device, plans->wish.most_workspace,
+                                   &plans->test, err),
+            err, "planning one picture");
     if (session->features.is_used)
         TDM_TRY(
-            tdmi_plan_make(session->features.base, session->backend, &wish, &plans->now.base, err),
+            tdmi_plan_make(session->features.base, session->backend, &base, &plans->now.base, err),
             err, "planning the frozen part");
-    if (border >= session->first_trained)
+    if (last.border >= session->first_trained)
         return TDM_OK;
-    return TDM_WRAP(err,
-                    tdmi_session_make_plans(session, NULL, border, plans->shard, &plans->last.train,
-                                            &plans->last.judge, err),
-                    "planning what thaws");
+    return TDM_WRAP(
+        err, tdmi_session_make_plans(session, &last, &plans->last.train, &plans->last.judge, err),
+        "planning what thaws");
 }
 
 static void forget_others(struct plans *plans)
@@ -127,10 +139,17 @@ static void forget_others(struct plans *plans)
     tdmi_plan_free(plans->test);
 }
 
-/* The plans of the shard that was asked about last. */
+/* Bytes of workspace that kernels get, each asked about when the one before takes too much. */
+static const size_t workspaces[] = {0, (size_t)64 << 20, (size_t)8 << 20, 1};
+enum { n_workspaces = sizeof workspaces / sizeof workspaces[0] };
+
+/* The plans of what was asked about last. */
 struct planner {
     const struct tdmi_session *session;
+    int64_t limit_bytes;
+    bool keeps_bits;
     struct plans plans;
+    size_t most_workspace; /* with which the needs told last are those */
 };
 
 static void forget_plans(struct planner *it)
@@ -141,26 +160,46 @@ static void forget_plans(struct planner *it)
     it->plans = (struct plans){0};
 }
 
+static tdm_status plan_anew(struct planner *it, struct tdmi_plans_wish wish, tdm_error *err)
+{
+    const struct tdmi_plans_wish before = it->plans.wish;
+    if (before.shard == wish.shard && before.device == wish.device &&
+        before.most_workspace == wish.most_workspace)
+        return TDM_OK;
+    forget_plans(it);
+    TDM_TRY(tdmi_session_make_plans(it->session, &wish, &it->plans.now.train, &it->plans.now.judge,
+                                    err),
+            err, "planning anew");
+    it->plans.wish = wish;
+    return TDM_WRAP(err, plan_others(it->session, &it->plans, err), "planning anew");
+}
+
 static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
                           tdm_error *err)
 {
     struct planner *it = self;
-    if (choice.shard != it->plans.shard) {
-        forget_plans(it);
-        TDM_TRY(tdmi_session_make_plans(it->session, NULL, it->session->first_trained, choice.shard,
-                                        &it->plans.now.train, &it->plans.now.judge, err),
-                err, "planning anew");
-        it->plans.shard = choice.shard;
-        TDM_TRY(plan_others(it->session, &it->plans, err), err, "planning anew");
+    const struct tdmi_session *session = it->session;
+    const size_t *most = it->keeps_bits ? &session->most_workspace : workspaces;
+    const int n = it->keeps_bits ? 1 : n_workspaces;
+    struct tdmi_plans_wish wish = {.border = session->first_trained, .shard = choice.shard};
+    TDM_TRY(plan_anew(it, wish, err), err, "planning without what libraries want");
+    *needs = needs_of(session, &it->plans, choice.batch, choice.threads);
+    if (session->backend->device.is_host || tdmi_needs_total(needs) > it->limit_bytes)
+        return TDM_OK;
+    wish.device = session->device;
+    for (int i = 0; i < n && (i == 0 || tdmi_needs_total(needs) > it->limit_bytes); i++) {
+        it->most_workspace = wish.most_workspace = most[i];
+        TDM_TRY(plan_anew(it, wish, err), err, "planning with what libraries want");
+        *needs = needs_of(session, &it->plans, choice.batch, choice.threads);
     }
-    *needs = needs_of(it->session, &it->plans, choice.batch, choice.threads);
     return TDM_OK;
 }
 
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
                                 struct tdmi_needs *needs, tdm_error *err)
 {
-    struct planner planner = {.session = session};
+    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
+    struct planner planner = {.session = session, .limit_bytes = limit.bytes};
     const tdm_status status = measure(&planner, choice, needs, err);
     forget_plans(&planner);
     return status;
@@ -208,53 +247,80 @@ static bool has_begun(const struct tdmi_session *session)
     return tdmi_run_found(session->run) != TDMI_RUN_NONE || session->progress.step > 0;
 }
 
-/* What would do, and all that it takes. */
+struct found {
+    struct tdmi_needs_choice choice;
+    size_t most_workspace;
+    struct tdmi_needs needs; /* all that it takes */
+};
+
+/* What would do. */
 static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
-                       struct tdmi_needs_choice *found, struct tdmi_needs *needs, tdm_error *err)
+                       struct found *found, tdm_error *err)
 {
-    struct planner planner = {.session = session};
+    struct planner planner = {
+        .session = session, .limit_bytes = limit.bytes, .keeps_bits = has_begun(session)};
     const struct tdmi_needs_measure how = {
-        .run = measure, .self = &planner, .keeps_bits = has_begun(session)};
+        .run = measure, .self = &planner, .keeps_bits = planner.keeps_bits};
     const tdm_status status =
-        tdmi_needs_find(&how, asked_of(session), limit.bytes, found, needs, err);
+        tdmi_needs_find(&how, asked_of(session), limit.bytes, &found->choice, &found->needs, err);
+    found->most_workspace = planner.most_workspace;
     forget_plans(&planner);
     return TDM_WRAP(err, status, "looking for what would do");
 }
 
-/* A batch that is too large for a card is brought in parts, whose gradients are added: shards that
- * nobody asked for otherwise. */
-static tdm_status cut_batch(struct tdmi_session *session, struct tdmi_memory_limit limit,
-                            struct tdmi_needs_choice found, const struct tdmi_needs *needs,
-                            tdm_error *err)
+static void tell_found(struct tdmi_session *session, struct tdmi_memory_limit limit,
+                       const struct found *found)
 {
-    tdmi_session_note(session,
-                      "batch %d is computed in parts of %d pictures, each with batch norm "
-                      "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
-                      session->batch, found.shard,
-                      (long long)(tdmi_needs_total(&session->needs) >> 20) + 1, limit.what,
-                      (long long)(limit.bytes >> 20));
+    const long long wanted = (long long)(tdmi_needs_total(&session->needs) >> 20) + 1;
+    const long long there = (long long)(limit.bytes >> 20);
+    if (found->choice.shard != session->shard)
+        tdmi_session_note(session,
+                          "batch %d is computed in parts of %d pictures, each with batch norm "
+                          "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
+                          session->batch, found->choice.shard, wanted, limit.what, there);
+    if (found->most_workspace > 0)
+        tdmi_session_note(session,
+                          "libraries get %lld MiB of workspace at most, with which they may be "
+                          "slower: there is no room for all that they want, %s %lld MiB",
+                          (long long)(found->most_workspace >> 20), limit.what, there);
+}
+
+static void forget_session_plans(struct tdmi_session *session)
+{
     tdmi_plan_free(session->judge_plan);
     tdmi_plan_free(session->train_plan);
     session->judge_plan = session->train_plan = NULL;
-    session->shard = session->snapshot.shard = found.shard;
-    session->needs = *needs;
-    return tdmi_session_make_plans(session, session->device, session->first_trained, session->shard,
-                                   &session->train_plan, &session->judge_plan, err);
+}
+
+/* Where memory is short on a card, its libraries get less of it; and a batch that is too large is
+ * brought in parts, whose gradients are added: shards that nobody asked for otherwise. */
+static tdm_status take_found(struct tdmi_session *session, const struct found *found,
+                             tdm_error *err)
+{
+    const struct tdmi_plans_wish wish = {session->device, session->first_trained,
+                                         found->choice.shard, found->most_workspace};
+    forget_session_plans(session);
+    session->shard = session->snapshot.shard = found->choice.shard;
+    session->most_workspace = found->most_workspace;
+    session->needs = found->needs;
+    return tdmi_session_make_plans(session, &wish, &session->train_plan, &session->judge_plan, err);
 }
 
 static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit limit,
                          tdm_error *err)
 {
     const struct tdmi_needs_choice asked = asked_of(session);
-    struct tdmi_needs_choice found;
-    struct tdmi_needs other = {0};
+    struct found found = {.most_workspace = 0};
     char text[300], advice[200];
-    TDM_TRY(find(session, limit, &found, &other, err), err, "comparing with what there is");
-    if (!session->backend->device.is_host && session->options.shard == 0 && !has_begun(session) &&
-        found.threads > 0 && found.batch == session->batch)
-        return cut_batch(session, limit, found, &other, err);
+    TDM_TRY(find(session, limit, &found, err), err, "comparing with what there is");
+    if (!session->backend->device.is_host && !has_begun(session) && found.choice.threads > 0 &&
+        found.choice.batch == session->batch &&
+        (session->options.shard == 0 || found.choice.shard == session->shard)) {
+        tell_found(session, limit, &found);
+        return take_found(session, &found, err);
+    }
     tdmi_needs_describe(&session->needs, text, sizeof text);
-    advise(asked, found, &other, has_begun(session), advice, sizeof advice);
+    advise(asked, found.choice, &found.needs, has_begun(session), advice, sizeof advice);
     return TDM_FAIL(err, TDM_E_MEMORY, "training takes %s, and %s %lld MiB; %s", text, limit.what,
                     (long long)(limit.bytes >> 20), advice);
 }
@@ -270,22 +336,40 @@ struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *se
     return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the card are"};
 }
 
-tdm_status tdmi_session_check_memory(struct tdmi_session *session, tdm_error *err)
+/* The session's plans and what all of it takes. device NULL: without what libraries want. */
+static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, tdm_error *err)
 {
-    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
     struct plans plans = {
-        .shard = session->shard,
-        .now = {.train = session->train_plan, .judge = session->judge_plan},
-    };
+        .wish = {device, session->first_trained, session->shard, session->most_workspace}};
+    forget_session_plans(session);
+    TDM_TRY(tdmi_session_make_plans(session, &plans.wish, &session->train_plan,
+                                    &session->judge_plan, err),
+            err, "planning the network");
+    plans.now.train = session->train_plan;
+    plans.now.judge = session->judge_plan;
     const tdm_status status = plan_others(session, &plans, err);
     if (status == TDM_OK)
         session->needs =
             needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
     forget_others(&plans);
-    TDM_TRY(status, err, "counting memory");
-    if (limit.bytes == 0 || tdmi_needs_total(&session->needs) <= limit.bytes)
-        return TDM_OK;
-    return refuse(session, limit, err);
+    return TDM_WRAP(err, status, "counting memory");
+}
+
+static bool is_inside(const struct tdmi_session *session, struct tdmi_memory_limit limit)
+{
+    return limit.bytes == 0 || tdmi_needs_total(&session->needs) <= limit.bytes;
+}
+
+tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err)
+{
+    const bool is_host = session->backend->device.is_host;
+    TDM_TRY(plan_all(session, is_host ? session->device : NULL, err), err, "planning");
+    struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
+    if (!is_host && is_inside(session, limit)) {
+        TDM_TRY(plan_all(session, session->device, err), err, "planning on the card");
+        limit = tdmi_session_memory_limit(session); /* libraries have brought their code by now */
+    }
+    return is_inside(session, limit) ? TDM_OK : refuse(session, limit, err);
 }
 
 void tdmi_session_tell_memory(struct tdmi_session *session)

@@ -279,16 +279,19 @@ struct tdmi_plan_wish tdmi_session_wish(const struct tdmi_session *session, tdmi
         .storage = session->storage,
         .allows_tf32 = session->allows_tf32,
         .may_vary = session->options.fast,
+        .most_workspace = session->most_workspace,
         .keeps_statistics = session->keeps_statistics,
         .first_node = reads_rows ? border : 0,
     };
 }
 
-tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_device *device,
-                                   int border, int shard, tdmi_plan **train_plan,
+tdm_status tdmi_session_make_plans(const struct tdmi_session *session,
+                                   const struct tdmi_plans_wish *plans, tdmi_plan **train_plan,
                                    tdmi_plan **judge_plan, tdm_error *err)
 {
-    struct tdmi_plan_wish wish = tdmi_session_wish(session, device, border, shard);
+    struct tdmi_plan_wish wish =
+        tdmi_session_wish(session, plans->device, plans->border, plans->shard);
+    wish.most_workspace = plans->most_workspace;
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, train_plan, err), err,
             "planning training");
     wish.is_training = false; /* stored as f32, what judges is what predict and evaluate compute */
@@ -298,9 +301,10 @@ tdm_status tdmi_session_make_plans(const struct tdmi_session *session, tdmi_devi
 }
 
 tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_device *device,
-                                  tdmi_plan **plan, tdm_error *err)
+                                  size_t most_workspace, tdmi_plan **plan, tdm_error *err)
 {
-    const struct tdmi_plan_wish wish = {.max_images = 1, .device = device};
+    const struct tdmi_plan_wish wish = {
+        .max_images = 1, .device = device, .most_workspace = most_workspace};
     *plan = NULL;
     if (session->storage == TDMI_DTYPE_F32)
         return TDM_OK;
@@ -310,12 +314,8 @@ tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_devic
 
 tdm_status tdmi_session_plan_network(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(tdmi_session_make_plans(session, session->device, session->first_trained,
-                                    session->shard, &session->train_plan, &session->judge_plan,
-                                    err),
-            err, "preparing the network");
     TDM_TRY(weigh_classes(session, err), err, "preparing training");
-    return TDM_WRAP(err, tdmi_session_check_memory(session, err), "preparing training");
+    return TDM_WRAP(err, tdmi_session_plan_memory(session, err), "preparing the network");
 }
 
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err)
@@ -327,8 +327,9 @@ tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *er
     TDM_TRY(tdmi_judge_open(session->judge_plan, session->device, session->pool, session->batch,
                             &session->judge, err),
             err, "preparing validation");
-    TDM_TRY(tdmi_session_plan_test(session, session->device, &session->test_plan, err), err,
-            "preparing the model's self-test");
+    TDM_TRY(tdmi_session_plan_test(session, session->device, session->most_workspace,
+                                   &session->test_plan, err),
+            err, "preparing the model's self-test");
     if (session->test_plan)
         TDM_TRY(tdmi_judge_open(session->test_plan, session->device, session->pool, 1,
                                 &session->test_judge, err),

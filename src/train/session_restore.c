@@ -289,8 +289,10 @@ static tdm_status restore_all(struct measuring *it, tdm_error *err)
 static tdm_status reserve(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const struct tdmi_plan_wish wish = {
-        .max_images = session->shard, .device = session->device, .is_apart = true};
+    const struct tdmi_plan_wish wish = {.max_images = session->shard,
+                                        .device = session->device,
+                                        .most_workspace = session->most_workspace,
+                                        .is_apart = true};
     TDM_TRY(tdmi_plan_make(session->graph, session->backend, &wish, &it->plan, err), err,
             "planning to measure batch norms");
     TDM_TRY(tdmi_packed_open(it->plan, session->device, &it->packed, err), err,

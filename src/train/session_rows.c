@@ -179,8 +179,10 @@ static tdm_status open_maker(struct maker *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
     const struct tdmi_features *features = &session->features;
-    const struct tdmi_plan_wish wish = {
-        .max_images = session->shard, .storage = session->storage, .device = session->device};
+    const struct tdmi_plan_wish wish = {.max_images = session->shard,
+                                        .storage = session->storage,
+                                        .device = session->device,
+                                        .most_workspace = session->most_workspace};
     TDM_TRY(tdmi_plan_make(features->base, session->backend, &wish, &it->plan, err), err,
             "planning the frozen part");
     TDM_TRY(tdmi_judge_open(it->plan, session->device, session->pool, TDMI_FEATURES_BATCH,
