@@ -93,6 +93,12 @@ struct tdm_bench_compute_options {
     bool has_frozen_base;
 };
 
+/* With what one direction of a node is computed. */
+struct tdm_bench_way {
+    char by[56]; /* "cuDNN engine 12"; "": the device has one way for it, or it is not computed */
+    int64_t workspace_bytes;
+};
+
 /* One node of the network, for one batch: seconds that threads spend in it, the best of some runs,
  * divided by their number. What a neighbour computes for it counts there. */
 struct tdm_bench_node {
@@ -101,6 +107,7 @@ struct tdm_bench_node {
     double share;            /* of a batch's time */
     double operations_per_s; /* of all threads, as below */
     double bytes_per_s; /* each tensor once a direction; of a batch norm as often as it has to */
+    struct tdm_bench_way forward_way, input_gradient_way, weight_gradient_way;
 };
 
 struct tdm_bench_compute {

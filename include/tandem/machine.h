@@ -65,6 +65,18 @@ struct tdm_machine_library {
     char problem[240]; /* why it is not found, "" otherwise */
 };
 
+/* One that cards are computed with where it is there: of NVIDIA's. */
+struct tdm_machine_gpu_library {
+    char name[24]; /* "cuDNN" */
+    bool is_found;
+    char version[40];  /* "9.19.0" */
+    char file[512];    /* "": part of tandem */
+    char problem[240]; /* why it is not found, "" otherwise */
+    char without[120]; /* what is done where it is not */
+};
+
+enum { TDM_MACHINE_GPU_LIBRARIES_MAX = 8 };
+
 /* An optional part of this build; one that is a library of its own is on where it can be opened. */
 struct tdm_machine_feature {
     const char *name;  /* "jpeg" */
@@ -82,14 +94,17 @@ struct tdm_machine {
     struct tdm_machine_memory memory;
     struct tdm_machine_limits limits;
     struct tdm_machine_gpus gpus;
+    /* None where this build has nothing for cards, or it cannot be opened: see the features. */
+    int n_gpu_libraries;
+    struct tdm_machine_gpu_library gpu_libraries[TDM_MACHINE_GPU_LIBRARIES_MAX];
     struct tdm_machine_library mpi, nccl;
     const char *build_type, *compiler;
     int n_features;
     struct tdm_machine_feature features[TDM_MACHINE_FEATURES_MAX];
 };
 
-/* Opens the GPU driver's, MPI's and NCCL's libraries and the build's own parts if they are there,
- * starts none of them. */
+/* Opens the GPU driver's, NVIDIA's, MPI's and NCCL's libraries and the build's own parts if they
+ * are there, starts none of them. */
 TDM_API void tdm_machine_describe(struct tdm_machine *machine);
 
 /* ---- measured --------------------------------------------------------------------------- */

@@ -17,6 +17,9 @@ typedef struct tdm_selftest_sink {
     void *self;
     void (*result)(void *self, const char *group, const char *name, bool has_passed,
                    const char *detail);
+    /* Optional: what computes an op's cases where there is something to choose from, once a case,
+     * type and direction: "conv", "weight gradient", "cuDNN engine 12". */
+    void (*computed)(void *self, const char *op, const char *direction, const char *by);
 } tdm_selftest_sink;
 
 struct tdm_selftest_result {

@@ -130,6 +130,18 @@ static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
 
 /* ---- compute ------------------------------------------------------------------------------- */
 
+static void write_way(tdm_json_writer *json, const char *key, const struct tdm_bench_way *way)
+{
+    if (!*way->by) {
+        tdm_json_null(json, key);
+        return;
+    }
+    tdm_json_object_begin(json, key);
+    tdm_json_string(json, "by", way->by);
+    tdm_json_integer(json, "workspace_bytes", way->workspace_bytes);
+    tdm_json_object_end(json);
+}
+
 static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *result)
 {
     tdm_json_array_begin(json, "profile");
@@ -143,6 +155,9 @@ static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *r
         tdm_json_number(json, "share", node->share);
         tdm_json_number(json, "operations_per_second", node->operations_per_s);
         tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
+        write_way(json, "forward", &node->forward_way);
+        write_way(json, "input_gradient", &node->input_gradient_way);
+        write_way(json, "weight_gradient", &node->weight_gradient_way);
         tdm_json_object_end(json);
     }
     tdm_json_array_end(json);
@@ -181,6 +196,35 @@ static void write_compute(tdm_json_writer *json, const struct values *values,
     tdm_json_integer(json, "peak_bytes", result->peak_bytes);
     if (result->nodes)
         write_nodes(json, result);
+}
+
+static void print_way(struct tdmi_output *out, const char *node, const char *direction,
+                      const struct tdm_bench_way *way)
+{
+    char workspace[32] = "", bytes[32];
+    if (!*way->by)
+        return;
+    if (way->workspace_bytes > 0)
+        snprintf(workspace, sizeof workspace, ", %s",
+                 tdmi_format_bytes((double)way->workspace_bytes, bytes, sizeof bytes));
+    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
+}
+
+/* What was chosen where there was something to choose from. */
+static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
+{
+    bool has_title = false;
+    for (int i = 0; i < result->n_nodes; i++) {
+        const struct tdm_bench_node *node = &result->nodes[i];
+        if (!*node->forward_way.by)
+            continue;
+        if (!has_title)
+            tdmi_print(out, "\n  %-28s %-16s %s\n", "node", "", "computed by, workspace");
+        has_title = true;
+        print_way(out, node->name, "forward", &node->forward_way);
+        print_way(out, "", "input gradient", &node->input_gradient_way);
+        print_way(out, "", "weight gradient", &node->weight_gradient_way);
+    }
 }
 
 static void print_nodes(struct tdmi_output *out, const struct tdm_bench_compute *result)
@@ -226,6 +270,8 @@ static void print_compute(struct tdmi_output *out, const struct values *values,
                tdmi_format_bytes((double)result->peak_bytes, amount, sizeof amount));
     if (result->nodes)
         print_nodes(out, result);
+    if (result->nodes)
+        print_ways(out, result);
 }
 
 static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)

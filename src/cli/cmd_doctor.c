@@ -110,6 +110,23 @@ static void write_library(tdm_json_writer *json, const char *key,
     tdm_json_object_end(json);
 }
 
+static void write_gpu_libraries(tdm_json_writer *json, const struct tdm_machine *machine)
+{
+    tdm_json_array_begin(json, "gpu_libraries");
+    for (int i = 0; i < machine->n_gpu_libraries; i++) {
+        const struct tdm_machine_gpu_library *library = &machine->gpu_libraries[i];
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "name", library->name);
+        tdm_json_bool(json, "found", library->is_found);
+        write_text(json, "version", library->version);
+        write_text(json, "file", library->file);
+        write_text(json, "problem", library->problem);
+        write_text(json, "without", library->without);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+}
+
 static void write_features(tdm_json_writer *json, const struct tdm_machine *machine)
 {
     tdm_json_array_begin(json, "features");
@@ -176,6 +193,7 @@ static void write_json(tdm_json_writer *json, const struct tdm_machine *machine,
     write_amount(json, "memory_bytes", (double)machine->limits.memory_bytes);
     tdm_json_object_end(json);
     write_gpus(json, &machine->gpus);
+    write_gpu_libraries(json, machine);
     write_library(json, "mpi", &machine->mpi);
     write_library(json, "nccl", &machine->nccl);
     write_features(json, machine);
@@ -263,6 +281,17 @@ static void print_gpus(struct tdmi_output *out, const struct tdm_machine_gpus *g
     }
 }
 
+static void print_gpu_library(struct tdmi_output *out, const struct tdm_machine_gpu_library *it,
+                              int width)
+{
+    char line[1000];
+    if (it->is_found)
+        snprintf(line, sizeof line, "%s (%s)", it->version, *it->file ? it->file : "linked in");
+    else
+        snprintf(line, sizeof line, "not found: %s; without it %s", it->problem, it->without);
+    print_line(out, it->name, line, width);
+}
+
 static void print_library(struct tdmi_output *out, const char *label,
                           const struct tdm_machine_library *library, int width)
 {
@@ -345,6 +374,8 @@ static void print_people(struct tdmi_output *out, const struct tdm_machine *mach
     tdmi_print(out, "tandem %s\n\nThis machine\n", tdm_version());
     print_cpu(out, machine, width);
     print_gpus(out, &machine->gpus, width);
+    for (int i = 0; i < machine->n_gpu_libraries; i++)
+        print_gpu_library(out, &machine->gpu_libraries[i], width);
     print_library(out, "MPI", &machine->mpi, width);
     print_library(out, "NCCL", &machine->nccl, width);
     print_features(out, machine, width);

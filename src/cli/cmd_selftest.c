@@ -20,7 +20,7 @@ static void defaults(void *values)
 }
 
 /* What has been told so far, a row a kind of check, in the order they came in. */
-enum { most_groups = 16 };
+enum { most_groups = 16, most_ways = 200 };
 
 struct hearing {
     struct tdmi_call *call;
@@ -29,6 +29,12 @@ struct hearing {
         char name[48];
         int passed, failed;
     } groups[most_groups];
+    /* What computes, how often; those that there is no room for are the last. */
+    int n_ways;
+    struct way {
+        char op[16], direction[24], by[64];
+        int n;
+    } ways[most_ways];
 };
 
 static struct group *group_of(struct hearing *hearing, const char *name)
@@ -64,6 +70,35 @@ static void on_result(void *self, const char *group, const char *name, bool has_
         tdm_log(TDM_LOG_DEBUG, "%s: %s: passed", group, name);
 }
 
+static void on_computed(void *self, const char *op, const char *direction, const char *by)
+{
+    struct hearing *hearing = self;
+    int i = 0;
+    while (i < hearing->n_ways && (strcmp(hearing->ways[i].op, op) != 0 ||
+                                   strcmp(hearing->ways[i].direction, direction) != 0 ||
+                                   strcmp(hearing->ways[i].by, by) != 0))
+        i++;
+    const bool is_full = i == most_ways;
+    struct way *row = &hearing->ways[is_full ? most_ways - 1 : i];
+    if (!is_full && i == hearing->n_ways) {
+        hearing->n_ways++;
+        snprintf(row->op, sizeof row->op, "%s", op);
+        snprintf(row->direction, sizeof row->direction, "%s", direction);
+        snprintf(row->by, sizeof row->by, "%s", by);
+    }
+    row->n++;
+}
+
+static void print_ways(const struct hearing *hearing)
+{
+    struct tdmi_output *out = hearing->call->out;
+    if (hearing->n_ways > 0)
+        tdmi_print(out, "\n  %-8s %-17s %-44s %5s\n", "op", "", "computed by", "cases");
+    for (int i = 0; i < hearing->n_ways; i++)
+        tdmi_print(out, "  %-8s %-17s %-44s %5d\n", hearing->ways[i].op, hearing->ways[i].direction,
+                   hearing->ways[i].by, hearing->ways[i].n);
+}
+
 static void tell(const struct hearing *hearing, const char *device,
                  const struct tdm_selftest_result *result)
 {
@@ -72,6 +107,7 @@ static void tell(const struct hearing *hearing, const char *device,
     for (int i = 0; i < hearing->n_groups; i++)
         tdmi_print(out, "  %-40s %7d %7d\n", hearing->groups[i].name, hearing->groups[i].passed,
                    hearing->groups[i].failed);
+    print_ways(hearing);
     tdmi_print(out, "\n%d passed, %d failed\n", result->passed, result->failed);
 }
 
@@ -89,6 +125,21 @@ static void write_groups(const struct hearing *hearing)
     tdm_json_array_end(json);
 }
 
+static void write_ways(const struct hearing *hearing)
+{
+    tdm_json_writer *json = hearing->call->json;
+    tdm_json_array_begin(json, "computed_by");
+    for (int i = 0; i < hearing->n_ways; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "op", hearing->ways[i].op);
+        tdm_json_string(json, "direction", hearing->ways[i].direction);
+        tdm_json_string(json, "by", hearing->ways[i].by);
+        tdm_json_integer(json, "cases", hearing->ways[i].n);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+}
+
 static tdm_status run(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
@@ -96,13 +147,15 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct hearing hearing = {.call = call};
     if (call->json)
         tdm_json_array_begin(call->json, "failures");
-    tdm_status status = tdm_selftest(values->device, values->part,
-                                     (tdm_selftest_sink){&hearing, on_result}, &result, err);
+    tdm_status status =
+        tdm_selftest(values->device, values->part,
+                     (tdm_selftest_sink){&hearing, on_result, on_computed}, &result, err);
     if (status != TDM_OK)
         return status;
     if (call->json) {
         tdm_json_array_end(call->json);
         write_groups(&hearing);
+        write_ways(&hearing);
         tdm_json_string(call->json, "device", values->device);
         tdm_json_integer(call->json, "passed", result.passed);
         tdm_json_integer(call->json, "failed", result.failed);

@@ -140,6 +140,23 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
     row->bytes_per_s = bytes * it->batch->n / seconds;
 }
 
+static struct tdm_bench_way way_of(const struct tdmi_kernel_way *way)
+{
+    struct tdm_bench_way to = {.workspace_bytes = (int64_t)way->workspace_bytes};
+    snprintf(to.by, sizeof to.by, "%s", way->by);
+    return to;
+}
+
+static void fill_ways(const struct tdmi_node_plan *node, struct tdm_bench_node *row)
+{
+    struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+    if (node->kernel->describe)
+        node->kernel->describe(&node->desc, &ways);
+    row->forward_way = way_of(&ways.forward);
+    row->input_gradient_way = way_of(&ways.of_input);
+    row->weight_gradient_way = way_of(&ways.of_weights);
+}
+
 static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *result)
 {
     const struct tdmi_profiled *it = profiler->of;
@@ -163,6 +180,7 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
         snprintf(row->name, sizeof row->name, "%s", it->plan->graph->nodes[i].name);
         snprintf(row->op, sizeof row->op, "%s", tdmi_op_name(it->plan->graph->nodes[i].kind));
         fill_rates(it, i, row);
+        fill_ways(&it->plan->nodes[i], row);
         all += row->forward_seconds + row->backward_seconds;
         result->n_nodes++;
     }

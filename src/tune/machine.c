@@ -75,6 +75,25 @@ static void describe_gpus(struct tdm_machine_gpus *gpus)
     tdmi_nvml_close(nvml);
 }
 
+static void describe_gpu_libraries(struct tdm_machine *machine)
+{
+    const struct tdmi_backend *cards;
+    struct tdmi_backend_library found;
+    if (tdmi_cuda_backend(&cards, NULL) != TDM_OK || !cards->device.library)
+        return;
+    for (int i = 0; i < TDM_MACHINE_GPU_LIBRARIES_MAX && cards->device.library(i, &found); i++) {
+        struct tdm_machine_gpu_library *library =
+            &machine->gpu_libraries[machine->n_gpu_libraries++];
+        library->is_found = found.is_found;
+        snprintf(library->name, sizeof library->name, "%s", found.name);
+        snprintf(library->version, sizeof library->version, "%s", found.version);
+        snprintf(library->file, sizeof library->file, "%s", found.file);
+        snprintf(library->problem, sizeof library->problem, "%s", found.problem);
+        snprintf(library->without, sizeof library->without, "%s",
+                 found.without ? found.without : "");
+    }
+}
+
 static void describe_library(void (*probe)(struct tdmi_library *),
                              struct tdm_machine_library *library)
 {
@@ -126,6 +145,7 @@ void tdm_machine_describe(struct tdm_machine *machine)
     memset(machine, 0, sizeof *machine);
     describe_cpu(machine);
     describe_gpus(&machine->gpus);
+    describe_gpu_libraries(machine);
     describe_library(tdmi_library_probe_mpi, &machine->mpi);
     describe_library(tdmi_library_probe_nccl, &machine->nccl);
     machine->build_type = tdmi_build_type();

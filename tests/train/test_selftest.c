@@ -37,7 +37,8 @@ static void everything_passes_on_the_reference(void **state)
     (void)state;
     for (const struct tdmi_case *it; (it = tdmi_case_at(n_cases)) != NULL; n_cases++)
         n_inputs += it->kind == TDMI_OP_INPUT;
-    assert_int_equal(tdm_selftest("ref", "all", (tdm_selftest_sink){&told, hear}, &result, NULL),
+    assert_int_equal(tdm_selftest("ref", "all", (tdm_selftest_sink){.self = &told, .result = hear},
+                                  &result, NULL),
                      TDM_OK);
     assert_int_equal(result.failed, 0);
     assert_int_equal(result.passed, told.passed);
@@ -66,9 +67,9 @@ static void a_device_that_is_not_there_is_an_error(void **state)
 {
     struct tdm_selftest_result result;
     (void)state;
-    assert_int_equal(tdm_selftest("tpu", "all", (tdm_selftest_sink){NULL, NULL}, &result, NULL),
+    assert_int_equal(tdm_selftest("tpu", "all", (tdm_selftest_sink){.self = NULL}, &result, NULL),
                      TDM_E_USAGE);
-    assert_int_equal(tdm_selftest("cpu:7", "all", (tdm_selftest_sink){NULL, NULL}, &result, NULL),
+    assert_int_equal(tdm_selftest("cpu:7", "all", (tdm_selftest_sink){.self = NULL}, &result, NULL),
                      TDM_E_ABSENT);
 }
 

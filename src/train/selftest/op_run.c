@@ -441,3 +441,32 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
     tdmi_arena_release(&arena);
     return TDM_WRAP(err, status, "running the op %s, case '%s'", tdmi_op_name(it->kind), it->name);
 }
+
+tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_case *it, enum tdmi_dtype storage,
+                            struct tdmi_kernel_ways *ways, tdm_error *err)
+{
+    struct tdmi_op_desc desc = {
+        .kind = it->kind,
+        .attrs = it->attrs,
+        .in = {it->in, it->in},
+        .max_images = it->max_images,
+        .is_training = true,
+        .wants_dx = true,
+        .storage = storage,
+        .device = device,
+    };
+    const struct tdmi_kernel *kernel = backend->kernels[it->kind];
+    memset(ways, 0, sizeof *ways);
+    if (!kernel->describe)
+        return TDM_OK;
+    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, desc.in, &desc.out, err), err, "case '%s'",
+            it->name);
+    if (kernel->prepare)
+        TDM_TRY(kernel->prepare(&desc, &desc.prepared, err), err, "preparing the op %s, case '%s'",
+                tdmi_op_name(it->kind), it->name);
+    kernel->describe(&desc, ways);
+    if (desc.prepared)
+        kernel->release(desc.prepared);
+    return TDM_OK;
+}

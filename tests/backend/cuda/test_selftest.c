@@ -18,7 +18,7 @@
 enum { most_groups = 16 };
 
 struct told {
-    int n_groups, passed, failed;
+    int n_groups, passed, failed, n_ways, n_depthwise;
     struct {
         const char *name;
         int n;
@@ -42,6 +42,19 @@ static void hear(void *self, const char *group, const char *name, bool has_passe
         print_message("# %s, %s: %s\n", group, name, detail);
 }
 
+/* Without libraries there is one way for each op. */
+static void hear_way(void *self, const char *op, const char *direction, const char *by)
+{
+    struct told *told = self;
+    const bool is_conv = strcmp(op, "conv") == 0;
+    const bool is_of_weights = strcmp(direction, "weight gradient") == 0;
+    told->n_ways++;
+    if (strcmp(by, is_of_weights ? "depthwise_weights.cu" : "depthwise.cu") == 0 && is_conv)
+        told->n_depthwise++;
+    else
+        assert_string_equal(by, is_conv ? "conv.cu" : "dense.cu");
+}
+
 static int checks_of(const struct told *told, const char *group)
 {
     for (int g = 0; g < told->n_groups; g++)
@@ -62,8 +75,8 @@ static void all_checks_pass_in_every_type(void **state)
         n_cases++;
     tdmi_shim_use((struct tdmi_shim_way){0});
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, (tdm_selftest_sink){&told, hear},
-                          &result, &err) != TDM_OK)
+    const struct tdm_selftest_sink sink = {&told, hear, hear_way};
+    if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, sink, &result, &err) != TDM_OK)
         fail_msg("%s", err.frames[0].text);
     assert_int_equal(result.failed, 0);
     assert_int_equal(result.passed, told.passed);
@@ -76,6 +89,7 @@ static void all_checks_pass_in_every_type(void **state)
     assert_int_equal(checks_of(&told, "training, stored as bf16"), *n_networks);
     assert_int_equal(checks_of(&told, "steps recorded and replayed"), *n_networks);
     assert_int_equal(checks_of(&told, "memory"), 1);
+    assert_true(told.n_depthwise > 9 && told.n_ways > 2 * told.n_depthwise);
     tdmi_backend_shim.device.close(device);
 }
 
