@@ -63,6 +63,8 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     }
     slot->samples[at] = sample;
     slot->items[at] = index;
+    if (slot->keys != NULL)
+        slot->keys[at] = key;
     slot->labels[at] = item.label;
     if (options->label_map != NULL && item.label >= 0)
         slot->labels[at] = options->label_map[item.label];
@@ -346,6 +348,7 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
                             .pixels = loader->way.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
                             .labels = slot->labels,
                             .items = slot->items,
+                            .keys = slot->keys,
                             .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
     loader->next += n;
     loader->n_pictures += n;

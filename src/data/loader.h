@@ -31,6 +31,9 @@ struct tdmi_batch {
     const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
+    /* Where the rest of the changes is left (options.leaves_rest): whose draws it goes by, at each
+     * position; else NULL: nothing is left. */
+    const struct tdmi_augment_key *keys;
     /* "" or why the picture at a position was skipped, its path first. */
     const char (*problems)[TDMI_PROBLEM_BYTES];
 };
@@ -86,6 +89,9 @@ struct tdmi_loader_options {
     /* What is done to pictures of their own; mixing pictures of a shard is the step's business.
      * Draws go by (augment_seed, epoch, item, repeat of the order), or by views. */
     struct tdmi_augment augment;
+    /* What tdmi_augment_divide calls the rest of it is left to who gets the batches, with its keys.
+     */
+    bool leaves_rest;
     uint64_t augment_seed;
     struct tdmi_loader_views views;
     /* The subset that is read, lent for the loader's life; NULL: every item of the source. */

@@ -16,7 +16,8 @@ struct tdmi_slot {
     void *values;
     int32_t *labels;
     int64_t *items;
-    int64_t *samples; /* index into the loader's subset */
+    int64_t *samples;              /* index into the loader's subset */
+    struct tdmi_augment_key *keys; /* NULL: nothing is left to who gets the batches */
     char (*problems)[TDMI_PROBLEM_BYTES];
     int n_missing; /* guarded by the lock, as everything the threads share below */
 };
@@ -37,6 +38,7 @@ struct tdmi_loader_clock {
 
 struct tdmi_loader {
     struct tdmi_loader_options options;
+    bool has_rest;       /* of changes, that are left */
     int64_t n_positions; /* of an epoch */
     int64_t n_samples;   /* of the subset */
     tdmi_order in_file_order;

@@ -54,7 +54,8 @@ static int64_t slot_bytes(const tdmi_loader *loader)
 {
     const struct tdmi_slot *slot = NULL;
     size_t a_picture = loader->way.value_bytes + sizeof *slot->labels + sizeof *slot->items +
-                       sizeof *slot->samples + sizeof *slot->problems;
+                       sizeof *slot->samples + sizeof *slot->problems +
+                       (loader->has_rest ? sizeof *slot->keys : 0);
     return (int64_t)a_picture * loader->options.batch + (int64_t)sizeof *slot;
 }
 
@@ -310,8 +311,10 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
         slot->items = tdmi_alloc(batch, sizeof *slot->items);
         slot->samples = tdmi_alloc(batch, sizeof *slot->samples);
         slot->problems = tdmi_alloc(batch, sizeof *slot->problems);
+        slot->keys = loader->has_rest ? tdmi_alloc(batch, sizeof *slot->keys) : NULL;
         is_complete = slot->values != NULL && slot->labels != NULL && slot->items != NULL &&
-                      slot->samples != NULL && slot->problems != NULL;
+                      slot->samples != NULL && slot->problems != NULL &&
+                      (slot->keys != NULL) == loader->has_rest;
     }
     if (!is_complete)
         return TDM_FAIL(err, TDM_E_MEMORY,
@@ -362,15 +365,28 @@ static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
     return TDM_OK;
 }
 
+/* Kinds of changes that are left to others are not this loader's. */
+static void leave_rest(tdmi_loader *loader)
+{
+    struct tdmi_augment *own = &loader->options.augment, first, rest;
+    loader->has_rest = loader->options.leaves_rest && tdmi_augment_divide(own, &first, &rest);
+    for (int kind = 0; loader->has_rest && kind < TDMI_AUGMENTS; kind++)
+        if (rest.is_on[kind]) {
+            own->is_on[kind] = false;
+            memset(own->arguments[kind], 0, sizeof own->arguments[kind]);
+        }
+}
+
 static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options)
 {
     loader->options = *options;
+    leave_rest(loader);
     loader->n_samples =
         options->items == NULL ? tdmi_source_items(options->source) : options->n_items;
     loader->in_file_order.n = loader->n_samples;
     loader->order = options->order != NULL ? options->order : &loader->in_file_order;
     loader->n_positions = loader->n_samples == 0 ? 0 : loader->order->n;
-    tdmi_picture_way_init(&loader->way, options);
+    tdmi_picture_way_init(&loader->way, &loader->options);
     /* Nothing may be claimed before the first seek. */
     loader->claimed = loader->held = loader->next = loader->n_positions;
 }
@@ -423,6 +439,7 @@ static void free_slots(tdmi_loader *loader)
         tdmi_free(slot->items);
         tdmi_free(slot->samples);
         tdmi_free(slot->problems);
+        tdmi_free(slot->keys);
     }
     tdmi_free(loader->slots);
 }

@@ -368,6 +368,62 @@ static void orders_that_draw_often_work_with_caches(void **state)
     tdmi_source_close(virtual.source);
 }
 
+/* With the keys that come with them. */
+static void changes_that_are_left_are_those_it_would_have_made(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool has_rest;
+        uint32_t views;
+    } ways[] = {
+        {"none", false, 0},
+        {"rotate:20", false, 0},
+        {"mixup:0.4", false, 0},
+        {"crop:2:9,flip", true, 0},
+        {"resized-crop", false, 0},
+        {"resized-crop,flip", true, 2},
+        {"flip,jitter,cutout:3", true, 3},
+        {"crop:1,rotate:30,randaugment,jitter,cutout:2", true, 0},
+    };
+    (void)state;
+    struct virtual_source virtual = source_of(3, false);
+    virtual_open(&virtual);
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        struct tdmi_loader_options options = options_of(&virtual, &shuffled);
+        const struct tdmi_augment_shape shape = {SIDE, SIDE, 3};
+        struct tdmi_augment first, rest;
+        uint8_t pixels[SIDE * SIDE * 3], spare[SIDE * SIDE * 3];
+        assert_int_equal(tdmi_augment_read(ways[k].spec, &options.augment, NULL), TDM_OK);
+        assert_int_equal(tdmi_augment_divide(&options.augment, &first, &rest), ways[k].has_rest);
+        options.augment_seed = 5;
+        options.views.n = ways[k].views;
+        tdmi_loader *whole = open_loader(&options);
+        options.leaves_rest = true;
+        tdmi_loader *left = open_loader(&options);
+        int n_changed = 0;
+        assert_int_equal(tdmi_loader_seek(whole, 4, 0, NULL), TDM_OK);
+        assert_int_equal(tdmi_loader_seek(left, 4, 0, NULL), TDM_OK);
+        for (const struct tdmi_batch *a, *b; (a = next(whole)) != NULL;) {
+            b = next(left);
+            assert_null(a->keys);
+            assert_true((b->keys != NULL) == ways[k].has_rest);
+            for (int i = 0; i < a->n; i++) {
+                const uint8_t *wanted = a->pixels + (size_t)i * sizeof pixels;
+                memcpy(pixels, b->pixels + (size_t)i * sizeof pixels, sizeof pixels);
+                assert_int_equal(a->labels[i], b->labels[i]);
+                n_changed += memcmp(pixels, wanted, sizeof pixels) != 0;
+                if (b->keys != NULL && b->labels[i] >= 0)
+                    tdmi_augment_picture(&rest, b->keys[i], shape, pixels, spare);
+                assert_memory_equal(pixels, wanted, sizeof pixels);
+            }
+        }
+        assert_true(ways[k].has_rest ? n_changed > N / 4 : n_changed == 0);
+        tdmi_loader_close(whole);
+        tdmi_loader_close(left);
+    }
+    tdmi_source_close(virtual.source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +438,7 @@ int main(void)
         cmocka_unit_test(pixels_are_changed_by_item_and_epoch),
         cmocka_unit_test(views_go_by_content),
         cmocka_unit_test(orders_that_draw_often_work_with_caches),
+        cmocka_unit_test(changes_that_are_left_are_those_it_would_have_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
