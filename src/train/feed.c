@@ -4,8 +4,30 @@
 #include "train/feed.h"
 #include "base/memory.h"
 
+#include <string.h>
+
+/* A batch that was asked for and not handed out yet, or why there is none. */
+struct ahead {
+    bool is_asked;
+    tdm_status status;
+    const struct tdmi_batch *batch;
+    tdm_error why;
+};
+
+/* What the batch before it points to, but for pictures. */
+struct kept {
+    int room; /* positions */
+    int32_t *labels;
+    int64_t *items;
+    char (*problems)[TDMI_PROBLEM_BYTES];
+};
+
 struct tdmi_feed {
-    tdmi_loader *loader; /* NULL: rows */
+    tdmi_loader *loader;        /* NULL: rows */
+    struct tdmi_batch shown[2]; /* the last one, and the one ahead of it */
+    int last;
+    struct ahead ahead;
+    struct kept kept;
     struct tdmi_feed_rows rows;
     uint32_t epoch;
     int64_t position;
@@ -14,6 +36,14 @@ struct tdmi_feed {
     int32_t *labels;
     int64_t *items;
 };
+
+static void release(struct kept *kept)
+{
+    tdmi_free(kept->labels);
+    tdmi_free(kept->items);
+    tdmi_free(kept->problems);
+    *kept = (struct kept){0};
+}
 
 static tdm_status refuse(tdmi_feed *feed, tdm_error *err)
 {
@@ -54,6 +84,7 @@ void tdmi_feed_close(tdmi_feed *feed)
     if (!feed)
         return;
     tdmi_loader_close(feed->loader);
+    release(&feed->kept);
     tdmi_free(feed->values);
     tdmi_free(feed->labels);
     tdmi_free(feed->items);
@@ -62,6 +93,7 @@ void tdmi_feed_close(tdmi_feed *feed)
 
 tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm_error *err)
 {
+    feed->ahead.is_asked = false;
     if (feed->loader)
         return tdmi_loader_seek(feed->loader, epoch, position, err);
     feed->epoch = epoch;
@@ -122,9 +154,80 @@ static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, td
     return TDM_OK;
 }
 
+/* A loader shows all batches in one place. */
+static tdm_status ask(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    const tdm_status status =
+        feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
+    if (status != TDM_OK || !*batch)
+        return status;
+    feed->last = 1 - feed->last;
+    feed->shown[feed->last] = **batch;
+    *batch = &feed->shown[feed->last];
+    return TDM_OK;
+}
+
+/* false: no memory for it. */
+static bool has_room(struct kept *kept, int n)
+{
+    if (n <= kept->room)
+        return true;
+    release(kept);
+    kept->labels = tdmi_alloc((size_t)n, sizeof *kept->labels);
+    kept->items = tdmi_alloc((size_t)n, sizeof *kept->items);
+    kept->problems = tdmi_alloc((size_t)n, sizeof *kept->problems);
+    if (!kept->labels || !kept->items || !kept->problems)
+        return false;
+    kept->room = n;
+    return true;
+}
+
+/* The last batch goes on pointing to what it says, whoever fills its slot. */
+static bool keep(tdmi_feed *feed)
+{
+    struct tdmi_batch *batch = &feed->shown[feed->last];
+    struct kept *kept = &feed->kept;
+    const size_t n = (size_t)batch->n;
+    if (n == 0)
+        return true;
+    if (!has_room(kept, batch->n))
+        return false;
+    memcpy(kept->labels, batch->labels, n * sizeof *kept->labels);
+    memcpy(kept->items, batch->items, n * sizeof *kept->items);
+    batch->labels = kept->labels;
+    batch->items = kept->items;
+    if (batch->problems) {
+        memcpy(kept->problems, batch->problems, n * sizeof *kept->problems);
+        batch->problems = (const char(*)[TDMI_PROBLEM_BYTES])kept->problems;
+    }
+    batch->keys = NULL; /* nobody asks for them any more */
+    return true;
+}
+
+const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed)
+{
+    struct ahead *ahead = &feed->ahead;
+    if (!ahead->is_asked) {
+        if (!keep(feed))
+            return NULL; /* it is asked for in its turn */
+        tdm_error_clear(&ahead->why);
+        ahead->batch = NULL;
+        ahead->status = ask(feed, &ahead->batch, &ahead->why);
+        ahead->is_asked = true;
+    }
+    return ahead->status == TDM_OK ? ahead->batch : NULL;
+}
+
 tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
 {
-    return feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
+    struct ahead *ahead = &feed->ahead;
+    if (!ahead->is_asked)
+        return ask(feed, batch, err);
+    ahead->is_asked = false;
+    *batch = ahead->batch;
+    if (ahead->status != TDM_OK && err)
+        *err = ahead->why;
+    return ahead->status;
 }
 
 struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed)

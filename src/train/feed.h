@@ -41,6 +41,10 @@ tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position,
                           tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch,
                           tdm_error *err) TDM_MUST_USE;
+/* Asks now for the batch that the next call of tdmi_feed_next hands out: whatever becomes of that,
+ * a failure too, it is told then. From here on the pictures of the last batch are the feed's again;
+ * all else that it points to stays until that call. NULL: there is none to be had. */
+const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed);
 /* Seconds inside epochs, and those of them that the caller waited; of rows both 0. */
 struct tdmi_feed_clock {
     double seconds, waits;
