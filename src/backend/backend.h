@@ -197,6 +197,18 @@ struct tdmi_update_table {
                 const float *sums, const struct tdmi_step_facts *facts);
 };
 
+struct tdmi_augment_change;
+struct tdmi_mix;
+
+/* What the op input does to pictures as it makes numbers of their bytes, so that nobody has to do
+ * it before: the rest that tdmi_augment_divide leaves, and mixing (image/augment.h). */
+struct tdmi_change_table {
+    size_t bytes; /* of one picture's, as the op input reads it */
+    /* On the host. mix NULL: with nobody; else it names places in the shard, as own is one. */
+    void (*put)(void *to, const struct tdmi_augment_change *change, const struct tdmi_mix *mix,
+                int own);
+};
+
 struct tdmi_backend {
     const char *name;    /* "ref" */
     const char *summary; /* "plain C, the law the others are judged by" */
@@ -206,6 +218,7 @@ struct tdmi_backend {
     const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
     unsigned storages; /* of activations beside f32: 1 << TDMI_DTYPE_BF16 | … */
     const struct tdmi_update_table *update;
+    const struct tdmi_change_table *changes; /* NULL: pictures come as they are to be */
 };
 
 #define X(backend) extern const struct tdmi_backend backend;

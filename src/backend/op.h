@@ -156,13 +156,14 @@ struct tdmi_op_call {
     const float *dy;                /* (n, out); softmax: unused */
     float *dx[TDMI_OP_INPUTS];      /* (n, in[k]); NULL: not wanted; add: may be dy */
     const float *params[TDMI_OP_PARAMS];
-    float *dparams[TDMI_OP_PARAMS];       /* sums over the samples of this call */
-    const float *states[TDMI_OP_STATES];  /* running statistics, read when not training */
-    float *state_sums[TDMI_OP_STATES];    /* training: this shard's statistic times n */
-    void *saved;                          /* from forward to backward of the same shard */
-    void *workspace;                      /* for the call alone */
-    const uint8_t *const *pixels;         /* input: n pictures of (h, w, c) bytes */
-    const int32_t *labels;                /* softmax: n labels, or NULL when only y is wanted */
+    float *dparams[TDMI_OP_PARAMS];      /* sums over the samples of this call */
+    const float *states[TDMI_OP_STATES]; /* running statistics, read when not training */
+    float *state_sums[TDMI_OP_STATES];   /* training: this shard's statistic times n */
+    void *saved;                         /* from forward to backward of the same shard */
+    void *workspace;                     /* for the call alone */
+    const uint8_t *const *pixels;        /* input: n pictures of (h, w, c) bytes */
+    const void *changes;   /* input: n, of tdmi_backend.changes; NULL: pictures stay as they are */
+    const int32_t *labels; /* softmax: n labels, or NULL when only y is wanted */
     const struct tdmi_mixed_label *mixed; /* softmax with labels: n of them, or NULL: none is */
     struct tdmi_judgement *judgements;    /* softmax with labels: n of them */
     const float *class_weights;           /* softmax in training: one a class, or NULL: all 1 */

@@ -72,6 +72,21 @@ tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane)
     return lane->stream;
 }
 
+bool tdmi_lane_brings(const tdmi_lane *lane)
+{
+    return lane->staging != NULL;
+}
+
+tdm_status tdmi_lane_bring(tdmi_lane *lane, const uint8_t *pictures, int n, tdm_error *err)
+{
+    return tdmi_staging_bring(lane->staging, pictures, n, err);
+}
+
+tdm_status tdmi_lane_brought(tdmi_lane *lane, tdm_error *err)
+{
+    return tdmi_lane_brings(lane) ? tdmi_staging_brought(lane->staging, err) : TDM_OK;
+}
+
 void tdmi_lane_use(tdmi_lane *lane, const void *packed)
 {
     lane->packed = packed;
@@ -133,6 +148,7 @@ static struct tdmi_op_call call_of(const tdmi_lane *lane, struct tdmi_values val
         .dy = dy_at(lane, index),
         .saved = at(lane, it->saved),
         .pixels = lane->shard.pixels,
+        .changes = lane->shard.changes,
         .labels = lane->shard.labels,
         .mixed = lane->shard.mixed,
         .judgements = lane->shard.judgements,
@@ -249,7 +265,8 @@ static void run_backward(const tdmi_lane *lane, struct tdmi_values values, int i
     }
 }
 
-/* What the shard says of itself goes to the sums that travel; without training, to who asked. */
+/* What the shard says of itself goes to the sums that travel; without training, who asked fetches
+ * it. */
 static void end_forward(const tdmi_lane *lane, float *sums)
 {
     const tdmi_plan *plan = lane->plan;
@@ -257,10 +274,18 @@ static void end_forward(const tdmi_lane *lane, float *sums)
     if (plan->is_training)
         plan->backend->update->tail(lane->stream, shard->judgements, shard->labels, shard->mixed,
                                     shard->n, sums + tdmi_graph_tail_at(plan->graph));
-    else if (lane->staging && shard->labels) /* a failure shows at the next wait */
-        (void)plan->backend->memory.download(lane->stream, lane->given.judgements,
-                                             shard->judgements,
-                                             (size_t)shard->n * sizeof *shard->judgements, NULL);
+}
+
+tdm_status tdmi_lane_fetch_judgements(const tdmi_lane *lane, tdm_error *err)
+{
+    const struct tdmi_shard *shard = &lane->shard;
+    if (!lane->staging || !shard->labels)
+        return TDM_OK; /* they are where they were wanted */
+    return TDM_WRAP(err,
+                    lane->plan->backend->memory.download(
+                        lane->stream, lane->given.judgements, shard->judgements,
+                        (size_t)shard->n * sizeof *shard->judgements, err),
+                    "fetching verdicts");
 }
 
 static int64_t start_clock(const tdmi_lane *lane)

@@ -9,12 +9,17 @@
 
 /* The images of one shard. */
 struct tdmi_shard {
-    int n;                                /* 1 to the plan's max_images */
-    const uint8_t *const *pixels;         /* n pictures; or rows of floats: plan->first_node */
-    const int32_t *labels;                /* n, or NULL: only probabilities are wanted */
+    int n;                        /* 1 to the plan's max_images */
+    const uint8_t *const *pixels; /* n pictures; or rows of floats: plan->first_node */
+    /* Where memory is not the host's: pixels point into the pictures or rows that begin here and
+     * were the last to be brought ahead (tdmi_lane_bring); NULL: they are brought when the shard is
+     * begun */
+    const uint8_t *brought;
+    const void *changes;   /* n, of tdmi_backend.changes; NULL: pictures stay as they are */
+    const int32_t *labels; /* n, or NULL: only probabilities are wanted */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
-    /* n, written when there are labels; where memory is not the host's, not in training, where they
-     * only go to the tail */
+    /* n, written when there are labels; where memory is not the host's, when they are fetched, and
+     * not in training, where they only go to the tail */
     struct tdmi_judgement *judgements;
     const float *class_weights;               /* training: one a class, or NULL: all 1 */
     struct tdmi_draws draws;                  /* training, where the network has dropout */
@@ -47,6 +52,16 @@ tdmi_stream *tdmi_lane_stream(const tdmi_lane *lane);
 /* From now on (NULL: no more). Waits for the stream after each node, and after the sums that a
  * batch norm in training takes by itself, which count as its own. */
 void tdmi_lane_profile(tdmi_lane *lane, const struct tdmi_profile *profile);
+
+/* Pictures, or rows, ahead of the shard that they are of, where memory is not the host's: n of
+ * them, side by side, begin to be copied while the stream computes. They are lent until
+ * tdmi_lane_brought has returned, and then may be the next shard's (shard.brought), or nobody's.
+ * The shard before the one that was begun last must have been waited for. false: nothing is brought
+ * ahead here. */
+bool tdmi_lane_brings(const tdmi_lane *lane);
+tdm_status tdmi_lane_bring(tdmi_lane *lane, const uint8_t *pictures, int n,
+                           tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_lane_brought(tdmi_lane *lane, tdm_error *err) TDM_MUST_USE;
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
  * backward has run, and the stream must have been waited for since the shard before. What cannot be
@@ -85,6 +100,8 @@ void tdmi_lane_backward_part(tdmi_lane *lane, struct tdmi_values values, int fir
 const double *tdmi_lane_norm_sums(const tdmi_lane *lane, int node);
 double *tdmi_lane_norm_total(const tdmi_lane *lane, int node);
 
+/* Of a shard with labels, after forward without training; there once the stream is waited for. */
+tdm_status tdmi_lane_fetch_judgements(const tdmi_lane *lane, tdm_error *err) TDM_MUST_USE;
 /* What the last node gives, after forward without training: (n, its shape); and logits, before
  * probabilities. As floats, in ordinary memory: waits for the stream. */
 tdm_status tdmi_lane_fetch_output(const tdmi_lane *lane, int n, float *to,

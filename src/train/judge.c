@@ -19,8 +19,14 @@ struct tdmi_judge {
 
     /* of the batch at hand */
     int n;
+    const uint8_t *batch; /* its pictures, side by side */
     struct tdmi_judgement *judgements;
     float *probabilities, *logits;
+    int last; /* piece, by its first picture: begun, and not ended yet; on the host there is none */
+
+    /* Pictures that were brought ahead: of that batch (NULL: of none), from that one on. */
+    const uint8_t *coming;
+    int coming_first;
 };
 
 static int lanes_of(const tdmi_plan *plan, int max_batch, int n_threads)
@@ -102,21 +108,40 @@ static int piece_images(const tdmi_judge *judge)
     return each < judge->plan->max_images ? each : judge->plan->max_images;
 }
 
-static tdm_status judge_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm_error *err)
+static int piece_at(const tdmi_judge *judge, int first)
 {
-    int size = piece_images(judge);
-    int n = judge->n - first < size ? judge->n - first : size;
+    const int size = piece_images(judge), left = judge->n - first;
+    return left < size ? left : size;
+}
+
+static size_t image_bytes(const tdmi_judge *judge)
+{
+    return tdmi_plan_sample_bytes(judge->plan);
+}
+
+static void begin_piece(tdmi_judge *judge, tdmi_lane *lane, int first)
+{
+    const bool is_brought =
+        judge->coming && judge->coming == judge->batch && judge->coming_first == first;
+    tdmi_lane_forward(
+        lane, judge->values,
+        &(struct tdmi_shard){
+            .n = piece_at(judge, first),
+            .pixels = judge->pixels + first,
+            .brought = is_brought ? judge->batch + (size_t)first * image_bytes(judge) : NULL,
+            .labels = judge->judgements ? judge->labels + first : NULL,
+            .judgements = judge->judgements ? judge->judgements + first : NULL},
+        NULL);
+}
+
+static tdm_status end_piece(tdmi_judge *judge, tdmi_lane *lane, int first, tdm_error *err)
+{
+    const int n = piece_at(judge, first);
     const tdmi_graph *graph = judge->plan->graph;
     size_t classes = (size_t)tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out);
     float *logits = judge->logits ? judge->logits + (size_t)first * classes : NULL;
     size_t outputs = logits ? (size_t)tdmi_graph_logits(graph) : 0;
-    tdmi_lane_forward(
-        lane, judge->values,
-        &(struct tdmi_shard){.n = n,
-                             .pixels = judge->pixels + first,
-                             .labels = judge->judgements ? judge->labels + first : NULL,
-                             .judgements = judge->judgements ? judge->judgements + first : NULL},
-        NULL);
+    TDM_TRY(tdmi_lane_fetch_judgements(lane, err), err, "judging %d pictures", n);
     if (judge->probabilities)
         TDM_TRY(
             tdmi_lane_fetch_output(lane, n, judge->probabilities + (size_t)first * classes, err),
@@ -137,9 +162,65 @@ static tdm_status lane_task(void *self, int index, int worker, tdm_error *err)
     tdm_status status = TDM_OK;
     (void)worker;
     for (int first = index * size; first < judge->n && status == TDM_OK;
-         first += judge->n_lanes * size)
-        status = judge_piece(judge, judge->lanes[index], first, err);
+         first += judge->n_lanes * size) {
+        begin_piece(judge, judge->lanes[index], first);
+        status = end_piece(judge, judge->lanes[index], first, err);
+    }
     return status;
+}
+
+/* ---- on a device whose memory is not the host's --------------------------------------------- */
+
+static bool brings(const tdmi_judge *judge)
+{
+    return tdmi_lane_brings(judge->lanes[0]);
+}
+
+/* Of a batch of n, the piece that begins there. */
+static tdm_status bring_piece(tdmi_judge *judge, const uint8_t *batch, int n, int first,
+                              tdm_error *err)
+{
+    const int most = judge->plan->max_images, left = n - first;
+    judge->coming = NULL;
+    if (left <= 0 || !brings(judge))
+        return TDM_OK;
+    TDM_TRY(tdmi_lane_bring(judge->lanes[0], batch + (size_t)first * image_bytes(judge),
+                            left < most ? left : most, err),
+            err, "bringing pictures to the device");
+    judge->coming = batch;
+    judge->coming_first = first;
+    return TDM_OK;
+}
+
+/* All pieces but the end of the last; the next one's pictures come while one is computed. */
+static tdm_status queue_task(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_judge *judge = self;
+    tdmi_lane *lane = judge->lanes[0];
+    (void)index;
+    (void)worker;
+    for (int first = 0; first < judge->n; first += piece_images(judge)) {
+        begin_piece(judge, lane, first);
+        judge->coming = NULL;
+        judge->last = first;
+        if (first + piece_images(judge) >= judge->n)
+            break;
+        TDM_TRY(bring_piece(judge, judge->batch, judge->n, first + piece_images(judge), err), err,
+                "judging %d pictures", judge->n);
+        TDM_TRY(end_piece(judge, lane, first, err), err, "judging %d pictures", judge->n);
+    }
+    return TDM_OK;
+}
+
+static tdm_status end_last(tdmi_judge *judge, tdm_error *err)
+{
+    return judge->n > 0 ? end_piece(judge, judge->lanes[0], judge->last, err) : TDM_OK;
+}
+
+tdm_status tdmi_judge_settle(tdmi_judge *judge, tdm_error *err)
+{
+    judge->coming = NULL;
+    return tdmi_lane_brought(judge->lanes[0], err);
 }
 
 tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values, tdm_error *err)
@@ -148,18 +229,42 @@ tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values, tdm_err
     return tdmi_packed_fill(judge->packed, values, 0, judge->pool, err);
 }
 
+static void take_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
+                       struct tdmi_judgement *judgements, float *probabilities, float *logits)
+{
+    for (int p = 0; p < batch->n; p++) {
+        judge->pixels[p] = batch->pixels + (size_t)p * image_bytes(judge);
+        judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];
+    }
+    judge->n = batch->n;
+    judge->batch = batch->pixels;
+    judge->judgements = judgements;
+    judge->probabilities = probabilities;
+    judge->logits = logits;
+}
+
 tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                             struct tdmi_judgement *judgements, float *probabilities, float *logits,
                             tdm_error *err)
 {
-    const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(judge->plan);
-    for (int p = 0; p < batch->n; p++) {
-        judge->pixels[p] = batch->pixels + p * image_bytes;
-        judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];
-    }
-    judge->n = batch->n;
-    judge->judgements = judgements;
-    judge->probabilities = probabilities;
-    judge->logits = logits;
-    return tdmi_pool_run(judge->pool, judge->n_lanes, lane_task, judge, err);
+    take_batch(judge, batch, judgements, probabilities, logits);
+    if (judge->plan->backend->device.is_host)
+        return tdmi_pool_run(judge->pool, judge->n_lanes, lane_task, judge, err);
+    const tdm_status status = tdmi_pool_run(judge->pool, 1, queue_task, judge, err);
+    return status == TDM_OK ? end_last(judge, err) : status;
+}
+
+tdm_status tdmi_judge_feed(tdmi_judge *judge, tdmi_feed *feed, const struct tdmi_batch *batch,
+                           struct tdmi_judgement *judgements, float *probabilities, tdm_error *err)
+{
+    if (!brings(judge))
+        return tdmi_judge_batch(judge, batch, judgements, probabilities, NULL, err);
+    take_batch(judge, batch, judgements, probabilities, NULL);
+    TDM_TRY(tdmi_pool_run(judge->pool, 1, queue_task, judge, err), err, "judging");
+    tdm_status status = tdmi_judge_settle(judge, err); /* its pictures have all been copied */
+    const struct tdmi_batch *next = status == TDM_OK ? tdmi_feed_look_ahead(feed) : NULL;
+    if (next)
+        status = bring_piece(judge, next->pixels, next->n, 0, err);
+    const tdm_status ended = end_last(judge, status == TDM_OK ? err : NULL);
+    return status == TDM_OK ? ended : status;
 }

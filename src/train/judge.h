@@ -6,8 +6,8 @@
 #define TANDEM_TRAIN_JUDGE_H
 
 #include "base/thread.h"
-#include "data/loader.h"
 #include "nn/lane.h"
+#include "train/feed.h"
 
 typedef struct tdmi_judge tdmi_judge;
 
@@ -29,5 +29,12 @@ tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values,
 tdm_status tdmi_judge_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                             struct tdmi_judgement *judgements, float *probabilities, float *logits,
                             tdm_error *err) TDM_MUST_USE;
+/* The same, but for logits, of the batch that this feed handed out last. Where memory is not the
+ * host's the next one is asked for, and begins to be brought, while this one is computed. */
+tdm_status tdmi_judge_feed(tdmi_judge *judge, tdmi_feed *feed, const struct tdmi_batch *batch,
+                           struct tdmi_judgement *judgements, float *probabilities,
+                           tdm_error *err) TDM_MUST_USE;
+/* When no more of a feed is judged: nothing is copied from its pictures any more. */
+tdm_status tdmi_judge_settle(tdmi_judge *judge, tdm_error *err) TDM_MUST_USE;
 
 #endif

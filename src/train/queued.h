@@ -54,7 +54,7 @@ struct tdmi_queued {
     tdmi_recorder *recorder;
     struct tdmi_values values;
     int n_shards; /* 1 or more */
-    bool is_mixed;
+    bool is_mixed, is_changed;
     const struct tdmi_collective *collective; /* NULL: one process */
     const struct tdmi_step_next *next;        /* NULL: nothing */
     /* Bring the pictures of shard s to the lane, whose stream has been waited for: how many they

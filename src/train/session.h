@@ -259,6 +259,8 @@ tdm_status tdmi_session_plan_test(const struct tdmi_session *session, tdmi_devic
 tdm_status tdmi_session_open_network(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* The order, the self-test's picture, and what feeds the loop: session_input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Of a loader whose batches go to the device from where they are: pinned, where it has that. */
+struct tdmi_loader_allocator tdmi_session_allocator(struct tdmi_session *session);
 /* The rows that judge and those that the epoch begun wants, made and kept where they are missing;
  * some of all the others made again and compared: session_rows.c */
 tdm_status tdmi_session_make_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -82,6 +82,26 @@ static tdm_status take_test_picture(struct tdmi_session *session, tdmi_loader *l
     }
 }
 
+/* Memory that a device's copies read while others go on. */
+static void *take_pinned(void *self, size_t bytes)
+{
+    const struct tdmi_session *session = self;
+    return session->backend->memory.alloc_pinned(session->device, bytes);
+}
+
+static void give_pinned(void *self, void *block)
+{
+    const struct tdmi_session *session = self;
+    session->backend->memory.free_pinned(session->device, block);
+}
+
+struct tdmi_loader_allocator tdmi_session_allocator(struct tdmi_session *session)
+{
+    if (!session->backend->memory.alloc_pinned)
+        return (struct tdmi_loader_allocator){0};
+    return (struct tdmi_loader_allocator){take_pinned, give_pinned, session};
+}
+
 enum part { TRAIN, VALIDATION, TEST };
 
 /* A quarter of --memory is the source's (session_split.c), a half the training loader's, a quarter
@@ -113,9 +133,11 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .spoken_for_bytes = needs->activations + needs->gradients + needs->judging,
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
+        .allocator = tdmi_session_allocator(session),
     };
     if (is_training) {
         options.augment = session->augment;
+        options.leaves_rest = session->backend->changes != NULL;
         /* Once known layers are trained too, nothing of a picture stays, and it is changed anew. */
         if (session->first_trained == session->first_border)
             options.views.n = (uint32_t)session->views;

@@ -56,8 +56,8 @@ static tdm_status judge_batches(struct tdmi_session *session, tdmi_feed *feed, i
             return TDM_OK;
         if (status != TDM_OK || !batch)
             return status;
-        TDM_TRY(tdmi_judge_batch(session->judge, batch, session->judgements, session->probabilities,
-                                 NULL, err),
+        TDM_TRY(tdmi_judge_feed(session->judge, feed, batch, session->judgements,
+                                session->probabilities, err),
                 err, "judging");
         TDM_TRY(tdmi_session_refuse(session, batch, err), err, "judging");
         tdmi_outcomes_add_batch(outcomes, batch, session->judgements, session->probabilities,
@@ -85,7 +85,9 @@ tdm_status tdmi_session_judge(struct tdmi_session *session, tdmi_feed *feed, int
     TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading the pictures that judge");
     tdmi_track_event(session->track,
                      &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN, .total = n_items, .text = what});
-    const tdm_status status = judge_batches(session, feed, n_items, outcomes, &seen, err);
+    tdm_status status = judge_batches(session, feed, n_items, outcomes, &seen, err);
+    const tdm_status settled = tdmi_judge_settle(session->judge, status == TDM_OK ? err : NULL);
+    status = status == TDM_OK ? settled : status;
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     *skipped = seen - outcomes->n;
     return TDM_WRAP(err, status, "reading the pictures that judge");

@@ -116,20 +116,20 @@ static tdm_status stop(struct maker *it, tdm_error *err)
                     (long long)it->n_made, (long long)it->wanted.n);
 }
 
-static tdm_status make_rows(struct maker *it, tdmi_loader *loader,
+static tdm_status make_rows(struct maker *it, tdmi_feed *feed,
                             const struct tdmi_wanted_row *entries, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading pictures");
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading pictures");
     for (;;) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_loader_next(loader, &batch, err);
+        tdm_status status = tdmi_feed_next(feed, &batch, err);
         if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
             return stop(it, err);
         TDM_TRY(status, err, "reading pictures");
         if (!batch)
             return commit(it, err);
-        TDM_TRY(tdmi_judge_batch(it->judge, batch, NULL, it->rows, NULL, err), err,
+        TDM_TRY(tdmi_judge_feed(it->judge, feed, batch, NULL, it->rows, err), err,
                 "running the frozen part");
         status = keep_batch(it, entries, batch, err);
         if (status != TDM_OK)
@@ -147,6 +147,7 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
     struct tdmi_session *session = it->session;
     char text[TDMI_PROBLEM_BYTES];
     tdmi_loader *loader;
+    tdmi_feed *feed;
     struct tdmi_loader_options options = {
         .source = session->source,
         .preprocess = *tdmi_graph_preprocess(session->graph),
@@ -158,6 +159,7 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
         .memory_bytes = (session->options.memory + 1) / 2,
         .contents = session->contents.hashes,
         .cache = {.kind = TDMI_CACHE_NONE, .hashes = session->contents.hashes},
+        .allocator = tdmi_session_allocator(session),
     };
     if (is_changed) {
         options.augment = session->augment;
@@ -168,11 +170,13 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
     if (n == 0)
         return TDM_OK;
     TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
-    const tdm_status status = make_rows(it, loader, it->wanted.entries + first, err);
-    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, text, sizeof text); i++)
+    TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading pictures");
+    tdm_status status = make_rows(it, feed, it->wanted.entries + first, err);
+    const tdm_status settled = tdmi_judge_settle(it->judge, status == TDM_OK ? err : NULL);
+    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
         tdmi_session_note(session, "skipped: %s", text);
-    tdmi_loader_close(loader);
-    return status;
+    tdmi_feed_close(feed);
+    return status == TDM_OK ? settled : status;
 }
 
 static tdm_status open_maker(struct maker *it, tdm_error *err)

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "dist/tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* What one shard is: the valid samples of its positions. */
@@ -13,16 +14,8 @@ struct gathered {
     const uint8_t **pixels;
     int32_t *labels;
     int64_t *items;
+    struct tdmi_augment_key *keys; /* of what is left to the device */
     struct tdmi_judgement *judgements;
-};
-
-/* What one lane needs to mix the pictures of a shard. */
-struct mixer {
-    uint8_t *pixels; /* a copy of the shard's pictures, and one to spare */
-    const uint8_t **pictures;
-    struct tdmi_augment_key *keys;
-    struct tdmi_mix *mixes;
-    struct tdmi_mixed_label *labels;
 };
 
 struct tdmi_step {
@@ -37,6 +30,7 @@ struct tdmi_step {
     int32_t *labels;
     int64_t *items;
     struct tdmi_judgement *judgements;
+    struct tdmi_augment_key *keys; /* likewise */
     tdmi_device *device;
     tdmi_packed *packed;
     bool has_packed;         /* weights of frozen nodes, which stay */
@@ -44,12 +38,17 @@ struct tdmi_step {
     const struct tdmi_collective *collective;
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
-    double *exchange;     /* one row of a batch norm's sums a shard; NULL: shards keep their own */
-    struct mixer *mixers; /* one a lane; NULL: nothing is ever mixed */
+    double *exchange;      /* one row of a batch norm's sums a shard; NULL: shards keep their own */
+    tdmi_mixer **mixers;   /* one a lane; NULL: pictures are never changed */
+    const uint8_t *coming; /* the first picture of a shard that were brought ahead; NULL: none */
 
     /* of the batch at hand */
     struct tdmi_values values;
     struct tdmi_mixing mixing; /* augment NULL: none */
+    bool has_rest;             /* of changes, left to the device */
+    struct tdmi_augment rest;
+    const uint8_t *batch; /* its pictures, side by side */
+    int n;
     struct tdmi_draw_key draws;
     int n_shards, n_early;     /* shards that run before the last wave */
     int segment;               /* that the tasks of the moment run */
@@ -90,8 +89,7 @@ struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
     const struct tdmi_sums_options sums = sums_of(plan, options, lanes);
     const int64_t first =
         plan->segments[plan->n_segments - 1].first_value; /* of what is not frozen */
-    const int64_t image = tdmi_shape_values(plan->graph->nodes[0].out);
-    const int64_t mixer = options->can_mix ? (plan->max_images + 1) * image : 0;
+    const int64_t mixer = options->can_mix ? tdmi_mixer_bytes(plan) : 0;
     return (struct tdmi_step_needs){
         .activations = lanes * ((int64_t)plan->arena_bytes + mixer) + (int64_t)plan->packed_bytes,
         .gradients = tdmi_sums_arrays(&sums) * (sums.n_values - first) * (int64_t)sizeof(float),
@@ -100,23 +98,12 @@ struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
 
 static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
 {
-    const size_t shard = (size_t)step->plan->max_images;
-    const size_t image_bytes = (size_t)tdmi_shape_values(step->plan->graph->nodes[0].out);
     step->mixers = tdmi_alloc((size_t)step->n_lanes, sizeof *step->mixers);
-    bool is_complete = step->mixers != NULL;
-    for (int i = 0; is_complete && i < step->n_lanes; i++) {
-        struct mixer *mixer = &step->mixers[i];
-        mixer->pixels = tdmi_alloc(shard + 1, image_bytes);
-        mixer->pictures = tdmi_alloc(shard, sizeof *mixer->pictures);
-        mixer->keys = tdmi_alloc(shard, sizeof *mixer->keys);
-        mixer->mixes = tdmi_alloc(shard, sizeof *mixer->mixes);
-        mixer->labels = tdmi_alloc(shard, sizeof *mixer->labels);
-        is_complete =
-            mixer->pixels && mixer->pictures && mixer->keys && mixer->mixes && mixer->labels;
-    }
-    if (!is_complete)
-        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix shards of %zu images: out of memory",
-                        shard);
+    if (!step->mixers)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix images: out of memory");
+    for (int i = 0; i < step->n_lanes; i++)
+        TDM_TRY(tdmi_mixer_open(step->plan, &step->mixers[i], err), err,
+                "preparing thread %d of %d for training", i + 1, step->n_lanes);
     return TDM_OK;
 }
 
@@ -159,8 +146,9 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     step->labels = tdmi_alloc(batch, sizeof *step->labels);
     step->items = tdmi_alloc(batch, sizeof *step->items);
     step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
+    step->keys = tdmi_alloc(batch, sizeof *step->keys);
     if (!step->items || !step->lanes || !step->wave || !step->shards || !step->pixels ||
-        !step->labels || !step->judgements)
+        !step->labels || !step->judgements || !step->keys)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
     TDM_TRY(tdmi_packed_open(step->plan, step->device, &step->packed, err), err,
@@ -199,7 +187,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
     made->max_shards = shards_of(plan, options);
     made->n_lanes = lanes_of(plan, options, tdmi_pool_threads(pool));
     tdm_status status = reserve(made, options, err);
-    if (status == TDM_OK && options->can_mix)
+    if (status == TDM_OK && (options->can_mix || plan->backend->changes))
         status = reserve_mixers(made, err);
     if (status == TDM_OK && options->shares_statistics)
         status = reserve_exchange(made, err);
@@ -220,15 +208,11 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_lane_close(step->lanes[i]);
     tdmi_packed_close(step->packed);
     tdmi_sums_close(step->sums);
-    for (int i = 0; step->mixers && i < step->n_lanes; i++) {
-        tdmi_free(step->mixers[i].pixels);
-        tdmi_free(step->mixers[i].pictures);
-        tdmi_free(step->mixers[i].keys);
-        tdmi_free(step->mixers[i].mixes);
-        tdmi_free(step->mixers[i].labels);
-    }
+    for (int i = 0; step->mixers && i < step->n_lanes; i++)
+        tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
     tdmi_free(step->exchange);
+    tdmi_free(step->keys);
     tdmi_free(step->items);
     tdmi_free(step->lanes);
     tdmi_free(step->wave);
@@ -239,18 +223,63 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step);
 }
 
+/* Where the pictures of a shard begin. */
+static const uint8_t *shard_at(const tdmi_step *step, const uint8_t *batch, int s)
+{
+    return batch + (size_t)(s * step->plan->max_images) * tdmi_plan_sample_bytes(step->plan);
+}
+
+/* Of n positions, those of one shard. */
+static tdm_status bring_shard(tdmi_step *step, const uint8_t *batch, int n, int s, tdm_error *err)
+{
+    const int size = step->plan->max_images, left = n - s * size;
+    if (!tdmi_lane_brings(step->lanes[0]))
+        return TDM_OK;
+    const uint8_t *from = shard_at(step, batch, s);
+    step->coming = NULL;
+    if (left <= 0)
+        return TDM_OK;
+    TDM_TRY(tdmi_lane_bring(step->lanes[0], from, left < size ? left : size, err), err,
+            "bringing a batch to the device");
+    step->coming = from;
+    return TDM_OK;
+}
+
+tdm_status tdmi_step_bring(tdmi_step *step, const struct tdmi_batch *batch, tdm_error *err)
+{
+    return bring_shard(step, batch->pixels, batch->n, 0, err);
+}
+
+tdm_status tdmi_step_brought(tdmi_step *step, tdm_error *err)
+{
+    step->coming = NULL;
+    return tdmi_lane_brought(step->lanes[0], err);
+}
+
+tdm_status tdmi_step_look_ahead(tdmi_step *step, tdmi_feed *feed, tdm_error *err)
+{
+    TDM_TRY(tdmi_step_brought(step, err), err, "bringing pictures"); /* of the batch at hand */
+    const struct tdmi_batch *next = tdmi_feed_look_ahead(feed);
+    return next ? tdmi_step_bring(step, next, err) : TDM_OK;
+}
+
 void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct tdmi_batch *batch,
                      const struct tdmi_mixing *mixing)
 {
+    struct tdmi_augment first;
     int size = step->plan->max_images;
     const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(step->plan);
+    const struct tdmi_mixing drawn = mixing ? *mixing : (struct tdmi_mixing){0};
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
-    step->draws = (struct tdmi_draw_key){0};
-    if (mixing)
-        step->draws = (struct tdmi_draw_key){.seed = mixing->seed, .epoch = mixing->epoch};
+    step->draws = (struct tdmi_draw_key){.seed = drawn.seed, .epoch = drawn.epoch};
     if (mixing && step->mixers && tdmi_augment_has_mix(mixing->augment))
         step->mixing = *mixing;
+    assert(!batch->keys || step->plan->backend->changes);
+    step->has_rest =
+        batch->keys && mixing && tdmi_augment_divide(mixing->augment, &first, &step->rest);
+    step->batch = batch->pixels;
+    step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
     step->n_early = step->n_shards > step->n_lanes ? step->n_shards - step->n_lanes : 0;
     /* Nothing is final before the only segment ends: no wave is the last. */
@@ -261,42 +290,24 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     tdmi_sums_begin(step->sums, step->n_shards);
     for (int s = 0; s < step->n_shards; s++) {
         struct gathered *shard = &step->shards[s];
-        *shard = (struct gathered){0, step->pixels + s * size, step->labels + s * size,
-                                   step->items + s * size, step->judgements + s * size};
+        *shard = (struct gathered){0,
+                                   step->pixels + s * size,
+                                   step->labels + s * size,
+                                   step->items + s * size,
+                                   step->keys + s * size,
+                                   step->judgements + s * size};
         for (int p = s * size; p < (s + 1) * size && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;
             shard->pixels[shard->n] = batch->pixels + p * image_bytes;
             shard->labels[shard->n] = batch->labels[p];
             shard->items[shard->n] = batch->items[p];
+            if (step->has_rest)
+                shard->keys[shard->n] = batch->keys[p];
             shard->n++;
             step->n_images++;
         }
     }
-}
-
-/* The shard's pictures, mixed, in the mixer's memory. */
-static void mix(const tdmi_step *step, struct mixer *mixer, struct tdmi_shard *shard,
-                const int64_t *items)
-{
-    const struct tdmi_shape input = step->plan->graph->nodes[0].out;
-    const struct tdmi_augment_shape shape = {input.h, input.w, input.c};
-    const size_t image_bytes = (size_t)tdmi_shape_values(input);
-    for (int i = 0; i < shard->n; i++) {
-        memcpy(mixer->pixels + (size_t)i * image_bytes, shard->pixels[i], image_bytes);
-        mixer->pictures[i] = mixer->pixels + (size_t)i * image_bytes;
-        mixer->keys[i] = (struct tdmi_augment_key){
-            .seed = step->mixing.seed, .epoch = step->mixing.epoch, .sample = items[i]};
-    }
-    tdmi_augment_pair(step->mixing.augment, mixer->keys, shard->labels, shard->n, shape,
-                      mixer->mixes);
-    tdmi_augment_mix(mixer->mixes, shard->n, shape, mixer->pixels,
-                     mixer->pixels + (size_t)step->plan->max_images * image_bytes);
-    for (int i = 0; i < shard->n; i++)
-        mixer->labels[i] = (struct tdmi_mixed_label){shard->labels[mixer->mixes[i].partner],
-                                                     mixer->mixes[i].weight};
-    shard->pixels = mixer->pictures;
-    shard->mixed = mixer->labels;
 }
 
 /* Give the lane its shard; false when there is nothing to run. */
@@ -316,9 +327,17 @@ static bool begin(tdmi_step *step, int lane, int s)
                                .class_weights = step->class_weights,
                                .loss_scale = step->loss_scale};
     shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
-    if (step->mixing.augment)
-        mix(step, &step->mixers[lane], &shard, gathered->items);
+    if (step->coming && step->coming == shard_at(step, step->batch, s))
+        shard.brought = step->coming;
+    const struct tdmi_mixer_work work = {.mixing = step->mixing.augment ? &step->mixing : NULL,
+                                         .items = gathered->items,
+                                         .rest = step->has_rest ? &step->rest : NULL,
+                                         .keys = gathered->keys};
+    if (step->mixers)
+        tdmi_mixer_run(step->mixers[lane], &work, &shard);
     tdmi_lane_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);
+    /* The next one follows while this one is computed; a failure shows when it is waited for. */
+    (void)bring_shard(step, step->batch, step->n, s + 1, NULL);
     return true;
 }
 
@@ -510,10 +529,8 @@ static int bring(void *self, int s)
     return step->shards[s].n;
 }
 
-tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
-                                float tail[TDMI_TAIL_VALUES], tdm_error *err)
+tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, tdm_error *err)
 {
-    const struct tdmi_backend *backend = step->plan->backend;
     const struct tdmi_queued queued = {
         .plan = step->plan,
         .lane = step->lanes[0],
@@ -524,6 +541,7 @@ tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *ne
         .values = step->values,
         .n_shards = step->n_shards,
         .is_mixed = step->mixing.augment != NULL,
+        .is_changed = step->has_rest,
         .collective = step->collective,
         .next = next,
         .bring = bring,
@@ -531,12 +549,25 @@ tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *ne
     };
     TDM_TRY(tdmi_queued_run(&queued, err), err, "queueing a step");
     step->has_packed = step->has_packed || step->n_images > 0;
+    return TDM_OK;
+}
+
+tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES], tdm_error *err)
+{
+    const struct tdmi_backend *backend = step->plan->backend;
     TDM_TRY(backend->memory.download(tdmi_step_stream(step), tail,
                                      tdmi_sums_of(step->sums, 0) +
                                          tdmi_graph_tail_at(step->plan->graph),
                                      sizeof(float) * TDMI_TAIL_VALUES, err),
             err, "fetching the loss");
     return TDM_WRAP(err, wait_for(step, 0, err), "running a step");
+}
+
+tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
+                                float tail[TDMI_TAIL_VALUES], tdm_error *err)
+{
+    const tdm_status status = tdmi_step_queue(step, next, err);
+    return status == TDM_OK ? tdmi_step_finish(step, tail, err) : status;
 }
 
 tdmi_stream *tdmi_step_stream(const tdmi_step *step)

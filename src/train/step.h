@@ -26,8 +26,8 @@
 #define TANDEM_TRAIN_STEP_H
 
 #include "base/thread.h"
-#include "data/loader.h"
-#include "image/augment.h"
+#include "train/feed.h"
+#include "train/mixer.h"
 #include "train/queued.h"
 
 typedef struct tdmi_step tdmi_step;
@@ -60,12 +60,17 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
                           tdm_error *err) TDM_MUST_USE;
 void tdmi_step_close(tdmi_step *step);
 
-/* Whose draws decide how the pictures of a shard are mixed, and what dropout zeroes. */
-struct tdmi_mixing {
-    const struct tdmi_augment *augment;
-    uint64_t seed;
-    uint32_t epoch;
-};
+/* On a device whose memory is not the host's: the pictures of the first shard of the batch that is
+ * begun next begin to be copied there, while the step before computes; what that step copied has
+ * been waited for. They are lent until the next call of tdmi_step_brought has returned; what is not
+ * begun by then is forgotten. Elsewhere nothing happens. */
+tdm_status tdmi_step_bring(tdmi_step *step, const struct tdmi_batch *batch,
+                           tdm_error *err) TDM_MUST_USE;
+/* While a step is queued: asks the feed for the batch behind the one at hand, and brings it. What
+ * is wrong with that one is told in its turn. */
+tdm_status tdmi_step_look_ahead(tdmi_step *step, tdmi_feed *feed, tdm_error *err) TDM_MUST_USE;
+/* Waits until nothing is copied any more from pictures that are lent. */
+tdm_status tdmi_step_brought(tdmi_step *step, tdm_error *err) TDM_MUST_USE;
 
 /* Take a batch (lent until the last segment has run); samples with label -1 are left out. mixing
  * NULL: draws of seed 0 and epoch 0. Without an augment that mixes, pictures stay as they are. */
@@ -78,7 +83,14 @@ int tdmi_step_images(const tdmi_step *step);
 
 /* On a device whose memory is not the host's, all segments, the collective between them and what
  * follows (NULL: nothing), recorded and replayed (queued.h). Waits when a shard's pictures give way
- * to the next one's, and when the tail has been fetched, which is that of all ranks. */
+ * to the next one's, and not for the last shard. What is lent is not any more, but for pictures
+ * that were brought ahead. */
+tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next,
+                           tdm_error *err) TDM_MUST_USE;
+/* Fetches the tail, which is that of all ranks, and waits until all of it has run. */
+tdm_status tdmi_step_finish(tdmi_step *step, float tail[TDMI_TAIL_VALUES],
+                            tdm_error *err) TDM_MUST_USE;
+/* Both. */
 tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *next,
                                 float tail[TDMI_TAIL_VALUES], tdm_error *err) TDM_MUST_USE;
 /* On such a device, the stream that all of it is queued on. */

@@ -85,8 +85,21 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
         "step %lld", (long long)number);
 }
 
+/* While the device computes, where this batch is not the last. */
+static tdm_status look_ahead(struct tdmi_session *session, const struct tdmi_batch *batch,
+                             tdm_error *err)
+{
+    const struct tdmi_progress *progress = &session->progress;
+    const struct tdm_train_options *options = &session->options;
+    if (progress->position + batch->n >= session->split.n_train || tdm_stop_is_requested() ||
+        (options->steps > 0 && progress->step + 1 >= options->steps))
+        return TDM_OK;
+    return tdmi_step_look_ahead(session->step, session->train_feed, err);
+}
+
 /* The whole step without a wait in it: how many samples there are is known here. */
-static tdm_status step_at_once(struct tdmi_session *session, float *tail, tdm_error *err)
+static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_batch *batch,
+                               float *tail, tdm_error *err)
 {
     const int n = tdmi_step_images(session->step);
     const int64_t number = session->progress.step + 1;
@@ -94,8 +107,12 @@ static tdm_status step_at_once(struct tdmi_session *session, float *tail, tdm_er
         TDM_TRY(tdmi_update_tell(session->update, (float)n, rates_now(session), err), err,
                 "step %lld", (long long)number);
     const struct tdmi_step_next next = tdmi_update_next(session->update);
-    TDM_TRY(tdmi_step_run_queued(session->step, n > 0 ? &next : NULL, tail, err), err, "step %lld",
+    TDM_TRY(tdmi_step_queue(session->step, n > 0 ? &next : NULL, err), err, "step %lld",
             (long long)number);
+    const tdm_status status = look_ahead(session, batch, err);
+    TDM_TRY(tdmi_step_finish(session->step, tail, status == TDM_OK ? err : NULL), err, "step %lld",
+            (long long)number);
+    TDM_TRY(status, err, "behind step %lld", (long long)number);
     return check_loss(session, tail, err);
 }
 
@@ -109,7 +126,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
             (long long)progress->step + 1);
     tdmi_step_begin(session->step, tdmi_session_trained(session), batch, &mixing);
     float tail[TDMI_TAIL_VALUES];
-    const tdm_status status = tdmi_session_queues(session) ? step_at_once(session, tail, err)
+    const tdm_status status = tdmi_session_queues(session) ? step_at_once(session, batch, tail, err)
                                                            : step_in_parts(session, tail, err);
     if (status != TDM_OK)
         return status;
@@ -153,21 +170,12 @@ static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
                     (long long)session->progress.step, tdmi_run_path(session->run));
 }
 
-static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
+/* From where the epoch stands to its end, or to a limit. */
+static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    char title[48];
-    const tdm_status made = tdmi_session_make_views(session, err);
-    if (made == TDM_E_STOPPED)
-        return stop_here(session, err);
-    TDM_TRY(made, err, "computing features for epoch %d", progress->epoch + 1);
-    snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                                  .epoch = progress->epoch + 1,
-                                                  .total = session->split.n_train,
-                                                  .text = title});
-    int64_t started = tdmi_clock_ns();
-    double before = session->training_seconds;
+    const int64_t started = tdmi_clock_ns();
+    const double before = session->training_seconds;
     TDM_TRY(tdmi_feed_seek(session->train_feed, (uint32_t)progress->epoch, progress->position, err),
             err, "reading training pictures");
     while (progress->position < session->split.n_train && !tdmi_session_is_cut(session)) {
@@ -189,6 +197,28 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
             TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
                     progress->epoch + 1);
     }
+    return TDM_OK;
+}
+
+static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    char title[48];
+    const tdm_status made = tdmi_session_make_views(session, err);
+    if (made == TDM_E_STOPPED)
+        return stop_here(session, err);
+    TDM_TRY(made, err, "computing features for epoch %d", progress->epoch + 1);
+    snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                  .epoch = progress->epoch + 1,
+                                                  .total = session->split.n_train,
+                                                  .text = title});
+    tdm_status status = train_batches(session, err);
+    /* What was looked ahead for may have been for nothing: nobody reads it any more. */
+    const tdm_status settled = tdmi_step_brought(session->step, status == TDM_OK ? err : NULL);
+    status = status == TDM_OK ? settled : status;
+    if (status != TDM_OK)
+        return status;
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     return TDM_OK;
 }

@@ -127,6 +127,28 @@ expect_exit 0 on_card "$@" -o little --epochs 2 --resume
 expect_exit 0 on_card "$@" -o asked --shard 8 --epochs 2
 expect_true "weights are those of --shard 8" cmp little/best.safetensors asked/best.safetensors
 
+# ---- pictures on their way: brought ahead and changed on the card, the bits of a plain one -----
+# Copies as late as a card may make them, and steps as slow; whoever forgets to wait is found out.
+# The last one makes features of all pictures first, and trains on them.
+n=0
+for way in "--augment crop:2,flip" "--augment jitter:0.3:0.3:0.3:0,cutout:3,mixup:0.2" \
+    "--augment rotate:10,cutmix" "--augment none" "--augment none --freeze base"; do
+    n=$((n + 1))
+    for card in plain once late slow; do
+        unset TANDEM_CARD_PLAIN TANDEM_CARD_PACE
+        [ $card = plain ] && export TANDEM_CARD_PLAIN=1
+        export TANDEM_CARD_PACE=$card TANDEM_HOME="$PWD/home-$card"
+        # shellcheck disable=SC2086 # words of their own
+        expect_exit 0 on_card -o "$card$n" --batch 4 --epochs 3 --optimizer sgd $way
+        for file in best last; do
+            expect_true "$way, $card: $file weights are those of a plain card" \
+                cmp "$card$n/$file.safetensors" "plain$n/$file.safetensors"
+        done
+    done
+done
+unset TANDEM_CARD_PLAIN TANDEM_CARD_PACE
+expect_true "changes change something" sh -c '! cmp -s plain1/best.safetensors plain4/best.safetensors'
+
 # ---- what a card alone can do ---------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
 expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'

@@ -101,6 +101,136 @@ static void segments_are_final_one_by_one(void **state)
     close_bench(&large);
 }
 
+/* Each batch is brought before it is begun, in memory that is another's afterwards. */
+static void pictures_that_are_brought_ahead_give_the_same_bits(void **state)
+{
+    static const int sizes[] = {most_batch, 1, 12, most_batch, 4};
+    const struct bench *of = *state;
+    const struct tdmi_augment none = {0};
+    const size_t bytes = most_batch * (size_t)of->image;
+    uint8_t *slot = malloc(bytes);
+    assert_non_null(slot);
+    for (int shard = 3; shard <= most_batch; shard += 7) {
+        const struct way way = {.shard = shard, .threads = 2, .optimizer = "sgd"};
+        struct training host = begin(of, &tdmi_backend_ref, way), there = begin(of, away(), way);
+        for (int k = 0; k < 5; k++) {
+            int32_t labels[most_batch];
+            struct tdmi_batch batch = first_of(of, sizes[k]), brought = batch;
+            const struct tdmi_mixing mixing = {&none, 5, (uint32_t)k};
+            for (int i = 0; i < sizes[k]; i++)
+                labels[i] = k > 1 && i % 5 == 2 ? -1 : of->labels[i];
+            batch.labels = brought.labels = labels;
+            brought.pixels = memcpy(slot, of->pixels, bytes);
+            assert_int_equal(tdmi_step_bring(there.step, &brought, NULL), TDM_OK);
+            if (sizes[k] <= shard) /* all of it is on its way */
+                memset(slot, 0x33, bytes);
+            run(&host, &batch, &mixing, false, 0.0);
+            run(&there, &brought, &mixing, false, 0.0);
+            assert_int_equal(tdmi_step_brought(there.step, NULL), TDM_OK);
+            same_values(&host, &there);
+        }
+        end(&host);
+        end(&there);
+    }
+    free(slot);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+struct on_rows {
+    const struct tdmi_backend *backend;
+    tdmi_plan *plan;
+    tdmi_step *step;
+    float *params, *states, *sums;
+};
+
+static struct on_rows begin_rows(const struct bench *of, const struct tdmi_backend *backend,
+                                 tdmi_pool *pool, int first_node)
+{
+    const tdmi_graph *graph = of->graph;
+    const struct tdmi_plan_wish wish = {.max_images = most_batch,
+                                        .is_training = true,
+                                        .first_trained = first_node,
+                                        .first_node = first_node};
+    const struct tdmi_step_options options = {.max_batch = most_batch};
+    struct on_rows it = {.backend = backend,
+                         .params = placed(backend, of->params, graph->param_values),
+                         .states = placed(backend, of->states, graph->state_values),
+                         .sums = calloc((size_t)tdmi_graph_sums_values(graph), sizeof(float))};
+    assert_int_equal(tdmi_plan_make(graph, backend, &wish, &it.plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_open(it.plan, NULL, pool, &options, &it.step, NULL), TDM_OK);
+    return it;
+}
+
+static void run_rows(struct on_rows *it, const struct tdmi_batch *batch)
+{
+    const tdmi_graph *graph = it->plan->graph;
+    tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, NULL);
+    assert_int_equal(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, NULL), TDM_OK);
+    assert_int_equal(it->backend->memory.download(
+                         NULL, it->sums, tdmi_step_sums(it->step),
+                         sizeof *it->sums * (size_t)tdmi_graph_sums_values(graph), NULL),
+                     TDM_OK);
+}
+
+static void end_rows(struct on_rows *it)
+{
+    tdmi_step_close(it->step);
+    tdmi_plan_free(it->plan);
+    it->backend->memory.free(NULL, it->params);
+    it->backend->memory.free(NULL, it->states);
+    free(it->sums);
+}
+
+/* Some of them without a sample, in memory that holds others as soon as they are ready. */
+static void rows_that_are_made_ready_ahead_give_the_same_bits(void **state)
+{
+    const struct bench *of = *state;
+    const tdmi_graph *graph = of->graph;
+    int first = 0;
+    while (graph->nodes[first].kind != TDMI_OP_DENSE)
+        first++;
+    const size_t width = (size_t)tdmi_shape_values(graph->nodes[first - 1].out);
+    const size_t tail = (size_t)tdmi_graph_tail_at(graph);
+    float *rows = calloc(most_batch * width, sizeof *rows),
+          *slot = calloc(most_batch * width, sizeof *slot);
+    tdmi_pool *pool;
+    tdmi_rng rng = tdmi_rng_at(3, TDMI_RNG_TEST, 7, 0);
+    assert_true(rows && slot);
+    for (size_t i = 0; i < most_batch * width; i++)
+        rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
+    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first),
+                   there = begin_rows(of, away(), pool, first);
+    const int64_t from = graph->params[graph->nodes[first].first_param].offset;
+    for (int k = 0; k < 8; k++) {
+        int32_t labels[most_batch];
+        struct tdmi_batch batch = first_of(of, most_batch - k);
+        for (int i = 0; i < batch.n; i++)
+            labels[i] = k > 2 && (i % 5 == 2 || i % 7 < k - 4) ? -1 : of->labels[i];
+        batch.labels = labels;
+        batch.pixels = (const uint8_t *)rows;
+        run_rows(&host, &batch);
+        memcpy(slot, rows, most_batch * width * sizeof *slot);
+        batch.pixels = (const uint8_t *)slot;
+        if (k % 3 != 1) { /* else in its turn */
+            assert_int_equal(tdmi_step_bring(there.step, &batch, NULL), TDM_OK);
+            memset(slot, 0x41, most_batch * width * sizeof *slot);
+        }
+        run_rows(&there, &batch);
+        assert_memory_equal(host.sums + from, there.sums + from,
+                            sizeof(float) * (size_t)(graph->param_values - from));
+        assert_memory_equal(host.sums + tail, there.sums + tail, sizeof(float) * TDMI_TAIL_VALUES);
+        for (size_t i = 0; i < most_batch * width; i++)
+            rows[i] = 0.25f - rows[i] * 0.75f;
+    }
+    end_rows(&host);
+    end_rows(&there);
+    tdmi_pool_free(pool);
+    free(rows);
+    free(slot);
+}
+
 static void verdicts_come_back(void **state)
 {
     const struct bench *of = *state;
@@ -178,6 +308,8 @@ int main(void)
         cmocka_unit_test(shards_one_after_another_are_added_in_the_same_tree),
         cmocka_unit_test(every_optimizer_steps_there),
         cmocka_unit_test(segments_are_final_one_by_one),
+        cmocka_unit_test(pictures_that_are_brought_ahead_give_the_same_bits),
+        cmocka_unit_test(rows_that_are_made_ready_ahead_give_the_same_bits),
         cmocka_unit_test(verdicts_come_back),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

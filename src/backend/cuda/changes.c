@@ -1,4 +1,5 @@
 /* Changes of pictures, from augmentation's numbers to a card's. */
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/input.h"
 #include "image/augment.h"
 
@@ -35,3 +36,11 @@ struct tdmi_cuda_change tdmi_cuda_change_of(const struct tdmi_augment_change *ch
     }
     return it;
 }
+
+static void put(void *to, const struct tdmi_augment_change *change, const struct tdmi_mix *mix,
+                int own)
+{
+    *(struct tdmi_cuda_change *)to = tdmi_cuda_change_of(change, mix, own);
+}
+
+const struct tdmi_change_table tdmi_cuda_changes = {sizeof(struct tdmi_cuda_change), put};

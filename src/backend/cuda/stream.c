@@ -108,12 +108,14 @@ void tdmi_cuda_event_close(tdmi_event *event)
 tdm_status tdmi_cuda_event_record(tdmi_stream *stream, tdmi_event *event, tdm_error *err)
 {
     const cudaError_t code = cudaEventRecord(event->event, tdmi_cuda_queue(stream));
+    tdmi_cuda_note(stream, (int)code, "recording an event"); /* a caller may leave it to the wait */
     return code == cudaSuccess ? TDM_OK : failure(err, stream->device, code, "recording an event");
 }
 
 tdm_status tdmi_cuda_event_wait(tdmi_stream *stream, tdmi_event *event, tdm_error *err)
 {
     const cudaError_t code = cudaStreamWaitEvent(tdmi_cuda_queue(stream), event->event, 0);
+    tdmi_cuda_note(stream, (int)code, "waiting for an event"); /* likewise */
     return code == cudaSuccess ? TDM_OK
                                : failure(err, stream->device, code, "waiting for an event");
 }

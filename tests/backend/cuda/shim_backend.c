@@ -2,6 +2,7 @@
 #include "shim_backend.h"
 #include "fake_cublaslt.h"
 #include "fake_cudnn.h"
+#include "shim_streams.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/shim_run.h"
@@ -70,6 +71,8 @@ void tdmi_cuda_make_current(const tdmi_device *device)
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream)
 {
     tdmi_shim_around(visit); /* of the calling thread, as a card would be */
+    if (!tdmi_shim_is_recording())
+        tdmi_shim_catch_up((tdmi_stream *)(uintptr_t)stream); /* kernels run at once */
     return stream->queue;
 }
 
@@ -87,11 +90,16 @@ tdm_status tdmi_cuda_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_
     if (!*stream)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening a stream: out of memory");
     (*stream)->device = device;
-    return TDM_OK;
+    if (tdmi_shim_stream_begin(*stream))
+        return TDM_OK;
+    tdmi_free(*stream);
+    *stream = NULL;
+    return TDM_FAIL(err, TDM_E_MEMORY, "opening a stream: out of memory");
 }
 
 tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err)
 {
+    tdmi_shim_catch_up(stream);
     if (stream->failure == 0)
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED, "%s: CUDA would say %d: %s", stream->failed, stream->failure,
@@ -100,6 +108,9 @@ tdm_status tdmi_cuda_stream_wait(tdmi_stream *stream, tdm_error *err)
 
 void tdmi_cuda_stream_close(tdmi_stream *stream)
 {
+    if (!stream)
+        return;
+    tdmi_shim_stream_end(stream);
     tdmi_free(stream);
 }
 
@@ -114,6 +125,7 @@ void *tdmi_cuda_alloc(tdmi_device *device, size_t bytes)
 void tdmi_cuda_free(tdmi_device *device, void *memory)
 {
     (void)device;
+    tdmi_shim_catch_up(NULL); /* after all work that was queued */
     if (!guarded_free(memory))
         tdmi_free(memory);
 }
@@ -128,12 +140,36 @@ static bool refuse_in_recording(tdmi_stream *stream, const char *what)
     return true;
 }
 
+void tdmi_shim_copy_now(const struct tdmi_shim_copy *copy)
+{
+    if (copy->from)
+        guarded_copy(copy->to, copy->from, copy->bytes);
+    else
+        guarded_clear(copy->to, copy->bytes);
+}
+
+/* stream NULL: of a test, at once. */
 tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, size_t bytes,
                             tdm_error *err)
 {
     (void)err;
     if (refuse_in_recording(stream, "a copy"))
         return TDM_OK; /* as a card: told later */
+    if (stream)
+        tdmi_shim_queue_copy(stream, (struct tdmi_shim_copy){to, from, bytes});
+    else
+        guarded_copy(to, from, bytes);
+    return TDM_OK;
+}
+
+/* To memory that is not pinned, a copy is waited for. */
+static tdm_status download(tdmi_stream *stream, void *to, const void *from, size_t bytes,
+                           tdm_error *err)
+{
+    (void)err;
+    if (refuse_in_recording(stream, "a copy"))
+        return TDM_OK;
+    tdmi_shim_catch_up(stream);
     guarded_copy(to, from, bytes);
     return TDM_OK;
 }
@@ -141,7 +177,7 @@ tdm_status tdmi_cuda_upload(tdmi_stream *stream, void *to, const void *from, siz
 static void clear(tdmi_stream *stream, void *memory, size_t bytes)
 {
     if (!refuse_in_recording(stream, "clearing memory"))
-        guarded_clear(memory, bytes);
+        tdmi_shim_queue_copy(stream, (struct tdmi_shim_copy){memory, NULL, bytes});
 }
 
 static tdm_status begin_recording(tdmi_stream *stream, tdm_error *err)
@@ -149,6 +185,7 @@ static tdm_status begin_recording(tdmi_stream *stream, tdm_error *err)
     if (stream->failure != 0)
         return TDM_FAIL(err, TDM_E_FAILED, "%s: CUDA would say %d", stream->failed,
                         stream->failure);
+    tdmi_shim_catch_up(stream);
     tdmi_shim_record_begin();
     return TDM_OK;
 }
@@ -167,16 +204,22 @@ static tdm_status end_recording(tdmi_stream *stream, tdmi_recording **recording,
     return TDM_OK;
 }
 
+static void run_recording(tdmi_stream *stream, tdmi_recording *recording)
+{
+    tdmi_shim_around(visit);
+    tdmi_cuda_note(stream, tdmi_shim_replay((struct tdmi_shim_recording *)recording), "a replay");
+}
+
 static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
 {
     (void)err;
-    (void)tdmi_cuda_queue(stream);
-    tdmi_cuda_note(stream, tdmi_shim_replay((struct tdmi_shim_recording *)recording), "a replay");
+    tdmi_shim_queue_replay(stream, recording, run_recording);
     return TDM_OK;
 }
 
 static void close_recording(tdmi_recording *recording)
 {
+    tdmi_shim_catch_up(NULL);
     tdmi_shim_recording_free((struct tdmi_shim_recording *)recording);
 }
 
@@ -236,11 +279,17 @@ const struct tdmi_backend tdmi_backend_shim = {
     .memory = {.alloc = tdmi_cuda_alloc,
                .free = tdmi_cuda_free,
                .upload = tdmi_cuda_upload,
-               .download = tdmi_cuda_upload,
-               .clear = clear},
+               .download = download,
+               .clear = clear,
+               .alloc_pinned = tdmi_shim_alloc_pinned,
+               .free_pinned = tdmi_shim_free_pinned},
     .stream = {.open = tdmi_cuda_stream_open,
                .close = tdmi_cuda_stream_close,
                .wait = tdmi_cuda_stream_wait,
+               .event_open = tdmi_shim_event_open,
+               .event_close = tdmi_shim_event_close,
+               .event_record = tdmi_shim_event_record,
+               .event_wait = tdmi_shim_event_wait,
                .capture_begin = begin_recording,
                .capture_end = end_recording,
                .replay = replay,
@@ -248,4 +297,5 @@ const struct tdmi_backend tdmi_backend_shim = {
     .kernels = tdmi_cuda_kernels,
     .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,
+    .changes = &tdmi_cuda_changes,
 };

@@ -6,6 +6,7 @@
  */
 #include "fake_cudnn.h"
 #include "shim_backend.h"
+#include "shim_streams.h"
 #include "base/plugin.h"
 #include "tandem/api.h"
 
@@ -46,6 +47,17 @@ static void use_libraries(void)
                             getenv("TANDEM_HOME"));
 }
 
+/* TANDEM_CARD_PACE: "late" or "slow" (shim_streams.h). */
+static void pace(void)
+{
+    const char *word = getenv("TANDEM_CARD_PACE");
+    if (word && strcmp(word, "late") == 0)
+        tdmi_shim_pace(TDMI_SHIM_LATE);
+    if (word && strcmp(word, "slow") == 0)
+        tdmi_shim_pace(TDMI_SHIM_SLOW_STEPS);
+}
+
+/* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory and records nothing. */
 const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
                         size_t *table_bytes)
 {
@@ -63,6 +75,14 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
     }
     tdmi_shim_guard(true);
     use_libraries();
+    pace();
+    if (getenv("TANDEM_CARD_PLAIN")) {
+        card.changes = NULL;
+        card.memory.alloc_pinned = NULL;
+        card.memory.free_pinned = NULL;
+        card.stream.event_open = NULL;
+        card.stream.capture_begin = NULL;
+    }
     *made_by = tdm_version();
     *table_bytes = sizeof card;
     return &card;
