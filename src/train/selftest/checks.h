@@ -68,6 +68,10 @@ tdm_status tdmi_check_recording(const struct tdmi_backend *backend, tdmi_device 
 tdm_status tdmi_check_memory(const struct tdmi_backend *backend, tdmi_device *device,
                              struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 
+/* Of a backend that changes pictures: as the host does, brought by a stream of their own. */
+tdm_status tdmi_check_pictures(const struct tdmi_backend *backend, tdmi_device *device,
+                               struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 /* tdm_selftest of a backend that is open, with at most so many of its networks. */

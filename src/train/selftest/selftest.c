@@ -144,6 +144,10 @@ tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *de
     *result = (struct tdm_selftest_result){0};
     for (int i = 0; (it = tdmi_case_at(i)) != NULL; i++)
         TDM_TRY(check_op(backend, device, it, teller, err), err, "self-test");
+    if (backend->changes) {
+        TDM_TRY(tdmi_check_pictures(backend, device, &check, err), err, "self-test");
+        tell(teller, "pictures", "changed on the device as on the host", &check);
+    }
     if (most_networks < 0)
         return TDM_OK;
     for (int i = 0; i < n_networks && i < most_networks; i++)

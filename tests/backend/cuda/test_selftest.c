@@ -90,6 +90,7 @@ static void all_checks_pass_in_every_type(void **state)
     assert_int_equal(checks_of(&told, "steps recorded and replayed"), *n_networks);
     assert_int_equal(checks_of(&told, "memory"), 1);
     assert_true(told.n_depthwise > 9 && told.n_ways > 2 * told.n_depthwise);
+    assert_int_equal(checks_of(&told, "pictures"), 1);
     tdmi_backend_shim.device.close(device);
 }
 
