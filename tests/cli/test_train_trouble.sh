@@ -8,7 +8,8 @@ restore() {
     rm -rf pictures
     cp -r whole pictures
 }
-options="--model lenet5 --epochs 6 --batch 8 --split 0.8,0.2 --checkpoint-every 3 --cache none --threads 1"
+# Long enough that a shell that is late still finds it in its middle.
+options="--model lenet5 --epochs 18 --patience 0 --batch 8 --split 0.8,0.2 --checkpoint-every 3 --cache none --threads 1"
 
 # between CODE RUN SRC ACTION [OPTION…]: begins RUN, holds it still once it has two checkpoints, does
 # ACTION and lets it go on; then it must end with CODE.
@@ -100,7 +101,7 @@ fi
 
 # ---- the store of features -----------------------------------------------------------------
 "$TANDEM" train pictures -o base --model mobilenetv2-0.1 --size 32 --epochs 1 --quiet >/dev/null
-options="--weights base --freeze base --hidden 8 --batch 8 --epochs 24 --checkpoint-every 3 --threads 1"
+options="--weights base --freeze base --hidden 8 --batch 8 --epochs 24 --patience 0 --checkpoint-every 3 --threads 1"
 between 0 storeless pictures 'rm -rf home'
 same_as storeless pictures
 change_rows() { # all but their head
