@@ -116,6 +116,18 @@ static void settle(struct tdmi_session *session)
         settle_rates(session);
 }
 
+/* Of a run that is gone on with: on a card memory may have decided it, also of one that was killed
+ * before its first checkpoint. stored: the checkpoint's; 0: there is none. */
+static void recall_shard(struct tdmi_session *session, int stored)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const int64_t recorded =
+        stored > 0 ? stored : tdm_json_as_integer(tdm_json_member(data, "shard"), 0);
+    if (session->options.shard == 0 && !session->backend->device.is_host && recorded > 0 &&
+        recorded < session->shard)
+        session->shard = (int)recorded;
+}
+
 /* --batch auto: shards and rates follow what was chosen. */
 static tdm_status choose_batch(struct tdmi_session *session, tdm_error *err)
 {
@@ -243,9 +255,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_split(session, hashes, err);
     if (status == TDM_OK)
         settle(session);
-    if (status == TDM_OK && is_resumed && session->options.shard == 0 &&
-        !session->backend->device.is_host)
-        session->shard = stored.shard; /* a card's memory may have decided it */
+    if (status == TDM_OK)
+        recall_shard(session, is_resumed ? stored.shard : 0);
     if (status == TDM_OK && tdmi_run_found(session->run) == TDMI_RUN_NONE)
         tdmi_session_tell_weights(session);
     if (status == TDM_OK && !is_resumed)

@@ -122,6 +122,17 @@ export TANDEM_CARD_BYTES=5600000
 expect_exit 0 on_card "$@" -o chosen --batch auto --epochs 1
 expect_stderr_matches 'batch auto: 8 pictures a step \(16 take [0-9]+ MiB, free on the card are [0-9]+'
 expect_same 8 "$(json_value batch)" "the largest that fits whole"
+# Killed before its first checkpoint: what was decided is in the record alone.
+mkdir killed
+python3 - <<'END'
+import json
+run = json.load(open("little/run.json"))
+for section in ("clock", "result"):
+    run.pop(section, None)
+json.dump({**run, "status": "running"}, open("killed/run.json", "w"))
+END
+expect_exit 0 on_card "$@" -o killed --epochs 1 --resume
+expect_true "its batches are in the same parts" cmp killed/best.safetensors little/best.safetensors
 unset TANDEM_CARD_BYTES
 expect_exit 0 on_card "$@" -o little --epochs 2 --resume
 expect_exit 0 on_card "$@" -o asked --shard 8 --epochs 2
