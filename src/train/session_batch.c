@@ -226,9 +226,10 @@ static tdm_status time_batch(struct tdmi_session *session, int batch, double *se
 struct rates {
     double of[TDMI_BATCH_CANDIDATES]; /* pictures a second, of the least batch, doubled */
     int n;
+    int refused; /* the batch that memory had no room for after all; 0: none */
 };
 
-/* One that memory has no room for after all ends the search, and nothing else. */
+/* Such a batch ends the search, and nothing else: it was counted with less for libraries. */
 static tdm_status time_up_to(struct tdmi_session *session, int most, struct rates *rates,
                              tdm_error *err)
 {
@@ -240,9 +241,12 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
             break;
         tdm_error why = {0};
         status = time_batch(session, batch, &seconds, &why);
-        if (status == TDM_E_MEMORY && rates->n > 0)
+        if (status == TDM_E_MEMORY) {
+            rates->refused = batch;
             status = TDM_OK;
-        else if (status != TDM_OK && err)
+            break;
+        }
+        if (status != TDM_OK && err)
             *err = why;
         if (status != TDM_OK || !(seconds > 0.0))
             break;
@@ -279,6 +283,8 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
         add_words(session, " pictures/s; ");
     if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
         snprintf(text, sizeof text, "twice as many bring less than a tenth");
+    else if (chosen < fitting && rates->refused > 0)
+        snprintf(text, sizeof text, "steps of %d found no room in memory", rates->refused);
     else if (chosen < fitting)
         snprintf(text, sizeof text, "steps take so long that more were not timed");
     else if (refused.batch > 0)
@@ -303,8 +309,8 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
     TDM_TRY(find_largest(session, &fitting, &refused, err), err, "choosing a batch");
     if (fitting > TDMI_BATCH_LEAST)
         TDM_TRY(time_up_to(session, fitting, &rates, err), err, "choosing a batch");
-    set_batch(session,
-              rates.n > 0 ? TDMI_BATCH_LEAST << tdmi_batch_best(rates.of, rates.n) : fitting);
+    const int best = rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0;
+    set_batch(session, fitting > TDMI_BATCH_LEAST ? TDMI_BATCH_LEAST << best : fitting);
     explain(session, &rates, fitting, refused);
     tdmi_session_note(session, "--batch auto: %d pictures a step (%s)", session->global_batch,
                       session->batch_reason);
