@@ -29,7 +29,7 @@ struct hearing {
         char name[48];
         int passed, failed;
     } groups[most_groups];
-    /* What computes, how often; those that there is no room for are the last. */
+    /* What computes, how often; those that there is no room for are "others", the last. */
     int n_ways;
     struct way {
         char op[16], direction[24], by[64];
@@ -74,17 +74,18 @@ static void on_computed(void *self, const char *op, const char *direction, const
 {
     struct hearing *hearing = self;
     int i = 0;
-    while (i < hearing->n_ways && (strcmp(hearing->ways[i].op, op) != 0 ||
-                                   strcmp(hearing->ways[i].direction, direction) != 0 ||
-                                   strcmp(hearing->ways[i].by, by) != 0))
+    while (i < hearing->n_ways && i < most_ways - 1 &&
+           (strcmp(hearing->ways[i].op, op) != 0 ||
+            strcmp(hearing->ways[i].direction, direction) != 0 ||
+            strcmp(hearing->ways[i].by, by) != 0))
         i++;
-    const bool is_full = i == most_ways;
-    struct way *row = &hearing->ways[is_full ? most_ways - 1 : i];
-    if (!is_full && i == hearing->n_ways) {
+    const bool is_full = i == most_ways - 1;
+    struct way *row = &hearing->ways[i];
+    if (i == hearing->n_ways) {
         hearing->n_ways++;
-        snprintf(row->op, sizeof row->op, "%s", op);
-        snprintf(row->direction, sizeof row->direction, "%s", direction);
-        snprintf(row->by, sizeof row->by, "%s", by);
+        snprintf(row->op, sizeof row->op, "%s", is_full ? "any" : op);
+        snprintf(row->direction, sizeof row->direction, "%s", is_full ? "any" : direction);
+        snprintf(row->by, sizeof row->by, "%s", is_full ? "others" : by);
     }
     row->n++;
 }

@@ -358,12 +358,12 @@ static void tell_rates(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     const double epochs = tdmi_rates_total_epochs(options, session->steps_per_epoch);
-    if (options->batch > session->split.n_train)
+    if (session->global_batch > session->split.n_train)
         tdmi_session_note(
             session,
             "--batch %d is more than the %lld pictures that train: every step is over "
             "all of them",
-            options->batch, (long long)session->split.n_train);
+            session->global_batch, (long long)session->split.n_train);
     if (tdmi_rates_rest(&session->rates, options, session->steps_per_epoch))
         tdmi_session_note(session,
                           "--schedule %s changes nothing within %g epochs: the learning rate stays "
