@@ -6,11 +6,11 @@ bool tdmi_cuda_way_is_there(const struct tdmi_cuda_way *way)
     return way->conv || way->product;
 }
 
-size_t tdmi_cuda_way_workspace_bytes(const struct tdmi_cuda_way *way)
+size_t tdmi_cuda_way_workspace_room(const struct tdmi_cuda_way *way)
 {
-    return way->conv      ? way->conv->workspace_bytes
-           : way->product ? way->product->workspace_bytes
-                          : 0;
+    return tdmi_cuda_workspace_room(way->conv      ? way->conv->workspace_bytes
+                                    : way->product ? way->product->workspace_bytes
+                                                   : 0);
 }
 
 /* Without what is behind the product. */

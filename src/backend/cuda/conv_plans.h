@@ -18,6 +18,7 @@ struct tdmi_cuda_conv_plans {
 struct tdmi_cuda_conv_plans tdmi_cuda_conv_plans_of(const struct tdmi_op_desc *desc);
 
 bool tdmi_cuda_way_is_there(const struct tdmi_cuda_way *way);
-size_t tdmi_cuda_way_workspace_bytes(const struct tdmi_cuda_way *way);
+/* Of memory that is planned (libraries.h). */
+size_t tdmi_cuda_way_workspace_room(const struct tdmi_cuda_way *way);
 
 #endif

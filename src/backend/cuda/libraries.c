@@ -188,16 +188,31 @@ void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_wa
 
 /* ---- running -------------------------------------------------------------------------------- */
 
+enum { workspace_begins_on = 256 };
+
+size_t tdmi_cuda_workspace_room(size_t bytes)
+{
+    return bytes ? bytes + workspace_begins_on - 1 : 0;
+}
+
+static void *begin_of(void *workspace)
+{
+    const uintptr_t at = (uintptr_t)workspace + workspace_begins_on - 1;
+    return (void *)(at - at % workspace_begins_on);
+}
+
 int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
                        void *const tensors[TDMI_CUDNN_TENSORS], void *workspace)
 {
     return tdmi_cudnn_plan_run(stream->device->libraries->cudnn, plan, tdmi_cuda_queue(stream),
-                               tensors, workspace);
+                               tensors, begin_of(workspace));
 }
 
 int tdmi_cuda_product_run(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
                           const struct tdmi_cublaslt_call *call)
 {
+    struct tdmi_cublaslt_call it = *call;
+    it.workspace = begin_of(call->workspace);
     return tdmi_cublaslt_plan_run(stream->device->libraries->cublaslt, plan,
-                                  tdmi_cuda_queue(stream), call);
+                                  tdmi_cuda_queue(stream), &it);
 }

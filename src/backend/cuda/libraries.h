@@ -45,7 +45,10 @@ struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_c
 /* Its name and workspace; where it has neither plan, ours. */
 void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
                             const char *ours, struct tdmi_kernel_way *to);
-/* Queues it; tensors by enum tdmi_cudnn_tensor. 0, or a code. */
+/* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
+ * it has room for one of so many bytes, wherever it begins. */
+size_t tdmi_cuda_workspace_room(size_t bytes);
+/* Queues it; tensors by enum tdmi_cudnn_tensor, workspace with the room above. 0, or a code. */
 int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
                        void *const tensors[TDMI_CUDNN_TENSORS], void *workspace);
 int tdmi_cuda_product_run(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,

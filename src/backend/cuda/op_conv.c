@@ -390,7 +390,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
     const struct tdmi_cuda_conv it = shape_of(desc, desc->max_images);
     needs->packed_bytes = packed_of(desc).whole;
-    want(needs, tdmi_cuda_way_workspace_bytes(&plans.forward));
+    want(needs, tdmi_cuda_way_workspace_room(&plans.forward));
     if (!desc->is_training)
         return;
     want(needs, tdmi_cuda_conv_workspace_bytes(&it));
@@ -398,9 +398,9 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
         want(needs, tdmi_cuda_columns_sum_bytes(
                         (int64_t)desc->max_images * desc->out.h * desc->out.w, desc->out.c));
     want(needs, (plans.of_weights.conv ? turned_bytes(desc) : 0) +
-                    tdmi_cuda_way_workspace_bytes(&plans.of_weights));
+                    tdmi_cuda_way_workspace_room(&plans.of_weights));
     want(needs, (plans.of_input.conv ? dx_bytes(desc) : 0) +
-                    tdmi_cuda_way_workspace_bytes(&plans.of_input));
+                    tdmi_cuda_way_workspace_room(&plans.of_input));
 }
 
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)

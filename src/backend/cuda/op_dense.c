@@ -188,8 +188,9 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 static void want(struct tdmi_kernel_needs *needs, const struct tdmi_cublaslt_plan *plan)
 {
-    if (plan && plan->workspace_bytes > needs->workspace_bytes)
-        needs->workspace_bytes = plan->workspace_bytes;
+    const size_t room = plan ? tdmi_cuda_workspace_room(plan->workspace_bytes) : 0;
+    if (room > needs->workspace_bytes)
+        needs->workspace_bytes = room;
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)

@@ -102,7 +102,7 @@ static double seconds_of(struct tdmi_cuda_timing *it, struct candidate *candidat
 {
     enum { rounds = 3, in_a_row = 4 };
     double best = DBL_MAX;
-    candidate->workspace = tdmi_cuda_alloc(it->device, workspace_bytes);
+    candidate->workspace = tdmi_cuda_alloc(it->device, tdmi_cuda_workspace_room(workspace_bytes));
     it->lacked_room = it->lacked_room || !candidate->workspace;
     bool is_run = candidate->workspace && run_some(it, candidate, 1);
     for (int i = 0; i < rounds && is_run; i++) {

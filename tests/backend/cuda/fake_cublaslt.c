@@ -309,7 +309,7 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
     if (!handle || !a || !b || !c || !d || *(const float *)alpha != 1.0f ||
         (times_added != 0.0f && times_added != 1.0f) || algorithm->words[1] != mark ||
         algorithm->words[0] >= FAKE_ALGORITHMS || adds != (it->bias != NULL) ||
-        workspace_bytes < workspace_of(algorithm->words[0]) ||
+        workspace_bytes < workspace_of(algorithm->words[0]) || (uintptr_t)workspace % 256 != 0 ||
         ((uintptr_t)a | (uintptr_t)b | (uintptr_t)it->bias) % 16 != 0 || algorithm->words[2] == 0 ||
         ((uintptr_t)c | (uintptr_t)d) % algorithm->words[2] != 0 ||
         !fits(it, first, second, added, to))

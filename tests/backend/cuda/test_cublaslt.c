@@ -43,7 +43,7 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     void *b = tensor(it->type, depth * columns, 0, 2, &blocks[1]);
     void *bias = tensor(it->result, columns, 0, 3, &blocks[2]);
     void *d = tensor(it->result, rows * columns, it->alignment == 4, 0, &blocks[3]);
-    blocks[4] = tdmi_alloc_aligned(plan->workspace_bytes + 1);
+    blocks[4] = tdmi_alloc_aligned(tdmi_cuda_workspace_room(plan->workspace_bytes));
     const struct tdmi_cublaslt_call call = {
         .a = a, .b = b, .bias = it->has_bias ? bias : NULL, .d = d, .workspace = blocks[4]};
     memcpy(before, fake->runs, sizeof before);

@@ -161,7 +161,7 @@ static void run_plan(tdmi_device *device, const struct tdmi_cudnn_plan *plan,
         [TDMI_CUDNN_BIAS] = it->has_bias ? of->bias : NULL,
         [TDMI_CUDNN_ADDED] = it->adds ? of->added : NULL,
     };
-    void *workspace = tdmi_alloc_aligned(plan->workspace_bytes + 1);
+    void *workspace = tdmi_alloc_aligned(tdmi_cuda_workspace_room(plan->workspace_bytes));
     assert_non_null(workspace);
     assert_int_equal(tdmi_cuda_conv_run(&stream, plan, tensors, workspace), 0);
     tdmi_free(workspace);

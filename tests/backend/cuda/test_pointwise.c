@@ -222,7 +222,7 @@ static void its_workspace_is_planned_and_limited(void **state)
 struct arrays {
     void *x, *dy, *y, *dx, *add;
     float *w, *dw;
-    void *blocks[7], *packed, *workspace;
+    void *blocks[8], *packed;
 };
 
 static struct arrays arrays_of(enum tdmi_dtype type)
@@ -236,16 +236,29 @@ static struct arrays arrays_of(enum tdmi_dtype type)
     it.w = tensor(TDMI_DTYPE_F32, in * out, 0, 4, &it.blocks[5]);
     it.dw = tensor(TDMI_DTYPE_F32, in * out + 1, 0, 0, &it.blocks[6]);
     it.dw++; /* gradients lie where they lie */
-    it.packed = it.workspace = NULL;
+    it.blocks[7] = it.packed = NULL;
     return it;
 }
 
 static void free_arrays(struct arrays *it)
 {
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         tdmi_free(it->blocks[i]);
     tdmi_free(it->packed);
-    tdmi_free(it->workspace);
+}
+
+/* As a plan may place it: on 64 bytes and on no more. What is behind it is full of zeros. */
+static char *place_workspace(struct arrays *it, size_t bytes)
+{
+    char *block = it->blocks[7] = tdmi_alloc_aligned(bytes + 512);
+    assert_non_null(block);
+    return block + (256 - (uintptr_t)block % 256) % 256 + 64;
+}
+
+static void expect_no_more(const char *workspace, size_t bytes)
+{
+    for (size_t i = bytes; i < bytes + 128; i++)
+        assert_int_equal(workspace[i], 0);
 }
 
 /* One call forward and backward; is_in_place: what dx is added to is dx. */
@@ -259,7 +272,7 @@ static struct arrays run(tdmi_device *device, enum tdmi_dtype type, int n, bool 
     assert_int_equal(kernel->prepare(&desc, &desc.prepared, NULL), TDM_OK);
     kernel->needs(&desc, &needs);
     it.packed = tdmi_alloc_aligned(needs.packed_bytes + 1);
-    it.workspace = tdmi_alloc_aligned(needs.workspace_bytes + 1);
+    char *workspace = place_workspace(&it, needs.workspace_bytes);
     if (is_in_place)
         memcpy(it.dx, it.add, (size_t)(most * pixels * in) * tdmi_dtype_bytes(type));
     const struct tdmi_op_call call = {
@@ -272,7 +285,7 @@ static struct arrays run(tdmi_device *device, enum tdmi_dtype type, int n, bool 
         .params = {it.w},
         .dparams = {it.dw},
         .packed = it.packed,
-        .workspace = it.workspace,
+        .workspace = workspace,
     };
     if (needs.packed_bytes > 0)
         kernel->pack(&stream, &desc,
@@ -280,6 +293,7 @@ static struct arrays run(tdmi_device *device, enum tdmi_dtype type, int n, bool 
     kernel->forward(&stream, &desc, &call);
     kernel->backward(&stream, &desc, &call);
     assert_int_equal(stream.failure, 0);
+    expect_no_more(workspace, needs.workspace_bytes);
     if (desc.prepared)
         kernel->release(desc.prepared);
     return it;
