@@ -3,9 +3,11 @@
  *
  * A limit on workspace is no part of a problem's name in a run's folder: a run that was planned
  * where memory was short goes on with what it had, and knows nothing of limits. What is kept there
- * and wants more than the limit at hand is made again, and is then what the run goes on with. Of
- * what was timed without a limit, all that stays below one is as good an answer with it, but not
- * the other way round: so in the card's folder a limit is part of the name.
+ * and wants more than the limit at hand is made again. Who plans asks with several limits, one
+ * after another, and takes the last: so what a run goes on with is what was answered last, be it
+ * from memory. Of what was timed without a limit, all that stays below one is as good an answer
+ * with it, but not the other way round: so in the card's folder a limit is part of the name. Which
+ * of both libraries is faster was found out for two plans, and with a limit those may be others.
  */
 #include "backend/cuda/answers.h"
 #include "backend/cuda/choices.h"
@@ -35,6 +37,8 @@ static void release(struct tdmi_cuda_answers *it, struct tdmi_cuda_answer *answe
     if (it->cublaslt)
         tdmi_cublaslt_plan_release(it->cublaslt, &answer->product);
     answer->is_there = false;
+    tdmi_free(answer->text);
+    answer->text = NULL;
 }
 
 void tdmi_cuda_answers_release(struct tdmi_cuda_answers *it)
@@ -89,8 +93,6 @@ static void describe_problem(const struct asking *it, char text[text_room])
 static size_t limit_of(const struct asking *it)
 {
     const struct tdmi_cuda_question *question = it->question;
-    if (it->is_of_both)
-        return 0;
     return question->conv ? question->conv->most_workspace : question->product->most_workspace;
 }
 
@@ -148,22 +150,19 @@ static bool take_text(const struct asking *it, const char *text, struct tdmi_cud
                                    &err) == TDM_OK;
 }
 
-/* *text, freed with tdmi_free, is what the file says; NULL where it is of no use. */
+/* False: the file is of no use. */
 static bool take(const struct asking *it, const char *folder, const char *problem,
-                 struct tdmi_cuda_answer *answer, char **text)
+                 struct tdmi_cuda_answer *answer)
 {
     tdm_error err = {0};
-    *text = NULL;
-    if (!folder[0] || tdmi_cuda_choice_read(folder, problem, text, &err) != TDM_OK)
+    if (!folder[0] || tdmi_cuda_choice_read(folder, problem, &answer->text, &err) != TDM_OK)
         return false;
-    if (strcmp(*text, nothing) == 0)
+    if (strcmp(answer->text, nothing) == 0)
         return true;
-    answer->is_there = take_text(it, *text, answer);
+    answer->is_there = take_text(it, answer->text, answer);
     if (answer->is_there && is_inside(answer))
         return true;
     release(it->of, answer);
-    tdmi_free(*text);
-    *text = NULL;
     return false;
 }
 
@@ -230,23 +229,31 @@ static void make(struct asking *it, struct tdmi_cuda_answer *answer)
 static void find(struct asking *it, struct tdmi_cuda_answer *answer)
 {
     const struct tdmi_cuda_answers *of = it->of;
-    const char *problem = answer->problem;
-    char limited[text_room + 32], *text;
-    snprintf(limited, sizeof limited, "%s within %zu", problem, answer->most_workspace);
-    const char *name = answer->most_workspace ? limited : problem;
-    if (take(it, of->kept, problem, answer, &text)) {
-        tdmi_free(text);
+    const bool is_limited = answer->most_workspace > 0;
+    const bool is_apart = is_limited && it->is_of_both; /* from what was found without the limit */
+    char limited[text_room + 32];
+    snprintf(limited, sizeof limited, "%s within %zu", answer->problem, answer->most_workspace);
+    const char *name = is_limited ? limited : answer->problem;
+    answer->is_kept = !is_apart && take(it, of->kept, answer->problem, answer);
+    if (answer->is_kept || (!is_apart && take(it, of->folder, answer->problem, answer)) ||
+        (is_limited && take(it, of->folder, name, answer)))
         return;
-    }
-    if (!take(it, of->folder, problem, answer, &text) &&
-        (name == problem || !take(it, of->folder, name, answer, &text))) {
-        make(it, answer);
-        text = text_of(it, answer);
-        if (answer->is_there && !it->lacked_room)
-            keep(of->folder, name, text);
-    }
-    keep(of->kept, problem, text);
-    tdmi_free(text);
+    make(it, answer);
+    answer->text = text_of(it, answer);
+    if (answer->is_there && !it->lacked_room)
+        keep(of->folder, name, answer->text);
+}
+
+/* The run goes on with this one. */
+static void keep_for_run(struct tdmi_cuda_answers *it, struct tdmi_cuda_answer *answer)
+{
+    if (answer->is_kept)
+        return;
+    for (struct tdmi_cuda_answer *other = it->first; other; other = other->next)
+        if (strcmp(other->problem, answer->problem) == 0)
+            other->is_kept = false;
+    answer->is_kept = true;
+    keep(it->kept, answer->problem, answer->text);
 }
 
 const struct tdmi_cuda_answer *tdmi_cuda_answers_to(struct tdmi_cuda_answers *it,
@@ -262,12 +269,14 @@ const struct tdmi_cuda_answer *tdmi_cuda_answers_to(struct tdmi_cuda_answers *it
     struct tdmi_cuda_answer *answer = it->first;
     while (answer && (strcmp(answer->problem, problem) != 0 || answer->most_workspace != most))
         answer = answer->next;
-    if (answer || !(answer = tdmi_alloc(1, sizeof *answer)))
-        return answer;
-    memcpy(answer->problem, problem, sizeof problem);
-    answer->most_workspace = most;
-    answer->next = it->first;
-    it->first = answer;
-    find(&asking, answer);
+    if (!answer && (answer = tdmi_alloc(1, sizeof *answer)) != NULL) {
+        memcpy(answer->problem, problem, sizeof problem);
+        answer->most_workspace = most;
+        answer->next = it->first;
+        it->first = answer;
+        find(&asking, answer);
+    }
+    if (answer)
+        keep_for_run(it, answer);
     return answer;
 }

@@ -29,6 +29,8 @@ struct tdmi_cuda_answer {
     struct tdmi_cudnn_plan conv;
     struct tdmi_cublaslt_plan product;
     bool is_product; /* of both: that */
+    char *text;      /* what a file says of it; NULL: nothing */
+    bool is_kept; /* in the run's folder, which has one answer a problem: the last that was given */
 };
 
 struct tdmi_cuda_answers {

@@ -101,6 +101,39 @@ static void the_faster_of_both_computes_and_a_run_keeps_which(void **state)
     folder_remove(&runs);
 }
 
+/* Within a limit cuDNN's engine may be another, and then the slower of both. */
+static void a_limit_is_asked_about_on_its_own(void **state)
+{
+    struct folder home = folder_new(), other = folder_new(), runs = folder_new();
+    struct tdmi_op_desc desc = desc_of(NULL, TDMI_DTYPE_F32);
+    static const size_t limits[] = {0, 1 << 16, 0, 1 << 16};
+    const long slow_ns = convs->slow_ns;
+    (void)state;
+    make_slow(false);
+    convs->right_bytes = 1 << 20;
+    convs->slow_ns = 6000000;
+    for (int again = 0; again < 2; again++) { /* then from the card's files */
+        const int guesses = convs->guesses + products->guesses;
+        desc.device = open_card(&home, again ? NULL : folder_path(&runs, "a"));
+        for (int k = 0; k < 4; k++) {
+            desc.most_workspace = limits[k];
+            const struct tdmi_cuda_conv_plans plans = tdmi_cuda_conv_plans_of(&desc);
+            assert_int_equal(n_products(&plans), limits[k] ? 3 : 0);
+        }
+        close_card(desc.device);
+        make_slow(true); /* who times again finds another */
+        assert_int_equal(convs->guesses + products->guesses == guesses, again);
+    }
+    make_slow(false);
+    /* the run was planned within the limit */
+    assert_int_equal(chosen(&other, folder_path(&runs, "a"), TDMI_DTYPE_F32), 3);
+    convs->right_bytes = 1000;
+    convs->slow_ns = slow_ns;
+    folder_remove(&home);
+    folder_remove(&other);
+    folder_remove(&runs);
+}
+
 static int products_of(tdmi_device *device, const struct tdmi_op_desc *desc)
 {
     const int before = products->guesses;
@@ -340,6 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_of_both_computes_and_a_run_keeps_which),
+        cmocka_unit_test(a_limit_is_asked_about_on_its_own),
         cmocka_unit_test(only_what_is_a_product_is_asked_as_one),
         cmocka_unit_test(a_node_says_what_computes_it),
         cmocka_unit_test(its_workspace_is_planned_and_limited),

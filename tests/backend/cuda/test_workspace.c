@@ -106,6 +106,30 @@ static void a_run_goes_on_with_what_it_had_room_for(void **state)
     folder_remove(&runs);
 }
 
+/* Limits are asked about one after another, for one size of a batch and then for the next: what
+ * both have in common is answered from memory then, and kept all the same. */
+static void a_run_keeps_what_was_answered_last(void **state)
+{
+    static const struct {
+        size_t limits[4];
+        int64_t last;
+    } asked[] = {
+        {{0, limit, 1, 1}, -1}, {{0, limit, 1, limit}, of_slow}, {{limit, 1, limit, 0}, roomy}};
+    (void)state;
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        struct folder home = folder_new(), other = folder_new(), runs = folder_new();
+        tdmi_device *device = open_card(&home, folder_path(&runs, "a"));
+        (void)workspace_within(device, 0);
+        for (int i = 0; i < 4; i++)
+            (void)workspace_within(device, asked[k].limits[i]);
+        close_card(device);
+        assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), asked[k].last);
+        folder_remove(&home);
+        folder_remove(&other);
+        folder_remove(&runs);
+    }
+}
+
 static void a_card_tells_what_was_limited_from_what_was_not(void **state)
 {
     struct folder home = folder_new();
@@ -150,6 +174,7 @@ int main(void)
         cmocka_unit_test_setup(an_engine_that_wants_less_is_taken_where_there_is_no_more,
                                make_plain),
         cmocka_unit_test_setup(a_run_goes_on_with_what_it_had_room_for, make_plain),
+        cmocka_unit_test_setup(a_run_keeps_what_was_answered_last, make_plain),
         cmocka_unit_test_setup(a_card_tells_what_was_limited_from_what_was_not, make_plain),
         cmocka_unit_test_setup(what_a_full_card_chose_is_the_runs_alone, make_plain),
     };
