@@ -24,7 +24,7 @@ enum tdmi_cudnn_tensor {
 
 struct tdmi_cudnn_conv {
     enum tdmi_cudnn_way way;
-    enum tdmi_dtype type; /* of all tensors but bias and the weights' gradient, which are f32 */
+    enum tdmi_dtype type; /* of all tensors but the bias, which is f32 */
     struct tdmi_shape in, out;
     bool allows_tf32; /* of f32: what is multiplied may be rounded */
     bool may_vary;    /* sums may be added in another order on every run */
