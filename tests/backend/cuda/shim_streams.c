@@ -1,7 +1,12 @@
-/* A list of what is to be done for each stream; all of them are known, to be told to catch up. */
+/*
+ * A list of what is to be done for each stream; all of them are known, to be told to catch up.
+ * Threads may have streams of their own where work is done at once: then a list is touched by the
+ * thread that adds to it alone, and what they share is locked.
+ */
 #include "shim_streams.h"
 #include "base/memory.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum kind { COPY, REPLAY, RECORD, WAIT };
@@ -34,27 +39,41 @@ enum { most_streams = 64, most_pinned = 256 };
 
 static struct {
     enum tdmi_shim_pace pace;
+    pthread_mutex_t lock; /* of all that follows */
     tdmi_stream *streams[most_streams];
     struct {
         char *memory;
         size_t bytes;
     } pinned[most_pinned];
     struct tdmi_shim_copied copied;
-} all;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_pinned(const void *at)
 {
-    for (int i = 0; i < most_pinned; i++)
-        if (all.pinned[i].memory && (const char *)at >= all.pinned[i].memory &&
-            (const char *)at < all.pinned[i].memory + all.pinned[i].bytes)
-            return true;
-    return false;
+    bool is = false;
+    for (int i = 0; i < most_pinned && !is; i++)
+        is = all.pinned[i].memory && (const char *)at >= all.pinned[i].memory &&
+             (const char *)at < all.pinned[i].memory + all.pinned[i].bytes;
+    return is;
+}
+
+/* Is it read when it is made? */
+static bool count_copy(const struct tdmi_shim_copy *copy)
+{
+    pthread_mutex_lock(&all.lock);
+    const bool reads_later = !copy->from || is_pinned(copy->from);
+    if (copy->from)
+        *(reads_later ? &all.copied.pinned_bytes : &all.copied.other_bytes) += (int64_t)copy->bytes;
+    pthread_mutex_unlock(&all.lock);
+    return reads_later;
 }
 
 struct tdmi_shim_copied tdmi_shim_copied(void)
 {
+    pthread_mutex_lock(&all.lock);
     const struct tdmi_shim_copied copied = all.copied;
     all.copied = (struct tdmi_shim_copied){0};
+    pthread_mutex_unlock(&all.lock);
     return copied;
 }
 
@@ -108,7 +127,7 @@ void tdmi_shim_catch_up(tdmi_stream *stream)
         work_off(stream, NULL, 0);
         return;
     }
-    for (int i = 0; i < most_streams; i++)
+    for (int i = 0; all.pace != TDMI_SHIM_AT_ONCE && i < most_streams; i++)
         if (all.streams[i])
             work_off(all.streams[i], NULL, 0);
 }
@@ -144,9 +163,7 @@ static void add(tdmi_stream *stream, const struct work *what)
 void tdmi_shim_queue_copy(tdmi_stream *stream, struct tdmi_shim_copy copy)
 {
     struct work it = {.kind = COPY, .copy = copy};
-    const bool reads_later = !copy.from || is_pinned(copy.from);
-    if (copy.from)
-        *(reads_later ? &all.copied.pinned_bytes : &all.copied.other_bytes) += (int64_t)copy.bytes;
+    const bool reads_later = count_copy(&copy);
     if (!reads_later && all.pace != TDMI_SHIM_AT_ONCE) {
         it.kept = tdmi_alloc(copy.bytes + 1, 1);
         if (!it.kept)
@@ -165,25 +182,31 @@ void tdmi_shim_queue_replay(tdmi_stream *stream, tdmi_recording *recording,
 
 bool tdmi_shim_stream_begin(tdmi_stream *stream)
 {
-    for (int i = 0; i < most_streams; i++) {
-        if (all.streams[i])
-            continue;
-        stream->queue = tdmi_alloc(1, sizeof *stream->queue);
-        if (!stream->queue)
-            return false;
-        stream->queue->end = &stream->queue->first;
-        all.streams[i] = stream;
-        return true;
-    }
-    return false;
+    bool has_place = false;
+    stream->queue = tdmi_alloc(1, sizeof *stream->queue);
+    if (!stream->queue)
+        return false;
+    stream->queue->end = &stream->queue->first;
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < most_streams && !has_place; i++)
+        if (!all.streams[i]) {
+            all.streams[i] = stream;
+            has_place = true;
+        }
+    pthread_mutex_unlock(&all.lock);
+    if (!has_place)
+        tdmi_free(stream->queue);
+    return has_place;
 }
 
 void tdmi_shim_stream_end(tdmi_stream *stream)
 {
     work_off(stream, NULL, 0);
+    pthread_mutex_lock(&all.lock);
     for (int i = 0; i < most_streams; i++)
         if (all.streams[i] == stream)
             all.streams[i] = NULL;
+    pthread_mutex_unlock(&all.lock);
     tdmi_free(stream->queue);
     stream->queue = NULL;
 }
@@ -228,14 +251,22 @@ tdm_status tdmi_shim_event_wait(tdmi_stream *stream, tdmi_event *event, tdm_erro
 /* Full of what nobody put there. */
 void *tdmi_shim_alloc_pinned(tdmi_device *device, size_t bytes)
 {
+    char *memory = tdmi_alloc_aligned(bytes + 1);
+    bool has_place = false;
     (void)device;
-    for (int i = 0; i < most_pinned; i++) {
-        if (all.pinned[i].memory)
-            continue;
-        all.pinned[i].memory = tdmi_alloc_aligned(bytes + 1);
-        all.pinned[i].bytes = bytes + 1;
-        return all.pinned[i].memory ? memset(all.pinned[i].memory, 0xa5, bytes + 1) : NULL;
-    }
+    if (!memory)
+        return NULL;
+    pthread_mutex_lock(&all.lock);
+    for (int i = 0; i < most_pinned && !has_place; i++)
+        if (!all.pinned[i].memory) {
+            all.pinned[i].memory = memset(memory, 0xa5, bytes + 1);
+            all.pinned[i].bytes = bytes + 1;
+            has_place = true;
+        }
+    pthread_mutex_unlock(&all.lock);
+    if (has_place)
+        return memory;
+    tdmi_free(memory);
     return NULL;
 }
 
@@ -243,8 +274,10 @@ void tdmi_shim_free_pinned(tdmi_device *device, void *memory)
 {
     (void)device;
     tdmi_shim_catch_up(NULL); /* what reads it */
+    pthread_mutex_lock(&all.lock);
     for (int i = 0; i < most_pinned; i++)
         if (all.pinned[i].memory == memory)
             all.pinned[i].memory = NULL;
+    pthread_mutex_unlock(&all.lock);
     tdmi_free(memory);
 }
