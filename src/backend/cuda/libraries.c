@@ -70,10 +70,10 @@ static void find_folder(struct tdmi_cuda_libraries *it)
 static void look(struct tdmi_cuda_libraries *it)
 {
     tdm_error err = {0};
+    tdmi_cuda_make_current(it->device); /* whichever thread asks: libraries look which it is */
     if (it->has_looked)
         return;
     it->has_looked = true;
-    tdmi_cuda_make_current(it->device);
     if (tdmi_cudnn_open(it->places.cudnn, NULL, &it->cudnn, &err) != TDM_OK)
         snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
     if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
