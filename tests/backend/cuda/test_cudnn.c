@@ -16,17 +16,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/folder.h"
+#include "fake_card.h"
 
 static struct fake_cudnn *fake;
-
-static tdmi_device *open_card(const struct folder *home)
-{
-    tdmi_device *device;
-    tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home->path);
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    return device;
-}
 
 static void close_card(tdmi_device *device)
 {
@@ -269,7 +261,7 @@ static const struct tdmi_cudnn_conv shapes[] = {
 static void graphs_of_every_type_give_what_conv_gives(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home);
+    tdmi_device *device = open_card(&home, NULL);
     (void)state;
     tdmi_shim_use((struct tdmi_shim_way){0});
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -317,7 +309,7 @@ static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
 static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home);
+    tdmi_device *device = open_card(&home, NULL);
     struct tdmi_cudnn_conv it = shapes[0];
     (void)state;
     memset(fake->runs, 0, sizeof fake->runs);
@@ -368,7 +360,7 @@ static int unordered_runs(tdmi_device *device, bool may_vary)
 static void a_network_whose_bits_may_vary_asks_for_any_order(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home);
+    tdmi_device *device = open_card(&home, NULL);
     (void)state;
     assert_int_equal(unordered_runs(device, false), 0);
     assert_true(unordered_runs(device, true) > 0);
@@ -380,7 +372,7 @@ static void a_network_whose_bits_may_vary_asks_for_any_order(void **state)
 
 static int guesses_for(const struct folder *home, const char *kept, int *engine)
 {
-    tdmi_device *device = open_card(home);
+    tdmi_device *device = open_card(home, NULL);
     const int before = fake->guesses;
     if (kept)
         tdmi_cuda_libraries_keep(device->libraries, kept);
@@ -476,7 +468,7 @@ static void a_card_without_it_says_so(void **state)
     assert_non_null(strstr(text, "no cuDNN (opening cuDNN 9: "));
     assert_non_null(strstr(text, "no cuBLASLt (opening cuBLASLt: "));
     tdmi_backend_shim.device.close(device);
-    device = open_card(&home);
+    device = open_card(&home, NULL);
     tdmi_cuda_libraries_describe(device->libraries, text, sizeof text);
     assert_string_equal(text, "cuDNN 9.19.0, cuBLASLt 13.1.0");
     close_card(device);

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/folder.h"
+#include "fake_card.h"
 
 static struct fake_cudnn *convs;
 static struct fake_cublaslt *products;
@@ -32,16 +32,6 @@ static struct tdmi_op_desc desc_of(tdmi_device *device, enum tdmi_dtype type)
         .storage = type,
         .device = device,
     };
-}
-
-static tdmi_device *open_card(const struct folder *home, const char *run)
-{
-    tdmi_device *device;
-    tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home->path);
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    if (run)
-        tdmi_backend_shim.device.keep(device, run);
-    return device;
 }
 
 static void close_card(tdmi_device *device)

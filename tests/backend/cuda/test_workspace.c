@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/folder.h"
+#include "fake_card.h"
 
 static struct fake_cudnn *fake;
 static struct fake_cublaslt *products;
@@ -29,16 +29,6 @@ static const struct tdmi_cudnn_conv conv = {.in = {6, 5, 4},
                                             .bottom = 1,
                                             .left = 1,
                                             .right = 1};
-
-static tdmi_device *open_card(const struct folder *home, const char *run)
-{
-    tdmi_device *device;
-    tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home->path);
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    if (run)
-        tdmi_backend_shim.device.keep(device, run);
-    return device;
-}
 
 static void close_card(tdmi_device *device)
 {
