@@ -84,9 +84,10 @@ static void answer(int to, const char *request)
         server.n_cut--;
         body = body < server.cut_at ? body : server.cut_at;
     }
-    send_all(to, server.bytes + from, body);
+    /* Counted before it is sent: who has read it may look at once. */
     server.n_sent += body;
     server.last_from = from;
+    send_all(to, server.bytes + from, body);
 }
 
 static void *serve(void *unused)

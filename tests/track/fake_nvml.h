@@ -7,7 +7,8 @@ struct fake_nvml {
     int init_code, handle_code;
     unsigned n_cards;
     unsigned long long millijoules, reasons;
-    int n_started, n_ended, n_samples;
+    int n_started, n_ended;
+    _Atomic int n_samples; /* a thread looks while the test waits for it */
 };
 
 #endif

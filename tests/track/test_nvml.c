@@ -151,7 +151,7 @@ static void every_reason_has_its_words(void **state)
 /* ---- system.jsonl ----------------------------------------------------------------------- */
 
 /* The library is asked on another thread: its count is looked at until it has come so far. */
-static void wait_for(const volatile int *count, int wanted)
+static void wait_for(const _Atomic int *count, int wanted)
 {
     for (int i = 0; i < 5000 && *count < wanted; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
