@@ -177,5 +177,7 @@ finish() {
 
 # A program with a sanitizer in it neither loads foreign libraries nor is loaded by others.
 is_sanitized() {
-    readelf -d "$TANDEM" 2>/dev/null | grep -q 'libasan\|libtsan' || [ -n "${LD_PRELOAD:-}" ]
+    # clang links its sanitizers in: only their names tell.
+    readelf -W -d --dyn-syms "$TANDEM" 2>/dev/null | grep -q 'libasan\|libtsan\|__[at]san_init' ||
+        [ -n "${LD_PRELOAD:-}" ]
 }

@@ -177,21 +177,23 @@ if make_group && may_take $(((takes - 8) * 1048576)); then
     expect_same "$(sed -n 's/.*training takes .*(\(.*\), the process itself .*/\1/p' "$err")" "$parts" \
         "it counts what was told before"
     expect_true "no run is left of it" test ! -e little
-    expect_exit 0 in_group "$TANDEM" train pictures -o little $large --threads 1
-    expect_true "with one thread it has the same bits" \
-        cmp little/best.safetensors counted/best.safetensors
     expect_exit 4 in_group "$TANDEM" train pictures -o new $later --unfreeze 1 --epochs 2
     expect_stderr_matches 'training takes [0-9]+ MiB of memory.*; --threads 1 takes [0-9]+ MiB and gives the same bits$'
     expect_true "refused before the head is trained" test ! -e new
-    may_take $((takes * 2 / 3 * 1048576))
-    expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 --resume
-    expect_stderr_matches 'even one thread takes more; more memory is wanted$'
 
-    # Who has too little for one picture is told, and not killed in the middle of it.
     one=$(find pictures -name '*.*' -type f | head -n 1)
     if is_sanitized; then
-        skip "a picture in 24 MiB: the sanitizer takes more itself"
+        skip "what runs in these containers: the sanitizer takes more itself"
     else
+        expect_exit 0 in_group "$TANDEM" train pictures -o little $large --threads 1
+        expect_true "with one thread it has the same bits" \
+            cmp little/best.safetensors counted/best.safetensors
+        may_take $((takes * 2 / 3 * 1048576))
+        expect_exit 4 in_group "$TANDEM" train pictures -o little $large --steps 2 --threads 2 \
+            --resume
+        expect_stderr_matches 'even one thread takes more; more memory is wanted$'
+
+        # Who has too little for one picture is told, and not killed in the middle of it.
         may_take $((24 * 1048576))
         expect_exit 4 in_group "$TANDEM" predict counted "$one" --threads 2
         expect_stderr_matches 'one picture in counted takes [0-9]+ MiB of memory at least .*, and this container allows 24 MiB$'
