@@ -136,7 +136,7 @@ static int forward_of(struct CUstream_st *queue, const struct tdmi_cuda_window &
     };
     const bool has_vectors = lies_on_16(call.x) && lies_on_16(call.y) && lies_on_16(call.weights) &&
                              lies_on_16(call.bias);
-    if (!has_vectors || !is_usual(shape))
+    if (!has_vectors || !tdmi_cuda_depthwise_is_usual(&shape))
         return start_gather(queue, it, shape.n, has_vectors,
                             {shape.kernel, shape.stride, shape.dilation, 1});
     if (shape.kernel == 3)
@@ -172,7 +172,7 @@ static int data_of(struct CUstream_st *queue, const struct tdmi_cuda_window &sha
     };
     const bool has_vectors = lies_on_16(call.dy) && lies_on_16(call.dx) &&
                              lies_on_16(call.weights) && lies_on_16(masked) && lies_on_16(call.add);
-    if (!has_vectors || !is_usual(shape))
+    if (!has_vectors || !tdmi_cuda_depthwise_is_usual(&shape))
         return start_gather(queue, it, shape.n, has_vectors,
                             {shape.kernel, 1, shape.dilation, shape.stride});
     if (shape.stride == 2)

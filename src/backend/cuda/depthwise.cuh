@@ -61,13 +61,6 @@ static __device__ __forceinline__ void activate(enum tdmi_act act, float (&value
             values[c][i] = fminf(fmaxf(values[c][i], 0.0f), most);
 }
 
-/* What unrolled kernels are there for. */
-static inline bool is_usual(const struct tdmi_cuda_window &shape)
-{
-    return (shape.kernel == 3 || shape.kernel == 5) && (shape.stride == 1 || shape.stride == 2) &&
-           shape.dilation == 1 && shape.channels % 4 == 0;
-}
-
 static inline bool is_clamp(enum tdmi_act act)
 {
     return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;

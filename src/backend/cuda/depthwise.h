@@ -36,8 +36,15 @@ struct tdmi_cuda_depthwise_data {
 };
 int tdmi_cuda_depthwise_data(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                              const struct tdmi_cuda_depthwise_data *call);
-/* Of it, what depthwise_spread.cu has: stride 2, kernels of 3 and 5, channels a multiple of 4,
- * memory that begins on 16 bytes. */
+/* What unrolled kernels are there for, in memory that begins on 16 bytes. */
+static inline bool tdmi_cuda_depthwise_is_usual(const struct tdmi_cuda_window *shape)
+{
+    return (shape->kernel == 3 || shape->kernel == 5) &&
+           (shape->stride == 1 || shape->stride == 2) && shape->dilation == 1 &&
+           shape->channels % 4 == 0;
+}
+
+/* Of it, what depthwise_spread.cu has: what is usual, with a stride of 2. */
 int tdmi_cuda_depthwise_spread(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                const struct tdmi_cuda_depthwise_data *call);
 

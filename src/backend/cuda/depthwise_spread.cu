@@ -88,7 +88,7 @@ extern "C" int tdmi_cuda_depthwise_spread(struct CUstream_st *queue,
                                           const struct tdmi_cuda_window *shape,
                                           const struct tdmi_cuda_depthwise_data *call)
 {
-    if (!is_usual(*shape) || shape->stride != 2 || !is_clamp(call->x_act))
+    if (!tdmi_cuda_depthwise_is_usual(shape) || shape->stride != 2 || !is_clamp(call->x_act))
         return TDMI_CUDA_INVALID_VALUE;
     return by_type(shape->type,
                    [=](auto zero) { return spread_of<decltype(zero)>(queue, *shape, *call); });

@@ -170,7 +170,7 @@ extern "C" size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_win
 {
     const struct any_taps any = any_of(*shape);
     int64_t sets = (any.pixels + any.chunk - 1) / any.chunk;
-    if (is_usual(*shape) && tiles_of(*shape).chunks > sets)
+    if (tdmi_cuda_depthwise_is_usual(shape) && tiles_of(*shape).chunks > sets)
         sets = tiles_of(*shape).chunks;
     const size_t taps =
         (size_t)sets * (size_t)(shape->kernel * shape->kernel) * (size_t)shape->channels;
@@ -243,7 +243,7 @@ extern "C" int tdmi_cuda_depthwise_weights(struct CUstream_st *queue,
             {
             }
         };
-        return is_usual(*shape) && lies_on_16(call->x) && lies_on_16(call->dy)
+        return tdmi_cuda_depthwise_is_usual(shape) && lies_on_16(call->x) && lies_on_16(call->dy)
                    ? all_taps<T>(queue, *shape, *call, it)
                    : tap_by_tap<T>(queue, *shape, *call, it);
     });

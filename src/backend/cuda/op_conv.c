@@ -406,14 +406,15 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
 {
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    const bool is_ours = is_handed_on(desc);
-    const char *by = is_ours ? "depthwise.cu" : "conv.cu";
-    tdmi_cuda_way_describe(desc->device, &plans.forward, by, &ways->forward);
+    if (is_handed_on(desc)) {
+        tdmi_cuda_depthwise.describe(desc, ways);
+        return;
+    }
+    tdmi_cuda_way_describe(desc->device, &plans.forward, "conv.cu", &ways->forward);
     if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_way_describe(desc->device, &plans.of_input, by, &ways->of_input);
+        tdmi_cuda_way_describe(desc->device, &plans.of_input, "conv.cu", &ways->of_input);
     if (desc->is_training)
-        tdmi_cuda_way_describe(desc->device, &plans.of_weights,
-                               is_ours ? "depthwise_weights.cu" : by, &ways->of_weights);
+        tdmi_cuda_way_describe(desc->device, &plans.of_weights, "conv.cu", &ways->of_weights);
 }
 
 const struct tdmi_kernel tdmi_cuda_conv = {

@@ -6,6 +6,7 @@
 #include "backend/cuda/channels.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/depthwise.h"
+#include "backend/cuda/libraries.h"
 
 static bool can_run(const struct tdmi_op_desc *desc)
 {
@@ -118,11 +119,25 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                    "depthwise, gradient of the input");
 }
 
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, desc->max_images);
+    const struct tdmi_cuda_way ours = {.conv = NULL};
+    const bool is_spread = shape.stride == 2 && tdmi_cuda_depthwise_is_usual(&shape);
+    tdmi_cuda_way_describe(desc->device, &ours, "depthwise.cu", &ways->forward);
+    if (desc->is_training && desc->wants_dx)
+        tdmi_cuda_way_describe(desc->device, &ours,
+                               is_spread ? "depthwise_spread.cu" : "depthwise.cu", &ways->of_input);
+    if (desc->is_training)
+        tdmi_cuda_way_describe(desc->device, &ours, "depthwise_weights.cu", &ways->of_weights);
+}
+
 const struct tdmi_kernel tdmi_cuda_depthwise = {
     .can_run = can_run,
     .can_fuse = can_fuse,
     .adds_dx = true,
     .needs = needs,
+    .describe = describe,
     .pack = pack,
     .forward = forward,
     .backward = backward,

@@ -1,6 +1,7 @@
 /* What the op takes over from its neighbours (nn/fuse.c) against the ops one by one, in double. */
 #include "shim_backend.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/depthwise.h"
 #include "windows.h"
 
 static const struct tdmi_op_desc plain = {
@@ -179,12 +180,52 @@ static void what_it_cannot_do_it_does_not_promise(void **state)
     }
 }
 
+/* What is said to compute the gradient of the input takes the shape; what is not, does not. */
+static void what_computes_is_named(void **state)
+{
+    static const struct {
+        int kernel, stride, dilation, channels;
+        bool is_spread;
+    } asked[] = {{3, 2, 1, 8, true},  {5, 2, 1, 8, true},  {3, 1, 1, 8, false},
+                 {7, 2, 1, 8, false}, {3, 2, 2, 8, false}, {3, 2, 1, 6, false}};
+    enum { most_values = 7 * 6 * 8, most_weights = 49 * 8 };
+    void *blocks[3];
+    const struct tdmi_cuda_depthwise_data call = {
+        .dy = tensor(TDMI_DTYPE_F32, most_values, 0, 1, &blocks[0]),
+        .weights = tensor(TDMI_DTYPE_F32, most_weights, 0, 2, &blocks[1]),
+        .dx = tensor(TDMI_DTYPE_F32, most_values, 0, 0, &blocks[2])};
+    (void)state;
+    for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
+        struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+        struct tdmi_op_desc desc = plain;
+        desc.is_training = desc.wants_dx = true;
+        desc.attrs.kernel = asked[k].kernel;
+        desc.attrs.stride = asked[k].stride;
+        desc.attrs.dilation = asked[k].dilation;
+        desc.attrs.groups = desc.in[0].c = desc.out.c = asked[k].channels;
+        const struct tdmi_cuda_window window = tdmi_cuda_window_of(&desc, 1);
+        tdmi_cuda_conv.describe(&desc, &ways);
+        assert_string_equal(ways.forward.by, "depthwise.cu");
+        assert_string_equal(ways.of_weights.by, "depthwise_weights.cu");
+        assert_string_equal(ways.of_input.by,
+                            asked[k].is_spread ? "depthwise_spread.cu" : "depthwise.cu");
+        assert_int_equal(tdmi_cuda_depthwise_spread(NULL, &window, &call) == 0, asked[k].is_spread);
+        desc.wants_dx = false;
+        ways.of_input.by[0] = '\0';
+        tdmi_cuda_conv.describe(&desc, &ways);
+        assert_string_equal(ways.of_input.by, "");
+    }
+    for (int i = 0; i < 3; i++)
+        tdmi_free(blocks[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_norm_and_an_activation_behind_are_one_call),
         cmocka_unit_test(an_activation_before_is_read_through_and_masks_the_gradient),
         cmocka_unit_test(what_it_cannot_do_it_does_not_promise),
+        cmocka_unit_test(what_computes_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@
 enum { most_groups = 16 };
 
 struct told {
-    int n_groups, passed, failed, n_ways, n_depthwise;
+    int n_groups, passed, failed, n_ways, n_depthwise, n_spread;
     struct {
         const char *name;
         int n;
@@ -42,14 +42,18 @@ static void hear(void *self, const char *group, const char *name, bool has_passe
         print_message("# %s, %s: %s\n", group, name, detail);
 }
 
-/* Without libraries there is one way for each op. */
+/* Without libraries there is one way for each op, and one more for a gradient of the input. */
 static void hear_way(void *self, const char *op, const char *direction, const char *by)
 {
     struct told *told = self;
     const bool is_conv = strcmp(op, "conv") == 0;
     const bool is_of_weights = strcmp(direction, "weight gradient") == 0;
+    const bool is_spread = is_conv && strcmp(by, "depthwise_spread.cu") == 0;
     told->n_ways++;
-    if (strcmp(by, is_of_weights ? "depthwise_weights.cu" : "depthwise.cu") == 0 && is_conv)
+    told->n_spread += is_spread;
+    if (is_spread)
+        assert_string_equal(direction, "input gradient");
+    else if (strcmp(by, is_of_weights ? "depthwise_weights.cu" : "depthwise.cu") == 0 && is_conv)
         told->n_depthwise++;
     else
         assert_string_equal(by, is_conv ? "conv.cu" : "dense.cu");
@@ -90,6 +94,7 @@ static void all_checks_pass_in_every_type(void **state)
     assert_int_equal(checks_of(&told, "steps recorded and replayed"), *n_networks);
     assert_int_equal(checks_of(&told, "memory"), 1);
     assert_true(told.n_depthwise > 9 && told.n_ways > 2 * told.n_depthwise);
+    assert_true(told.n_spread > 0);
     assert_int_equal(checks_of(&told, "pictures"), 1);
     tdmi_backend_shim.device.close(device);
 }
