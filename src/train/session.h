@@ -229,10 +229,16 @@ int tdmi_session_shard_of(const struct tdmi_session *session, int batch);
 /* The host's values to the device. session_network.c */
 tdm_status tdmi_session_place_values(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Before anything of it is reserved: session_memory.c
- * What would be held; and where the training computes, what there is. */
+ * What would be held, on a card with as much workspace for libraries as stays within limit_bytes,
+ * or with none where nothing does (*most_workspace, as in plan.h); and where the training computes,
+ * what there is. */
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
-                                struct tdmi_needs *needs, tdm_error *err) TDM_MUST_USE;
+                                int64_t limit_bytes, struct tdmi_needs *needs,
+                                size_t *most_workspace, tdm_error *err) TDM_MUST_USE;
 struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *session);
+/* A line, where libraries do not get all that they want. */
+void tdmi_session_tell_workspace(struct tdmi_session *session, size_t most_workspace,
+                                 struct tdmi_memory_limit limit);
 struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session);
 /* Makes the plans, with parts of a batch and less for libraries where memory is short, and fills
  * needs: the most until training ends, layers that thaw later too. */

@@ -64,8 +64,9 @@ struct refused {
     int64_t bytes;
 };
 
-static tdm_status measure(const struct tdmi_session *session, int batch, int64_t *bytes,
-                          tdm_error *err)
+/* What stays within limit_bytes, if anything does. */
+static tdm_status measure(const struct tdmi_session *session, int batch, int64_t limit_bytes,
+                          int64_t *bytes, size_t *most_workspace, tdm_error *err)
 {
     const struct tdmi_needs_choice choice = {
         .batch = batch < session->batch ? batch : session->batch,
@@ -73,25 +74,33 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
         .threads = session->backend->device.is_host ? tdmi_pool_threads(session->pool) : 1,
     };
     struct tdmi_needs needs = {0};
-    TDM_TRY(tdmi_session_measure(session, choice, &needs, err), err, "planning batches of %d",
-            batch);
+    TDM_TRY(tdmi_session_measure(session, choice, limit_bytes, &needs, most_workspace, err), err,
+            "planning batches of %d", batch);
     *bytes = tdmi_needs_total(&needs);
     return TDM_OK;
 }
 
 /* The largest that fits whole, be it smaller than the usual one: parts of a batch would have batch
- * norm statistics of their own. Where nothing does, the check that follows says what would. */
-static tdm_status find_largest(const struct tdmi_session *session, int *batch,
-                               struct refused *refused, tdm_error *err)
+ * norm statistics of their own. Libraries of a card get less before the batch does, and from then
+ * on what was found to be within the limit. Where nothing is, the check that follows says what
+ * would do. */
+static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
+                               tdm_error *err)
 {
     const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
+    const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes);
+    size_t most_workspace = 0;
     int64_t bytes = 0;
+    session->most_workspace = 0;
     if (limit.bytes == 0)
         return TDM_OK;
     for (; *batch > 0; *batch /= 2) {
-        TDM_TRY(measure(session, *batch, &bytes, err), err, "counting memory");
-        if ((double)bytes <= part_of_memory * (double)limit.bytes)
+        TDM_TRY(measure(session, *batch, most, &bytes, &most_workspace, err), err,
+                "counting memory");
+        if (bytes <= most) {
+            session->most_workspace = most_workspace;
             return TDM_OK;
+        }
         *refused = (struct refused){*batch, bytes};
     }
     *batch = TDMI_BATCH_LEAST;
@@ -299,20 +308,28 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
     add_words(session, text);
 }
 
+/* Steps are timed with what is left to libraries of a card beside the largest batch; one that is
+ * chosen for its speed may leave them more. */
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
 {
     int fitting = session->global_batch;
-    struct refused refused = {0};
+    struct refused refused = {0}, none = {0};
     struct rates rates = {.n = 0};
     if (known_batch(session) > 0)
         return TDM_OK;
     TDM_TRY(find_largest(session, &fitting, &refused, err), err, "choosing a batch");
-    if (fitting > TDMI_BATCH_LEAST)
+    int chosen = fitting;
+    if (fitting > TDMI_BATCH_LEAST) {
         TDM_TRY(time_up_to(session, fitting, &rates, err), err, "choosing a batch");
-    const int best = rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0;
-    set_batch(session, fitting > TDMI_BATCH_LEAST ? TDMI_BATCH_LEAST << best : fitting);
+        chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
+    }
+    if (chosen < fitting)
+        TDM_TRY(find_largest(session, &chosen, &none, err), err, "choosing a batch");
+    set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
     tdmi_session_note(session, "--batch auto: %d pictures a step (%s)", session->global_batch,
                       session->batch_reason);
+    tdmi_session_tell_workspace(session, session->most_workspace,
+                                tdmi_session_memory_limit(session));
     return tdmi_session_check_thawing(session, err);
 }

@@ -196,11 +196,12 @@ static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct td
 }
 
 tdm_status tdmi_session_measure(const struct tdmi_session *session, struct tdmi_needs_choice choice,
-                                struct tdmi_needs *needs, tdm_error *err)
+                                int64_t limit_bytes, struct tdmi_needs *needs,
+                                size_t *most_workspace, tdm_error *err)
 {
-    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
-    struct planner planner = {.session = session, .limit_bytes = limit.bytes};
+    struct planner planner = {.session = session, .limit_bytes = limit_bytes};
     const tdm_status status = measure(&planner, choice, needs, err);
+    *most_workspace = planner.most_workspace;
     forget_plans(&planner);
     return status;
 }
@@ -268,21 +269,28 @@ static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_li
     return TDM_WRAP(err, status, "looking for what would do");
 }
 
+void tdmi_session_tell_workspace(struct tdmi_session *session, size_t most_workspace,
+                                 struct tdmi_memory_limit limit)
+{
+    if (most_workspace > 0)
+        tdmi_session_note(session,
+                          "libraries get %lld MiB of workspace at most, with which they may be "
+                          "slower: there is no room for all that they want, %s %lld MiB",
+                          (long long)(most_workspace >> 20), limit.what,
+                          (long long)(limit.bytes >> 20));
+}
+
 static void tell_found(struct tdmi_session *session, struct tdmi_memory_limit limit,
                        const struct found *found)
 {
     const long long wanted = (long long)(tdmi_needs_total(&session->needs) >> 20) + 1;
-    const long long there = (long long)(limit.bytes >> 20);
     if (found->choice.shard != session->shard)
         tdmi_session_note(session,
                           "batch %d is computed in parts of %d pictures, each with batch norm "
                           "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
-                          session->batch, found->choice.shard, wanted, limit.what, there);
-    if (found->most_workspace > 0)
-        tdmi_session_note(session,
-                          "libraries get %lld MiB of workspace at most, with which they may be "
-                          "slower: there is no room for all that they want, %s %lld MiB",
-                          (long long)(found->most_workspace >> 20), limit.what, there);
+                          session->batch, found->choice.shard, wanted, limit.what,
+                          (long long)(limit.bytes >> 20));
+    tdmi_session_tell_workspace(session, found->most_workspace, limit);
 }
 
 static void forget_session_plans(struct tdmi_session *session)
