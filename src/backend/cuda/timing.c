@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <float.h>
+#include <string.h>
 
 static void size_conv(const struct tdmi_cudnn_conv *conv, size_t bytes[TDMI_CUDNN_TENSORS])
 {
@@ -18,7 +19,7 @@ static void size_conv(const struct tdmi_cudnn_conv *conv, size_t bytes[TDMI_CUDN
     if (conv->has_bias)
         bytes[TDMI_CUDNN_BIAS] = (size_t)conv->out.c * sizeof(float);
     if (conv->adds)
-        bytes[TDMI_CUDNN_ADDED] = (conv->way == TDMI_CUDNN_FORWARD ? of_y : of_x) * value;
+        bytes[TDMI_CUDNN_ADDED] = of_y * value;
 }
 
 static void size_product(const struct tdmi_cublaslt_product *it, size_t bytes[TDMI_PRODUCT_TENSORS])
@@ -31,12 +32,23 @@ static void size_product(const struct tdmi_cublaslt_product *it, size_t bytes[TD
     bytes[TDMI_PRODUCT_D] = (size_t)it->rows * (size_t)it->columns * result;
 }
 
-static bool place(tdmi_device *device, int n, const size_t *bytes, void **tensors)
+/* Which of a convolution's tensors a product's is, where it computes the same. */
+static enum tdmi_cudnn_tensor place_of(enum tdmi_cudnn_way way, int tensor)
+{
+    static const enum tdmi_cudnn_tensor places[][TDMI_PRODUCT_TENSORS] = {
+        [TDMI_CUDNN_FORWARD] = {TDMI_CUDNN_X, TDMI_CUDNN_W, TDMI_CUDNN_BIAS, TDMI_CUDNN_Y},
+        [TDMI_CUDNN_OF_INPUT] = {TDMI_CUDNN_Y, TDMI_CUDNN_W, TDMI_CUDNN_BIAS, TDMI_CUDNN_X},
+        [TDMI_CUDNN_OF_WEIGHTS] = {TDMI_CUDNN_X, TDMI_CUDNN_Y, TDMI_CUDNN_BIAS, TDMI_CUDNN_W},
+    };
+    return places[way][tensor];
+}
+
+static bool place(struct tdmi_cuda_timing *it, const size_t bytes[TDMI_CUDNN_TENSORS])
 {
     bool is_placed = true;
-    for (int i = 0; i < n && is_placed; i++)
+    for (int i = 0; i < TDMI_CUDNN_TENSORS && is_placed; i++)
         if (bytes[i])
-            is_placed = (tensors[i] = tdmi_cuda_alloc(device, bytes[i])) != NULL;
+            is_placed = (it->placed[i] = tdmi_cuda_alloc(it->device, bytes[i])) != NULL;
     return is_placed;
 }
 
@@ -44,29 +56,31 @@ void tdmi_cuda_timing_open(struct tdmi_cuda_timing *it, tdmi_device *device,
                            const struct tdmi_cudnn_conv *conv,
                            const struct tdmi_cublaslt_product *product)
 {
+    const enum tdmi_cudnn_way way = conv ? conv->way : TDMI_CUDNN_FORWARD;
     size_t of_conv[TDMI_CUDNN_TENSORS] = {0}, of_product[TDMI_PRODUCT_TENSORS] = {0};
+    size_t bytes[TDMI_CUDNN_TENSORS];
     *it = (struct tdmi_cuda_timing){.device = device};
     if (conv)
         size_conv(conv, of_conv);
     if (product)
         size_product(product, of_product);
-    it->is_ready = tdmi_cuda_stream_open(device, &it->stream, NULL) == TDM_OK &&
-                   place(device, TDMI_CUDNN_TENSORS, of_conv, it->of_conv) &&
-                   place(device, TDMI_PRODUCT_TENSORS, of_product, it->of_product);
+    memcpy(bytes, of_conv, sizeof bytes);
+    for (int i = 0; i < TDMI_PRODUCT_TENSORS; i++)
+        if (of_product[i] > bytes[place_of(way, i)]) /* a gradient of weights in f32 */
+            bytes[place_of(way, i)] = of_product[i];
+    it->is_ready = tdmi_cuda_stream_open(device, &it->stream, NULL) == TDM_OK && place(it, bytes);
     it->lacked_room = !it->is_ready;
-}
-
-static void give_back(tdmi_device *device, int n, void **tensors)
-{
-    for (int i = 0; i < n; i++)
-        if (tensors[i])
-            tdmi_cuda_free(device, tensors[i]);
+    for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
+        it->of_conv[i] = of_conv[i] ? it->placed[i] : NULL;
+    for (int i = 0; i < TDMI_PRODUCT_TENSORS; i++)
+        it->of_product[i] = of_product[i] ? it->placed[place_of(way, i)] : NULL;
 }
 
 void tdmi_cuda_timing_close(struct tdmi_cuda_timing *it)
 {
-    give_back(it->device, TDMI_CUDNN_TENSORS, it->of_conv);
-    give_back(it->device, TDMI_PRODUCT_TENSORS, it->of_product);
+    for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
+        if (it->placed[i])
+            tdmi_cuda_free(it->device, it->placed[i]);
     if (it->stream)
         tdmi_cuda_stream_close(it->stream);
     *it = (struct tdmi_cuda_timing){0};

@@ -15,12 +15,14 @@ enum { TDMI_PRODUCT_A, TDMI_PRODUCT_B, TDMI_PRODUCT_BIAS, TDMI_PRODUCT_D, TDMI_P
 struct tdmi_cuda_timing {
     tdmi_device *device;
     tdmi_stream *stream;
-    void *of_conv[TDMI_CUDNN_TENSORS], *of_product[TDMI_PRODUCT_TENSORS];
+    void *placed[TDMI_CUDNN_TENSORS]; /* for both what a product calls a, b and d is x, w and y */
+    void *of_conv[TDMI_CUDNN_TENSORS], *of_product[TDMI_PRODUCT_TENSORS]; /* of it */
     bool is_ready;    /* false: there is no room for it, so nothing can be timed */
     bool lacked_room; /* for all or for a workspace: with more, another might have been taken */
 };
 
-/* For one of both, the other NULL, or for both. To be closed in any case. */
+/* For one of both, the other NULL, or for both, which compute the same then and share memory. To be
+ * closed in any case. */
 void tdmi_cuda_timing_open(struct tdmi_cuda_timing *it, tdmi_device *device,
                            const struct tdmi_cudnn_conv *conv,
                            const struct tdmi_cublaslt_product *product);

@@ -315,6 +315,9 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
         !fits(it, first, second, added, to))
         return invalid;
     fake_cublaslt.runs[algorithm->words[0]]++;
+    fake_cublaslt.last[0] = b; /* counted by columns, factors change places */
+    fake_cublaslt.last[1] = a;
+    fake_cublaslt.last[2] = d;
     if (algorithm->words[0] == FAKE_BREAKS)
         return failed;
     if (algorithm->words[0] == FAKE_SLOWLY)

@@ -24,6 +24,7 @@ struct fake_cublaslt {
     int guesses_nothing;
     int alive; /* handles, operations, layouts and wishes that were not given back */
     int runs[FAKE_ALGORITHMS];
+    const void *last[3]; /* of the last run: a, b and d, by rows */
     int guesses;
     unsigned reductions; /* that the last question allowed, as cuBLASLt numbers them */
 };

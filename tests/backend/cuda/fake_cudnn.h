@@ -31,6 +31,7 @@ struct fake_cudnn {
     int guesses_nothing;
     int alive, handles; /* descriptors and handles that were not given back */
     int runs[FAKE_ENGINES];
+    const void *last[4]; /* tensors of the last run, by enum tdmi_cudnn_tensor: x, w, y */
     int guesses;         /* questions to the heuristics */
     char complaint[200]; /* what a careful cuDNN would not have taken; "": nothing */
 };

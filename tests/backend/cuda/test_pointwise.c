@@ -124,6 +124,79 @@ static void a_limit_is_asked_about_on_its_own(void **state)
     folder_remove(&runs);
 }
 
+/* Of the kind of the desc above, in bf16, for the gradient of the weights. */
+enum { wide = 64 };
+static const struct tdmi_cudnn_conv of_conv = {.way = TDMI_CUDNN_OF_WEIGHTS,
+                                               .type = TDMI_DTYPE_BF16,
+                                               .in = {side, side, wide},
+                                               .out = {side, side, wide},
+                                               .n = most,
+                                               .kernel = 1,
+                                               .stride = 1,
+                                               .dilation = 1,
+                                               .groups = 1};
+static const struct tdmi_cublaslt_product of_product = {.type = TDMI_DTYPE_BF16,
+                                                        .result = TDMI_DTYPE_F32,
+                                                        .rows = wide,
+                                                        .columns = wide,
+                                                        .depth = most * pixels,
+                                                        .is_a_turned = true,
+                                                        .alignment = sizeof(float)};
+
+/* x, w and y are what the product calls a, b and d, and there is one of each. */
+static void who_is_timed_in_turn_works_on_the_same_memory(void **state)
+{
+    static const struct {
+        enum tdmi_cudnn_way way;
+        int of[3]; /* what a, b and d are */
+    } ways[] = {{TDMI_CUDNN_FORWARD, {TDMI_CUDNN_X, TDMI_CUDNN_W, TDMI_CUDNN_Y}},
+                {TDMI_CUDNN_OF_INPUT, {TDMI_CUDNN_Y, TDMI_CUDNN_W, TDMI_CUDNN_X}},
+                {TDMI_CUDNN_OF_WEIGHTS, {TDMI_CUDNN_X, TDMI_CUDNN_Y, TDMI_CUDNN_W}}};
+    struct folder home = folder_new();
+    tdmi_device *device = open_card(&home, NULL);
+    (void)state;
+    make_slow(true);
+    for (int k = 0; k < 3; k++) {
+        struct tdmi_cudnn_conv conv = of_conv;
+        struct tdmi_cublaslt_product product = of_product;
+        conv.way = ways[k].way;
+        if (k < 2) {
+            product.result = TDMI_DTYPE_BF16;
+            product.rows = most * pixels;
+            product.depth = wide;
+            product.is_a_turned = false;
+            product.is_b_turned = k == 0;
+            product.alignment = 16;
+        }
+        (void)tdmi_cuda_conv_way(device, &conv, &product);
+        for (int i = 0; i < 3; i++)
+            assert_ptr_equal(products->last[i], convs->last[ways[k].of[i]]);
+    }
+    close_card(device);
+    folder_remove(&home);
+}
+
+/* A gradient of weights is f32 for cuBLASLt and bf16 for cuDNN: a card that has room for the one
+ * and not for the other times neither of both. */
+static void what_is_shared_has_room_for_the_larger(void **state)
+{
+    static const size_t limits[] = {wide * wide * 4 + 1, wide * wide * 4};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct folder home = folder_new();
+        tdmi_device *device = open_card(&home, NULL);
+        make_slow(true);
+        assert_non_null(tdmi_cuda_conv_plan(device, &of_conv));
+        assert_non_null(tdmi_cuda_product_plan(device, &of_product));
+        tdmi_shim_limit(limits[k]);
+        const struct tdmi_cuda_way way = tdmi_cuda_conv_way(device, &of_conv, &of_product);
+        tdmi_shim_limit(0);
+        assert_int_equal(way.product != NULL, k == 0);
+        close_card(device);
+        folder_remove(&home);
+    }
+}
+
 static int products_of(tdmi_device *device, const struct tdmi_op_desc *desc)
 {
     const int before = products->guesses;
@@ -364,6 +437,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_of_both_computes_and_a_run_keeps_which),
         cmocka_unit_test(a_limit_is_asked_about_on_its_own),
+        cmocka_unit_test(who_is_timed_in_turn_works_on_the_same_memory),
+        cmocka_unit_test(what_is_shared_has_room_for_the_larger),
         cmocka_unit_test(only_what_is_a_product_is_asked_as_one),
         cmocka_unit_test(a_node_says_what_computes_it),
         cmocka_unit_test(its_workspace_is_planned_and_limited),
