@@ -1,7 +1,7 @@
 /*
  * Products of matrices by cuBLASLt: which algorithm is asked of its heuristics and timed, among
- * those that give the same bits on every run. As with cuDNN (cudnn_api.h) nothing of its headers is
- * needed; a test compares the numbers.
+ * those that give the same bits on every run (unless they may vary). As with cuDNN (cudnn_api.h)
+ * nothing of its headers is needed; a test compares the numbers.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUBLASLT_H
 #define TANDEM_BACKEND_CUDA_CUBLASLT_H

@@ -4,6 +4,7 @@
  */
 #include "backend/cuda/cudnn_graph.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
@@ -245,6 +246,7 @@ tdm_status tdmi_cudnn_graph_of(struct tdmi_cudnn_builder *builder, const struct 
     row.written = is_forward ? (struct tensor){TDMI_CUDNN_Y, it->type, it->n, it->out}
                              : (struct tensor){TDMI_CUDNN_X, it->type, it->n, it->in};
     row.left = it->has_bias + it->adds + (it->act != TDMI_ACT_NONE);
+    assert(is_forward || row.left == 0);
     add_product(&row, it);
     if (it->has_bias) {
         const struct tdmi_shape one = {1, 1, it->out.c};

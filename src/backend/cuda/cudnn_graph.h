@@ -1,6 +1,6 @@
 /*
  * A convolution as an operation graph of cuDNN: what is computed, without saying how. Forward: conv
- * ▸ bias ▸ add ▸ activation; gradient of the input ▸ add; gradient of the weights.
+ * ▸ bias ▸ add ▸ activation; gradient of the input; gradient of the weights.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUDNN_GRAPH_H
 #define TANDEM_BACKEND_CUDA_CUDNN_GRAPH_H
@@ -18,7 +18,7 @@ enum tdmi_cudnn_tensor {
     TDMI_CUDNN_W,     /* weights (out, kernel, kernel, in / groups), or their gradient */
     TDMI_CUDNN_Y,     /* y or dy */
     TDMI_CUDNN_BIAS,  /* one a channel, f32 */
-    TDMI_CUDNN_ADDED, /* like what is written */
+    TDMI_CUDNN_ADDED, /* like y */
     TDMI_CUDNN_TENSORS
 };
 
@@ -30,7 +30,7 @@ struct tdmi_cudnn_conv {
     bool may_vary;    /* sums may be added in another order on every run */
     int n, kernel, stride, dilation, groups, top, bottom, left, right;
     bool has_bias;         /* forward */
-    bool adds;             /* forward: a residual; gradient of the input: what it is added to */
+    bool adds;             /* forward: a residual */
     enum tdmi_act act;     /* forward: NONE, RELU, RELU6 */
     size_t most_workspace; /* of an engine; 0: the usual limit */
 };

@@ -171,8 +171,9 @@ tdm_status tdmi_cudnn_plan_find(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv 
         }
         if (!choice.best.plan)
             status = TDM_FAIL(err, TDM_E_ABSENT,
-                              "planning a convolution: cuDNN has no engine that gives the same "
-                              "bits on every run with %zu MB of workspace%s%s",
+                              "planning a convolution: cuDNN has no engine that sums in f32%s "
+                              "with %zu MiB of workspace%s%s",
+                              it->may_vary ? "" : ", gives the same bits on every run",
                               most_workspace(it) >> 20, builder.failure ? ": " : "", builder.why);
     }
     tdmi_cudnn_builder_release(&builder);

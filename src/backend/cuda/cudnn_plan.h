@@ -1,7 +1,8 @@
 /*
  * How cuDNN is to compute a graph: of the engines that its heuristics name, those that give the
- * same bits on every run, sum in f32 and want no more workspace than there is are timed once, and
- * the fastest is the plan. As JSON, cuDNN's own, a plan can be kept and taken again.
+ * same bits on every run (unless they may vary), sum in f32 and want no more workspace than there
+ * is are timed once, and the fastest is the plan. As JSON, cuDNN's own, a plan can be kept and
+ * taken again.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUDNN_PLAN_H
 #define TANDEM_BACKEND_CUDA_CUDNN_PLAN_H

@@ -102,7 +102,7 @@ static void it_is_looked_for_in_folders_of_cuda_and_of_python(void **state)
 /* One problem's tensors in its type, and the same values in f32. */
 struct tensors {
     struct tdmi_cuda_weights matrix;
-    int64_t n_x, n_y, n_w, n_added;
+    int64_t n_x, n_y, n_w;
     void *x, *y, *added, *turned, *result;
     float *x32, *y32, *added32, *weights, *bias, *wanted, *got;
     void *blocks[12], *workspace;
@@ -116,16 +116,15 @@ static struct tensors tensors_of(const struct tdmi_cudnn_conv *it)
         .n_y = it->n * tdmi_shape_values(it->out),
     };
     of.n_w = of.matrix.rows * of.matrix.columns;
-    of.n_added = it->way == TDMI_CUDNN_FORWARD ? of.n_y : of.n_x;
     const int64_t most = of.n_x + of.n_y + of.n_w;
     of.x = tensor(it->type, of.n_x, 0, 1, &of.blocks[0]);
     of.y = tensor(it->type, of.n_y, 0, 2, &of.blocks[1]);
-    of.added = tensor(it->type, of.n_added, 0, 3, &of.blocks[2]);
+    of.added = tensor(it->type, of.n_y, 0, 3, &of.blocks[2]);
     of.turned = tensor(it->type, of.n_w, 0, 0, &of.blocks[3]);
     of.result = tensor(it->type, most, 0, 0, &of.blocks[4]);
     of.x32 = tensor(TDMI_DTYPE_F32, of.n_x, 0, 1, &of.blocks[5]);
     of.y32 = tensor(TDMI_DTYPE_F32, of.n_y, 0, 2, &of.blocks[6]);
-    of.added32 = tensor(TDMI_DTYPE_F32, of.n_added, 0, 3, &of.blocks[7]);
+    of.added32 = tensor(TDMI_DTYPE_F32, of.n_y, 0, 3, &of.blocks[7]);
     of.weights = tensor(TDMI_DTYPE_F32, of.n_w, 0, 4, &of.blocks[8]);
     of.bias = tensor(TDMI_DTYPE_F32, it->out.c, 0, 5, &of.blocks[9]);
     of.wanted = tensor(TDMI_DTYPE_F32, most, 0, 0, &of.blocks[10]);
@@ -174,13 +173,13 @@ static void run_law(const struct tdmi_cudnn_conv *it, struct tensors *of)
             0);
         return;
     }
-    if (it->way == TDMI_CUDNN_FORWARD)
-        assert_int_equal(tdmi_cuda_conv_forward(NULL, &law, of->x32, of->weights, bias, of->wanted),
-                         0);
-    else
+    if (it->way == TDMI_CUDNN_OF_INPUT) {
         assert_int_equal(
             tdmi_cuda_conv_data_gradient(NULL, &law, of->y32, of->weights, NULL, of->wanted), 0);
-    for (int64_t i = 0; i < of->n_added; i++) {
+        return;
+    }
+    assert_int_equal(tdmi_cuda_conv_forward(NULL, &law, of->x32, of->weights, bias, of->wanted), 0);
+    for (int64_t i = 0; i < of->n_y; i++) {
         float value = of->wanted[i] + (it->adds ? of->added32[i] : 0.0f);
         if (it->act != TDMI_ACT_NONE && value < 0.0f)
             value = 0.0f;
@@ -198,7 +197,7 @@ static void expect_law(tdmi_device *device, const struct tdmi_cudnn_conv *it)
     run_plan(device, plan, it, &of);
     if (is_of_weights)
         assert_int_equal(tdmi_cuda_weights_turn_back(NULL, &of.matrix, of.result, of.got), 0);
-    const int64_t n = is_of_weights ? of.n_w : of.n_added;
+    const int64_t n = is_of_weights ? of.n_w : it->way == TDMI_CUDNN_OF_INPUT ? of.n_x : of.n_y;
     for (int64_t i = 0; i < n; i++) /* sums are added in another order: a few of their steps */
         expect_near(is_of_weights ? (double)of.got[i] : value_at(of.result, it->type, i),
                     (double)of.wanted[i],
@@ -273,9 +272,9 @@ static void graphs_of_every_type_give_what_conv_gives(void **state)
             expect_law(device, &it);
             it.way = TDMI_CUDNN_OF_INPUT;
             expect_law(device, &it);
-            it.adds = true;
-            expect_law(device, &it);
             it.way = TDMI_CUDNN_FORWARD;
+            expect_law(device, &it);
+            it.adds = true;
             expect_law(device, &it);
             it.has_bias = true;
             it.act = TDMI_ACT_RELU;
@@ -341,6 +340,25 @@ static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
 }
 
 /* How often engines without an order were run while a network was planned. */
+/* The sentence names what was asked for, and nothing more. */
+static void that_no_engine_is_there_is_told_as_it_was_asked(void **state)
+{
+    struct tdmi_cudnn_conv it = shapes[0];
+    struct tdmi_cudnn_plan plan;
+    tdmi_cudnn *cudnn;
+    (void)state;
+    assert_int_equal(tdmi_cudnn_open(FAKE_CUDNN, NULL, &cudnn, NULL), TDM_OK);
+    it.most_workspace = 1;
+    for (int k = 0; k < 2; k++) {
+        tdm_error err = {0};
+        it.may_vary = k;
+        assert_int_equal(tdmi_cudnn_plan_find(cudnn, &it, NULL, NULL, &plan, &err), TDM_E_ABSENT);
+        assert_non_null(strstr(err.frames[0].text, "has no engine"));
+        assert_int_equal(strstr(err.frames[0].text, "same bits") != NULL, !k);
+    }
+    tdmi_cudnn_close(cudnn);
+}
+
 static int unordered_runs(tdmi_device *device, bool may_vary)
 {
     struct tdmi_network network;
@@ -493,6 +511,7 @@ int main(void)
         cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
                                make_slow),
         cmocka_unit_test_setup(a_run_takes_again_what_it_began_with, make_slow),
+        cmocka_unit_test(that_no_engine_is_there_is_told_as_it_was_asked),
         cmocka_unit_test(a_network_whose_bits_may_vary_asks_for_any_order),
         cmocka_unit_test(a_card_without_it_says_so),
     };
