@@ -11,15 +11,17 @@ struct entry {
 
 struct tdmi_recorder {
     const struct tdmi_backend *backend;
+    tdmi_device *device;
     tdmi_stream *stream;
     struct entry *entries;
     int n, most;
-    int64_t replays;
+    int64_t replays, bytes;
     bool has_told;
 };
 
-tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_stream *stream, int most,
-                              tdmi_recorder **recorder, tdm_error *err)
+tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_device *device,
+                              tdmi_stream *stream, int most, tdmi_recorder **recorder,
+                              tdm_error *err)
 {
     tdmi_recorder *made = tdmi_alloc(1, sizeof *made);
     if (made)
@@ -29,6 +31,7 @@ tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_stream *s
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to record steps: out of memory");
     }
     made->backend = backend;
+    made->device = device;
     made->stream = stream;
     made->most = most;
     *recorder = made;
@@ -60,15 +63,27 @@ static struct entry *find(tdmi_recorder *recorder, const struct tdmi_recorder_ke
     return NULL;
 }
 
+/* 0: the device does not say. */
+static int64_t free_bytes(const tdmi_recorder *recorder)
+{
+    const struct tdmi_device_table *table = &recorder->backend->device;
+    int64_t free_now = 0, total = 0;
+    return table->memory && table->memory(recorder->device, &free_now, &total) ? free_now : 0;
+}
+
 /* Nothing of what was to be recorded has run. */
-static tdm_status record(const tdmi_recorder *recorder, tdmi_recording **recording,
+static tdm_status record(tdmi_recorder *recorder, tdmi_recording **recording,
                          tdm_status (*queue)(void *self, tdm_error *err), void *self,
                          tdm_error *err)
 {
     const struct tdmi_stream_table *table = &recorder->backend->stream;
+    const int64_t before = free_bytes(recorder);
     TDM_TRY(table->capture_begin(recorder->stream, err), err, "recording");
     const tdm_status queued = queue(self, err);
     const tdm_status ended = table->capture_end(recorder->stream, recording, queued ? NULL : err);
+    const int64_t after = free_bytes(recorder);
+    if (!queued && !ended && after > 0 && after < before) /* else others gave some back meanwhile */
+        recorder->bytes += before - after;
     return TDM_WRAP(err, queued ? queued : ended, "recording");
 }
 
@@ -128,4 +143,9 @@ tdm_status tdmi_recorder_run(tdmi_recorder *recorder, struct tdmi_recorder_key k
 int64_t tdmi_recorder_replays(const tdmi_recorder *recorder)
 {
     return recorder->replays;
+}
+
+int64_t tdmi_recorder_bytes(const tdmi_recorder *recorder)
+{
+    return recorder->bytes;
 }

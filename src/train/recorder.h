@@ -24,8 +24,9 @@ struct tdmi_recorder_key {
 
 /* Of work of so many keys, the first that are met; other work is queued as it is each time, and so
  * is all of it where the backend records nothing. */
-tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_stream *stream, int most,
-                              tdmi_recorder **recorder, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_recorder_open(const struct tdmi_backend *backend, tdmi_device *device,
+                              tdmi_stream *stream, int most, tdmi_recorder **recorder,
+                              tdm_error *err) TDM_MUST_USE;
 void tdmi_recorder_close(tdmi_recorder *recorder);
 
 /* queue(self) queues the work on the stream; it is not called where a recording is replayed, and
@@ -36,5 +37,8 @@ tdm_status tdmi_recorder_run(tdmi_recorder *recorder, struct tdmi_recorder_key k
                              tdm_error *err) TDM_MUST_USE;
 /* How often a recording was replayed. */
 int64_t tdmi_recorder_replays(const tdmi_recorder *recorder);
+/* Of the device's memory, that recordings were seen to take: what was free before each less what
+ * was free behind it, whoever took it; 0 where the device does not say. */
+int64_t tdmi_recorder_bytes(const tdmi_recorder *recorder);
 
 #endif

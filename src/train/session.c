@@ -311,8 +311,16 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
     return status;
 }
 
+void tdmi_session_note_recorded(struct tdmi_session *session)
+{
+    const int64_t bytes = session->step ? tdmi_step_recorded_bytes(session->step) : 0;
+    if (bytes > session->recorded_bytes)
+        session->recorded_bytes = bytes;
+}
+
 void tdmi_session_close_border(struct tdmi_session *session)
 {
+    tdmi_session_note_recorded(session);
     tdmi_feed_close(session->val_feed);
     tdmi_feed_close(session->train_feed);
     tdmi_session_close_features(session);

@@ -121,6 +121,7 @@ struct tdmi_session {
     int64_t started_ns;
     int64_t resident_before;    /* bytes, when it was opened */
     struct tdmi_needs needs;    /* of memory */
+    int64_t recorded_bytes;     /* of a card's, that recordings of steps were seen to take */
     bool is_fallen_back;        /* the newest checkpoint could not be used, and is still there */
     int64_t saved_ns;           /* when the newest checkpoint was written; or training began */
     struct tdmi_progress saved; /* what that checkpoint holds; best_epoch -1: there is none yet */
@@ -133,6 +134,8 @@ tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink s
 void tdmi_session_release(struct tdmi_session *session);
 /* Of it, everything that was made for where the border between frozen and trained lies. */
 void tdmi_session_close_border(struct tdmi_session *session);
+/* Takes down what recordings of the step at hand have taken of a card's memory. */
+void tdmi_session_note_recorded(struct tdmi_session *session);
 
 double tdmi_session_seconds(const struct tdmi_session *session);
 /* What judges and is kept: averages where there are any. */
@@ -377,6 +380,8 @@ void tdmi_session_end_record(struct tdmi_session *session, tdm_status status);
 tdm_status tdmi_session_record_stop(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* What the run is begun with, for its record; not saved yet. */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Of that, what is known better at the end. */
+tdm_status tdmi_session_record_machine(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* A section of the run's record, from a writer that is freed. */
 tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
                             tdm_json_writer *writer, tdm_error *err) TDM_MUST_USE;

@@ -14,6 +14,8 @@
 
 static const double part_of_memory = 0.9;
 static const double most_seconds = 2.0; /* of steps that are timed */
+/* Timed steps are of whole batches; training's last one of an epoch is ragged, and recorded too. */
+static const int64_t times_recorded = 2;
 
 /* ---- what is settled by a batch ----------------------------------------------------------- */
 
@@ -88,7 +90,8 @@ static tdm_status find_largest(struct tdmi_session *session, int *batch, struct 
                                tdm_error *err)
 {
     const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
-    const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes);
+    const int64_t beside = times_recorded * session->recorded_bytes;
+    const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes) - beside;
     size_t most_workspace = 0;
     int64_t bytes = 0;
     session->most_workspace = 0;
@@ -101,7 +104,7 @@ static tdm_status find_largest(struct tdmi_session *session, int *batch, struct 
             session->most_workspace = most_workspace;
             return TDM_OK;
         }
-        *refused = (struct refused){*batch, bytes};
+        *refused = (struct refused){*batch, bytes + beside};
     }
     *batch = TDMI_BATCH_LEAST;
     return TDM_OK;
@@ -228,6 +231,8 @@ static tdm_status time_batch(struct tdmi_session *session, int batch, double *se
     tdm_status status = open_trial(&it, batch, err);
     if (status == TDM_OK)
         status = time_steps(&it, seconds, err);
+    if (it.step && tdmi_step_recorded_bytes(it.step) > session->recorded_bytes)
+        session->recorded_bytes = tdmi_step_recorded_bytes(it.step);
     close_trial(&it);
     return TDM_WRAP(err, status, "trying batches of %d", batch);
 }
@@ -276,8 +281,9 @@ static void add_words(struct tdmi_session *session, const char *words)
     snprintf(session->batch_reason + used, sizeof session->batch_reason - used, "%s", words);
 }
 
+/* refused: first; then, of those that were timed, because of what recording them took. */
 static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
-                    struct refused refused)
+                    const struct refused refused[2])
 {
     const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
     const int chosen = session->global_batch;
@@ -290,15 +296,21 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
     }
     if (rates->n > 0)
         add_words(session, " pictures/s; ");
-    if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
+    if (refused[1].batch > 0)
+        snprintf(text, sizeof text,
+                 "with what recording steps takes %d take %lld MiB, %s %lld, and a tenth is left "
+                 "alone",
+                 refused[1].batch, (long long)(refused[1].bytes >> 20) + 1, limit.what,
+                 (long long)(limit.bytes >> 20));
+    else if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
         snprintf(text, sizeof text, "twice as many bring less than a tenth");
     else if (chosen < fitting && rates->refused > 0)
         snprintf(text, sizeof text, "steps of %d found no room in memory", rates->refused);
     else if (chosen < fitting)
         snprintf(text, sizeof text, "steps take so long that more were not timed");
-    else if (refused.batch > 0)
+    else if (refused[0].batch > 0)
         snprintf(text, sizeof text, "%d take %lld MiB, %s %lld, and a tenth is left alone",
-                 refused.batch, (long long)(refused.bytes >> 20) + 1, limit.what,
+                 refused[0].batch, (long long)(refused[0].bytes >> 20) + 1, limit.what,
                  (long long)(limit.bytes >> 20));
     else if (chosen == TDMI_BATCH_MOST)
         snprintf(text, sizeof text, "more is known to cost accuracy");
@@ -313,18 +325,17 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
 {
     int fitting = session->global_batch;
-    struct refused refused = {0}, none = {0};
+    struct refused refused[2] = {{0}};
     struct rates rates = {.n = 0};
     if (known_batch(session) > 0)
         return TDM_OK;
-    TDM_TRY(find_largest(session, &fitting, &refused, err), err, "choosing a batch");
+    TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
     int chosen = fitting;
     if (fitting > TDMI_BATCH_LEAST) {
         TDM_TRY(time_up_to(session, fitting, &rates, err), err, "choosing a batch");
         chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
+        TDM_TRY(find_largest(session, &chosen, &refused[1], err), err, "choosing a batch");
     }
-    if (chosen < fitting)
-        TDM_TRY(find_largest(session, &chosen, &none, err), err, "choosing a batch");
     set_batch(session, chosen);
     explain(session, &rates, fitting, refused);
     tdmi_session_note(session, "--batch auto: %d pictures a step (%s)", session->global_batch,

@@ -43,10 +43,8 @@ void tdmi_session_end_record(struct tdmi_session *session, tdm_status status)
     (void)ignored;
 }
 
-tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_record_machine(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(record_options(session, err), err, "beginning the record");
-
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
     char device[400];
@@ -59,11 +57,19 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_string(writer, "device", device);
     tdm_json_integer(writer, "threads", tdmi_pool_threads(session->pool));
     tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&session->needs));
+    if (!session->backend->device.is_host)
+        tdm_json_integer(writer, "recorded_bytes", session->recorded_bytes);
     tdm_json_integer(writer, "world", session->transport->world(session->comm));
     tdm_json_object_end(writer);
-    TDM_TRY(tdmi_session_set(session, "machine", writer, err), err, "beginning the record");
+    return tdmi_session_set(session, "machine", writer, err);
+}
 
-    writer = tdm_json_writer_new(0);
+tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
+{
+    TDM_TRY(record_options(session, err), err, "beginning the record");
+
+    TDM_TRY(tdmi_session_record_machine(session, err), err, "beginning the record");
+    tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", tdmi_source_path(session->source));
     tdm_json_string(writer, "kind", tdmi_source_kind(session->source));

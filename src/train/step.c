@@ -161,7 +161,7 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
     if (!step->plan->backend->device.is_host) {
         sums.stream = tdmi_lane_stream(step->lanes[0]);
-        TDM_TRY(tdmi_recorder_open(step->plan->backend, sums.stream,
+        TDM_TRY(tdmi_recorder_open(step->plan->backend, step->device, sums.stream,
                                    recordings_of(step->plan, options), &step->recorder, err),
                 err, "preparing steps of %d images", max_batch);
     }
@@ -578,6 +578,11 @@ tdmi_stream *tdmi_step_stream(const tdmi_step *step)
 int64_t tdmi_step_replays(const tdmi_step *step)
 {
     return step->recorder ? tdmi_recorder_replays(step->recorder) : 0;
+}
+
+int64_t tdmi_step_recorded_bytes(const tdmi_step *step)
+{
+    return step->recorder ? tdmi_recorder_bytes(step->recorder) : 0;
 }
 
 int tdmi_step_images(const tdmi_step *step)

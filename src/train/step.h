@@ -97,6 +97,8 @@ tdm_status tdmi_step_run_queued(tdmi_step *step, const struct tdmi_step_next *ne
 tdmi_stream *tdmi_step_stream(const tdmi_step *step);
 /* How often a recording was replayed: once a step that is one shard of one process. */
 int64_t tdmi_step_replays(const tdmi_step *step);
+/* What recordings were seen to take of the device's memory (recorder.h). */
+int64_t tdmi_step_recorded_bytes(const tdmi_step *step);
 /* The summed values: final in a segment's range once it has run. */
 float *tdmi_step_sums(tdmi_step *step);
 

@@ -347,6 +347,9 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
     tdmi_result_to_json(result, writer);
     tdm_json_object_end(writer);
     tdm_status status = tdmi_session_set(session, "result", writer, err);
+    tdmi_session_note_recorded(session);
+    if (status == TDM_OK)
+        status = tdmi_session_record_machine(session, err);
     if (status == TDM_OK)
         status = tdmi_run_save(session->run, TDMI_RUN_FINISHED, err);
     return TDM_WRAP(err, status, "recording the result");

@@ -2,7 +2,9 @@
  * The shim in the place of libtandem_cuda.so (base/plugin.h): `tandem train --device cuda` computes
  * with the kernels of cards on a machine that has none, in memory that only they may touch. For
  * tests/cli/test_train_card.sh, which asks for a card that records nothing (TANDEM_CARD_RECORDS=0),
- * and for a byte a replay in a file (TANDEM_CARD_REPLAYS); and for test_card_libraries.sh.
+ * for a byte a replay in a file (TANDEM_CARD_REPLAYS), and for recordings that take so much of the
+ * card (TANDEM_CARD_RECORDING_BYTES, of TANDEM_CARD_BYTES), and replays that take so much longer,
+ * whatever they compute (TANDEM_CARD_REPLAY_MS); and for test_card_libraries.sh.
  */
 #include "fake_cudnn.h"
 #include "shim_backend.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 TDM_API const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
                                 size_t *table_bytes);
@@ -22,11 +25,38 @@ static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_err
 {
     const char *path = getenv("TANDEM_CARD_REPLAYS");
     FILE *file = path ? fopen(path, "a") : NULL;
+    const char *ms = getenv("TANDEM_CARD_REPLAY_MS");
+    const struct timespec longer = {0, ms ? 1000000 * strtol(ms, NULL, 10) : 0};
+    (void)nanosleep(&longer, NULL);
     if (file) {
         (void)fputc('.', file);
         (void)fclose(file);
     }
     return tdmi_backend_shim.stream.replay(stream, recording, err);
+}
+
+/* Recordings that there are. One thread records. */
+static int n_recordings;
+
+static tdm_status end_recording(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    const tdm_status status = tdmi_backend_shim.stream.capture_end(stream, recording, err);
+    n_recordings += status == TDM_OK;
+    return status;
+}
+
+static void close_recording(tdmi_recording *recording)
+{
+    n_recordings--;
+    tdmi_backend_shim.stream.recording_close(recording);
+}
+
+static bool memory_of(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    const char *each = getenv("TANDEM_CARD_RECORDING_BYTES");
+    const bool is_known = tdmi_backend_shim.device.memory(device, free_bytes, total_bytes);
+    *free_bytes -= each ? n_recordings * strtoll(each, NULL, 10) : 0;
+    return is_known;
 }
 
 /* TANDEM_CARD_CUDNN, TANDEM_CARD_CUBLASLT: files that stand for NVIDIA's; TANDEM_CARD_WORKSPACE:
@@ -66,7 +96,10 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
     (void)host;                      /* all of libtandem is linked again */
     card = tdmi_backend_shim;
     card.name = "cuda";
+    card.device.memory = memory_of;
+    card.stream.capture_end = end_recording;
     card.stream.replay = replay;
+    card.stream.recording_close = close_recording;
     if (records && strcmp(records, "0") == 0) {
         card.stream.capture_begin = NULL;
         card.stream.capture_end = NULL;

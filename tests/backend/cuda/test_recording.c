@@ -303,7 +303,8 @@ static void other_work_is_another_recording(void **state)
     keys[7].next = 2;
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
-    assert_int_equal(tdmi_recorder_open(&tdmi_backend_shim, stream, most, &recorder, NULL), TDM_OK);
+    assert_int_equal(tdmi_recorder_open(&tdmi_backend_shim, device, stream, most, &recorder, NULL),
+                     TDM_OK);
     for (int times = 1; times <= 4; times++)
         for (int k = 0; k < n_keys; k++) {
             int n = 0;
@@ -315,6 +316,65 @@ static void other_work_is_another_recording(void **state)
     tdmi_recorder_close(recorder);
     tdmi_backend_shim.stream.close(stream);
     tdmi_backend_shim.device.close(device);
+}
+
+/* ---- memory of the card that recordings take --------------------------------------------------
+ */
+
+static int64_t free_now, taken_by_next;
+static bool says_what_is_free, fails_to_end;
+
+static bool tell_free(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    (void)device;
+    *free_bytes = free_now;
+    *total_bytes = 1 << 20;
+    return says_what_is_free;
+}
+
+static tdm_status take_and_end(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
+{
+    free_now -= taken_by_next;
+    return fails_to_end ? refuse_at_the_end(stream, recording, err)
+                        : tdmi_backend_shim.stream.capture_end(stream, recording, err);
+}
+
+/* Of each recording that was made, whatever it is free for meanwhile, and nothing of replays. */
+static void what_a_recording_takes_of_the_card_is_seen(void **state)
+{
+    static const struct {
+        int64_t taken, seen; /* of this one; of all */
+        bool says, fails;
+    } recordings[] = {{4096, 4096, true, false}, {0, 4096, true, false},  {-500, 4096, true, false},
+                      {700, 4096, false, false}, {300, 4096, true, true}, {100, 4196, true, false}};
+    struct tdmi_backend backend = tdmi_backend_shim;
+    tdmi_recorder *recorder;
+    tdmi_stream *stream;
+    tdmi_device *device;
+    (void)state;
+    backend.device.memory = tell_free;
+    backend.stream.capture_end = take_and_end;
+    free_now = 1 << 19;
+    assert_int_equal(backend.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(backend.stream.open(device, &stream, NULL), TDM_OK);
+    assert_int_equal(tdmi_recorder_open(&backend, device, stream, 6, &recorder, NULL), TDM_OK);
+    for (int k = 0; k < 6; k++) {
+        const struct tdmi_recorder_key key = {.n = 1 + k};
+        taken_by_next = recordings[k].taken;
+        says_what_is_free = recordings[k].says;
+        for (int times = 0; times < 4; times++) {
+            int n = 0;
+            fails_to_end = recordings[k].fails;
+            assert_int_equal(tdmi_recorder_run(recorder, key, count_call, &n, NULL), TDM_OK);
+            assert_int_equal(tdmi_recorder_bytes(recorder), times > 0 ? recordings[k].seen
+                                                            : k > 0   ? recordings[k - 1].seen
+                                                                      : 0);
+            free_now -= 9; /* of others, between two */
+        }
+    }
+    tdmi_recorder_close(recorder);
+    backend.stream.close(stream);
+    backend.device.close(device);
 }
 
 /* Or it would be taken for the recording's, and lost. */
@@ -363,6 +423,7 @@ int main(void)
         cmocka_unit_test(a_first_replay_that_fails_is_queued_once),
         cmocka_unit_test(a_later_replay_that_fails_ends_training),
         cmocka_unit_test(other_work_is_another_recording),
+        cmocka_unit_test(what_a_recording_takes_of_the_card_is_seen),
         cmocka_unit_test(what_failed_before_a_recording_is_told_by_the_wait_behind_it),
         cmocka_unit_test(a_copy_inside_a_recording_is_refused),
     };
