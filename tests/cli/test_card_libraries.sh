@@ -1,6 +1,7 @@
 # What NVIDIA's libraries have to do with commands, by libraries that stand for them beside the shim
 # in the place of libtandem_cuda.so (docs/gpu.md): doctor names them, a profile says what computes, a
-# run goes on with what it chose, and with less workspace where memory is short.
+# run goes on with what it chose, in any order where that was asked for, and with less workspace
+# where memory is short, also of what is frozen and of what thaws.
 . "$SOURCE/tests/cli/lib.sh"
 
 card=$BUILD/tests/card
@@ -108,4 +109,121 @@ export TANDEM_CARD_BYTES=6000000
 expect_exit 0 train -o short --epochs 3 --resume
 expect_exit 4 train -o roomy --epochs 2 --resume
 expect_stderr_matches 'free on the card are [0-9]+ MiB'
+unset TANDEM_CARD_BYTES
+
+# ---- a frozen base and what thaws, where memory is short -----------------------------------------
+# Rows take 9 MiB at most, of a judge's workspace; all that thaws later takes 18, and is counted first.
+head="--weights parts --freeze base --hidden 4 --epochs 2"
+thaws="--weights parts --unfreeze 1 --unfreeze-layers 1 --hidden 4 --epochs 4"
+short() { # name bytes options…
+    name=$1 bytes=$2
+    shift 2
+    rm -rf home
+    expect_exit 0 train -o "$name" "$@"
+    expect_true "$name: there is enough" sh -c "! grep -q 'of workspace at most' '$err'"
+    rm -rf home
+    export TANDEM_CARD_BYTES=$bytes
+    expect_exit 0 train -o "$name-short" "$@"
+    expect_same 1 "$(grep -c 'libraries get 8 MiB of workspace at most' "$err")" \
+        "$name: they get less, told once"
+    expect_true "$name: before anything is trained" sh -c \
+        "sed '/^ *1  /q' '$err' | grep -q 'libraries get 8 MiB'"
+    expect_true "$name: what is planned fits" sh -c \
+        "[ \"\$(sed -n 's/.*\"planned_bytes\": *\([0-9]*\).*/\1/p' $name-short/run.json)\" -lt $bytes ]"
+    unset TANDEM_CARD_BYTES
+    # the stand-ins' engines have the same bits
+    expect_true "$name: its weights are those with enough" \
+        cmp "$name/best.safetensors" "$name-short/best.safetensors"
+}
+# shellcheck disable=SC2086 # words of their own
+short rows 6000000 $head
+# shellcheck disable=SC2086
+short thawing 12000000 $thaws
+contents thawing-short/kernels >before
+rm -rf home
+# shellcheck disable=SC2086
+expect_exit 0 train -o thawing-short $thaws --epochs 5 --resume
+contents thawing-short/kernels >after
+expect_same "" "$(grep -vxF -f after before)" "it goes on with the same choices"
+
+# ---- --batch auto leaves a tenth of memory alone, before the batch gives way -----------------------
+# All that libraries want takes 18.7 MB.
+export TANDEM_CARD_BYTES=19500000
+rm -rf home
+expect_exit 0 train -o asked --batch 32 --epochs 1
+expect_true "who asks for a batch has all of it" sh -c "! grep -q 'of workspace at most' '$err'"
+rm -rf home
+expect_exit 0 train -o chosen --batch auto --epochs 1
+expect_stderr_matches 'batch auto: 32 pictures a step \(of more, 12 pictures are fewer'
+expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the card are 18 MiB'
+contents chosen/kernels >before
+unset TANDEM_CARD_BYTES
+rm -rf home
+expect_exit 0 train -o chosen --batch auto --epochs 2 --resume
+contents chosen/kernels >after
+expect_true "it goes on with the same choices" cmp before after
+unset TANDEM_CARD_WORKSPACE
+
+# What recordings take counts: 64 pictures at a time take 1.3 MB, 32 take 0.8, and 1.1 are left beside
+# two recordings. Twice as many are faster, unless the machine is too busy to say so.
+python3 - <<'END'
+import os, random, struct
+os.mkdir("many")
+random.seed(3)
+n = 6600
+with open("many/train-images-idx3-ubyte", "wb") as file:
+    file.write(struct.pack(">IIII", 2051, n, 12, 12) + random.randbytes(n * 144))
+with open("many/train-labels-idx1-ubyte", "wb") as file:
+    file.write(struct.pack(">II", 2049, n) + bytes(i % 2 for i in range(n)))
+END
+many() {
+    on_card train many --device cuda --threads 1 --model lenet5 --size 12 --batch auto \
+        --split 0.99,0.01 --patience 0 --schedule constant --epochs 0 --steps 2 --json "$@"
+}
+export TANDEM_CARD_BYTES=10000000 TANDEM_CARD_RECORDING_BYTES=4000000 TANDEM_CARD_REPLAY_MS=60
+for i in 1 2 3; do
+    rm -rf full
+    expect_exit 0 many -o full
+    json_value batch_reason >reason
+    awk '/timed 32: / { split($0, at, /[:,;] */); exit !(at[4] + 0 > 1.1 * at[2]) } { exit 1 }' \
+        reason && break
+done
+if [ $i -lt 3 ] || grep -q 'with what' reason; then
+    expect_same 32 "$(json_value batch)" "a batch beside what is recorded"
+    expect_true "and why ($(cat reason))" \
+        grep -q 'with what recording steps takes 64 take 9 MiB, free on the card are 9' reason
+else
+    skip "steps of 64 were no faster than those of 32"
+fi
+expect_true "the run has what they took" grep -Eq '"recorded_bytes": ?4000000' full/run.json
+export TANDEM_CARD_RECORDING_BYTES=10
+expect_exit 0 many -o light
+expect_true "what is little changes nothing ($(json_value batch_reason))" \
+    sh -c "! grep -q 'with what' light/run.json"
+expect_exit 0 train -o told --epochs 1
+expect_true "whose batch was known tells it, too" grep -Eq '"recorded_bytes": ?10,' told/run.json
+unset TANDEM_CARD_BYTES TANDEM_CARD_RECORDING_BYTES TANDEM_CARD_REPLAY_MS
+
+# ---- any order, where it was asked for ---------------------------------------------------------
+problems() {
+    sed 's/",.*//' "$1"/kernels/*
+}
+rm -rf home
+expect_exit 0 train -o fast --fast --epochs 1
+problems fast >of_fast
+problems whole >of_whole
+expect_true "nobody else has any order" sh -c '! grep -q "any order" of_whole'
+expect_true "all that training alone computes has" sh -c \
+    "grep -E 'conv (input|weights)|first turned' of_fast | grep -vq 'any order'; [ \$? = 1 ]"
+expect_true "and nothing that judges" sh -c \
+    "grep -q relu of_fast && ! grep relu of_fast | grep -q 'any order'"
+contents fast/kernels >before
+rm -rf home
+expect_exit 0 train -o fast --fast --epochs 2 --resume
+contents fast/kernels >after
+expect_true "gone on with, it keeps its choices" cmp before after
+expect_true "and asks nothing" test ! -e home/cuda
+expect_exit 0 train -o auto --fast --batch auto --precision bf16 --epochs 1
+expect_true "what is timed may vary, too" sh -c \
+    "sed 's/\",.*//' auto/kernels/* | grep -q 'conv weights BF16 .* any order'"
 finish
