@@ -22,6 +22,25 @@ expect_exit 1 run
 expect_stdout_matches '^3 passed, 1 failed, 1 skipped$'
 expect_stdout_matches 'not ok 2 - b'
 
+# A failure is shown, however much is said after it.
+program long 'echo "ok 1 - a"; echo "not ok 2 - early"; echo "# why"; i=3
+    while [ $i -le 200 ]; do echo "ok $i - x"; i=$((i + 1)); done; exit 1'
+expect_exit 1 run --match long
+expect_stdout_matches 'not ok 2 - early'
+expect_stdout_matches '# why'
+expect_true "and nothing that passed before the end" sh -c "! grep -q 'ok 100 - x' '$out'"
+sed -i '/ x\/long /d' build/tests/programs.txt
+
+# What is built meanwhile is told.
+echo before >build/tandem
+program builds "echo 'ok 1 - a'; echo after >'$temp/build/tandem'"
+expect_exit 0 run --match builds
+expect_stdout_matches 'was built while tests ran'
+expect_exit 0 run --match good
+expect_true "else nothing is said of it" sh -c "! grep -q 'was built' '$out'"
+sed -i '/ x\/builds /d' build/tests/programs.txt
+rm build/tandem
+
 program dead 'echo "ok 1 - a"; kill -SEGV $$'
 program silent 'exit 0'
 program slow 'sleep 30'
