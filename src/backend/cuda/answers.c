@@ -53,10 +53,11 @@ void tdmi_cuda_answers_release(struct tdmi_cuda_answers *it)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+static const char *const acts[] = {"", " relu", " relu6"};
+
 static int describe_conv(const struct tdmi_cudnn_conv *conv, char text[text_room])
 {
     static const char *const ways[] = {"forward", "input", "weights"};
-    static const char *const acts[] = {"", " relu", " relu6"};
     return snprintf(
         text, text_room,
         "conv %s %s %dx%dx%dx%d to %dx%dx%d kernel %d stride %d dilation %d groups %d pad %d %d %d "
@@ -70,12 +71,13 @@ static int describe_conv(const struct tdmi_cudnn_conv *conv, char text[text_room
 
 static void describe_product(const struct tdmi_cublaslt_product *product, char text[text_room])
 {
-    snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s%s",
+    snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s%s%s",
              tdmi_dtype_name(product->type), (long long)product->rows, (long long)product->columns,
              (long long)product->depth, tdmi_dtype_name(product->result), product->alignment,
              product->is_a_turned ? " first turned" : "",
              product->is_b_turned ? " second turned" : "", product->has_bias ? " bias" : "",
-             product->allows_tf32 ? " tf32" : "", product->may_vary ? " any order" : "");
+             acts[product->act], product->allows_tf32 ? " tf32" : "",
+             product->may_vary ? " any order" : "");
 }
 
 static void describe_problem(const struct asking *it, char text[text_room])

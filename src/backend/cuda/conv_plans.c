@@ -83,17 +83,29 @@ static struct tdmi_cuda_way ask(const struct tdmi_op_desc *desc, enum tdmi_cudnn
     return tdmi_cuda_conv_way(desc->device, &conv, is_product(desc) ? &product : NULL);
 }
 
-/* All of a graph, where cuDNN takes it: a product of cuBLASLt's wants another pass for what is
- * behind it. Else the product alone. */
+/* What cuBLASLt has behind a product: a bias and a relu. The bias is of the result's type, so
+ * beside bf16 and f16 it would be rounded first; cuDNN's is f32. */
+static bool is_whole_product(const struct tdmi_op_desc *desc)
+{
+    return is_product(desc) && desc->storage == TDMI_DTYPE_F32 && !desc->fusion.adds_residual &&
+           (desc->fusion.act == TDMI_ACT_NONE || desc->fusion.act == TDMI_ACT_RELU);
+}
+
+/* All of it, where a library takes that: whatever is left is another pass. Else the product alone.
+ */
 static void ask_forward(const struct tdmi_op_desc *desc, struct tdmi_cuda_conv_plans *plans)
 {
     struct tdmi_cudnn_conv whole = conv_of(desc, TDMI_CUDNN_FORWARD);
     whole.has_bias = desc->attrs.has_bias || desc->fusion.folds_norm;
     whole.adds = desc->fusion.adds_residual;
     whole.act = desc->fusion.act;
+    struct tdmi_cublaslt_product product = product_of(desc, TDMI_CUDNN_FORWARD);
+    product.has_bias = whole.has_bias;
+    product.act = whole.act;
     if (whole.has_bias || whole.adds || whole.act != TDMI_ACT_NONE)
-        plans->forward.conv = tdmi_cuda_conv_plan(desc->device, &whole);
-    plans->is_whole = plans->forward.conv != NULL;
+        plans->forward =
+            tdmi_cuda_conv_way(desc->device, &whole, is_whole_product(desc) ? &product : NULL);
+    plans->is_whole = tdmi_cuda_way_is_there(&plans->forward);
     if (!plans->is_whole)
         plans->forward = ask(desc, TDMI_CUDNN_FORWARD);
 }

@@ -11,7 +11,7 @@
 /* A direction without either: by conv.cu. */
 struct tdmi_cuda_conv_plans {
     struct tdmi_cuda_way forward, of_input, of_weights;
-    bool is_whole; /* forward, by cuDNN: what is behind the product, too */
+    bool is_whole; /* forward: what is behind the product, too */
 };
 
 /* Nothing where the desc knows no device. */

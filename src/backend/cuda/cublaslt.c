@@ -125,13 +125,21 @@ void tdmi_cublaslt_plan_release(tdmi_cublaslt *cublaslt, struct tdmi_cublaslt_pl
     *plan = (struct tdmi_cublaslt_plan){0};
 }
 
+/* 0: the product alone. */
+static uint32_t epilogue_of(const struct tdmi_cublaslt_product *it)
+{
+    if (it->act == TDMI_ACT_RELU)
+        return it->has_bias ? TDMI_CUBLASLT_N_ADDS_BIAS_IS_RELU : TDMI_CUBLASLT_N_IS_RELU;
+    return it->has_bias ? TDMI_CUBLASLT_N_ADDS_BIAS : 0;
+}
+
 /* bias NULL: not known yet. cuBLASLt's code. */
 static int operation_of(const struct tdmi_cublaslt_calls *calls,
                         const struct tdmi_cublaslt_product *it, const void *bias, void **operation)
 {
     const bool rounds = it->type == TDMI_DTYPE_F32 && it->allows_tf32;
     const int32_t turned = TDMI_CUBLASLT_N_TURNED;
-    const uint32_t adds_bias = TDMI_CUBLASLT_N_ADDS_BIAS;
+    const uint32_t epilogue = epilogue_of(it);
     int code = calls->create_operation(
         operation, rounds ? TDMI_CUBLASLT_N_IN_TF32 : TDMI_CUBLASLT_N_IN_F32, TDMI_CUBLASLT_N_F32);
     if (code == 0 && it->is_b_turned)
@@ -139,9 +147,9 @@ static int operation_of(const struct tdmi_cublaslt_calls *calls,
     if (code == 0 && it->is_a_turned)
         code =
             calls->set_operation(*operation, TDMI_CUBLASLT_N_TURN_SECOND, &turned, sizeof turned);
-    if (code == 0 && it->has_bias)
-        code = calls->set_operation(*operation, TDMI_CUBLASLT_N_EPILOGUE, &adds_bias,
-                                    sizeof adds_bias);
+    if (code == 0 && epilogue)
+        code =
+            calls->set_operation(*operation, TDMI_CUBLASLT_N_EPILOGUE, &epilogue, sizeof epilogue);
     if (code == 0 && bias)
         code = calls->set_operation(*operation, TDMI_CUBLASLT_N_BIAS_POINTER, &bias, sizeof bias);
     return code;

@@ -24,8 +24,8 @@ void tdmi_cublaslt_close(tdmi_cublaslt *cublaslt);
 void tdmi_cublaslt_look(const char *file, struct tdmi_backend_library *library);
 int tdmi_cublaslt_version(const tdmi_cublaslt *cublaslt); /* 130200 for 13.2.0 */
 
-/* d (rows, columns) = a (rows, depth) · b (depth, columns) + bias, all by rows, one after another.
- */
+/* d (rows, columns) = act(a (rows, depth) · b (depth, columns) + bias), all by rows, one after
+ * another. */
 struct tdmi_cublaslt_product {
     enum tdmi_dtype type;   /* of a and b: F32, BF16, F16 */
     enum tdmi_dtype result; /* of d and the bias */
@@ -33,6 +33,7 @@ struct tdmi_cublaslt_product {
     bool is_a_turned;      /* a lies as (depth, rows) */
     bool is_b_turned;      /* b lies as (columns, depth) */
     bool has_bias;         /* one a column */
+    enum tdmi_act act;     /* NONE or RELU: cuBLASLt has no other */
     bool allows_tf32;      /* of f32: what is multiplied may be rounded */
     bool may_vary;         /* sums may be added in another order on every run */
     int alignment;         /* bytes that d begins on; a, b and the bias: 16 */

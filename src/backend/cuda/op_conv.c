@@ -208,6 +208,7 @@ static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc 
     float *bias = it.has_bias ? at(call->packed, it.bias) : NULL;
     const struct tdmi_cublaslt_call product = {.a = call->x[0],
                                                .b = at(call->packed, it.turned),
+                                               .bias = plans->is_whole ? bias : NULL,
                                                .d = call->y,
                                                .workspace = call->workspace};
     void *const tensors[TDMI_CUDNN_TENSORS] = {

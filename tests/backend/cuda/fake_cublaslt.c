@@ -174,6 +174,18 @@ static bool fits(const struct operation *it, const struct layout *first,
            added->columns == result->columns;
 }
 
+static bool adds_bias(const struct operation *it)
+{
+    return it->epilogue == TDMI_CUBLASLT_N_ADDS_BIAS ||
+           it->epilogue == TDMI_CUBLASLT_N_ADDS_BIAS_IS_RELU;
+}
+
+static bool is_relu(const struct operation *it)
+{
+    return it->epilogue == TDMI_CUBLASLT_N_IS_RELU ||
+           it->epilogue == TDMI_CUBLASLT_N_ADDS_BIAS_IS_RELU;
+}
+
 static size_t workspace_of(uint64_t algorithm)
 {
     return algorithm == FAKE_WIDE ? (size_t)1 << 30 : 512 * (size_t)algorithm;
@@ -192,7 +204,8 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *first, v
         it->alignment[0] != 16 || it->alignment[1] != 16 || it->alignment[2] != it->alignment[3] ||
         it->alignment[3] < 2)
         return invalid;
-    if (!fits(operation, first, second, added, result))
+    if (!fits(operation, first, second, added, result) ||
+        (fake_cublaslt.takes_no_relu && is_relu(operation)))
         return not_supported;
     fake_cublaslt.guesses++;
     fake_cublaslt.reductions = it->reductions;
@@ -285,8 +298,8 @@ static void run_queued(void *self)
             for (int64_t k = 0; k < columns_of(&it->first, turns_first); k++)
                 sum += factor_at(it->a, &it->first, turns_first, row, k) *
                        factor_at(it->b, &it->second, turns_second, k, column);
-            put(it->d, to->type, at,
-                (float)(sum + (it->added ? get(it->added, to->type, at) : 0.0)));
+            sum += it->added ? get(it->added, to->type, at) : 0.0;
+            put(it->d, to->type, at, is_relu(&it->operation) && sum < 0.0 ? 0.0f : (float)sum);
         }
 }
 
@@ -303,12 +316,12 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
     const struct layout *to = result;
     const struct timespec while_others_run = {0, fake_cublaslt.slow_ns};
     const struct timespec anyhow = {0, fake_cublaslt.every_ns};
-    const bool adds = it->epilogue == TDMI_CUBLASLT_N_ADDS_BIAS;
+    const bool adds = adds_bias(it), is_known = adds || is_relu(it) || it->epilogue == 1;
     const float times_added = *(const float *)beta;
     (void)stream;
     if (!handle || !a || !b || !c || !d || *(const float *)alpha != 1.0f ||
         (times_added != 0.0f && times_added != 1.0f) || algorithm->words[1] != mark ||
-        algorithm->words[0] >= FAKE_ALGORITHMS || adds != (it->bias != NULL) ||
+        algorithm->words[0] >= FAKE_ALGORITHMS || !is_known || adds != (it->bias != NULL) ||
         workspace_bytes < workspace_of(algorithm->words[0]) || (uintptr_t)workspace % 256 != 0 ||
         ((uintptr_t)a | (uintptr_t)b | (uintptr_t)it->bias) % 16 != 0 || algorithm->words[2] == 0 ||
         ((uintptr_t)c | (uintptr_t)d) % algorithm->words[2] != 0 ||

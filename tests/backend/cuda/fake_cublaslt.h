@@ -22,7 +22,8 @@ struct fake_cublaslt {
     long every_ns; /* that every run takes longer */
     int handle_code;
     int guesses_nothing;
-    int alive; /* handles, operations, layouts and wishes that were not given back */
+    int takes_no_relu; /* behind a product */
+    int alive;         /* handles, operations, layouts and wishes that were not given back */
     int runs[FAKE_ALGORITHMS];
     const void *last[3]; /* of the last run: a, b and d, by rows */
     int guesses;

@@ -57,6 +57,8 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
             sum +=
                 value_at(a, it->type, it->is_a_turned ? k * rows + row : row * depth + k) *
                 value_at(b, it->type, it->is_b_turned ? column * depth + k : k * columns + column);
+        if (it->act == TDMI_ACT_RELU && sum < 0.0)
+            sum = 0.0;
         expect_near(value_at(d, it->result, i), sum, step_of(it->result, fabs(sum)), "d", i);
     }
     for (int i = 0; i < 5; i++)
@@ -70,7 +72,7 @@ static void products_of_every_type_and_lie_are_right(void **state)
     tdmi_device *device = open_card(&home);
     (void)state;
     for (int t = 0; t < n_float_types; t++)
-        for (int way = 0; way < 16; way++) {
+        for (int way = 0; way < 32; way++) {
             const struct tdmi_cublaslt_product it = {
                 .type = float_types[t],
                 .result = way & 8 ? TDMI_DTYPE_F32 : float_types[t],
@@ -80,6 +82,7 @@ static void products_of_every_type_and_lie_are_right(void **state)
                 .is_a_turned = way & 1,
                 .is_b_turned = way & 2,
                 .has_bias = way & 4,
+                .act = way & 16 ? TDMI_ACT_RELU : TDMI_ACT_NONE,
                 .alignment = way & 8 ? 4 : 16,
             };
             assert_true(run_product(device, &it) >= 0);
@@ -111,6 +114,10 @@ static void the_fastest_algorithm_that_runs_is_taken(void **state)
     assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
     assert_int_equal(fake->guesses, guesses + 2);
     assert_int_equal(fake->reductions, 3);
+    it.act = TDMI_ACT_RELU;
+    assert_int_equal(run_product(device, &it), FAKE_QUICKLY);
+    assert_int_equal(fake->guesses, guesses + 3);
+    it.act = TDMI_ACT_NONE;
     it.rows++;
     fake->guesses_nothing = 1;
     assert_int_equal(run_product(device, &it), -1);

@@ -235,6 +235,18 @@ static void only_what_is_a_product_is_asked_as_one(void **state)
     desc.fusion.act = TDMI_ACT_RELU6;
     assert_int_equal(products_of(device, &desc), 1);
     convs->takes_no_pointwise = 0;
+    /* but a bias and a relu in f32, which cuBLASLt has itself */
+    desc = desc_of(device, TDMI_DTYPE_F32);
+    desc.is_training = false;
+    desc.fusion.act = TDMI_ACT_RELU;
+    assert_int_equal(products_of(device, &desc), 1);
+    desc.attrs.has_bias = true;
+    assert_int_equal(products_of(device, &desc), 1);
+    desc.fusion.adds_residual = true;
+    assert_int_equal(products_of(device, &desc), 0);
+    desc.fusion.adds_residual = false;
+    desc.fusion.act = TDMI_ACT_RELU6;
+    assert_int_equal(products_of(device, &desc), 0);
     close_card(device);
     folder_remove(&home);
 }
@@ -432,6 +444,98 @@ static void products_give_what_conv_gives(void **state)
     folder_remove(&home);
 }
 
+/* y of inference, with what is behind the product. */
+static void *infer(tdmi_device *device, const struct tdmi_op_fusion *fusion, bool has_bias,
+                   struct arrays *it)
+{
+    static float numbers[5][out] = {{0}};
+    struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
+    const struct tdmi_kernel *kernel = &tdmi_cuda_conv;
+    struct tdmi_kernel_needs needs = {0};
+    tdmi_stream stream = {.device = device};
+    *it = arrays_of(TDMI_DTYPE_F32);
+    desc.is_training = desc.wants_dx = false;
+    desc.attrs.has_bias = has_bias;
+    desc.fusion = *fusion;
+    for (int c = 0; c < out; c++) {
+        numbers[0][c] = 0.5f * (float)(c - 3);             /* bias */
+        numbers[1][c] = 1.0f - 0.25f * (float)c;           /* scale */
+        numbers[2][c] = numbers[3][c] = 0.125f * (float)c; /* shift, mean */
+        numbers[4][c] = 1.0f + (float)c;                   /* variance */
+    }
+    assert_true(kernel->can_fuse(&desc));
+    assert_int_equal(kernel->prepare(&desc, &desc.prepared, NULL), TDM_OK);
+    kernel->needs(&desc, &needs);
+    it->packed = tdmi_alloc_aligned(needs.packed_bytes + 1);
+    char *workspace = place_workspace(it, needs.workspace_bytes);
+    const struct tdmi_pack_call pack = {.params = {it->w, numbers[0]},
+                                        .norm_params = {numbers[1], numbers[2]},
+                                        .norm_states = {numbers[3], numbers[4]},
+                                        .norm_epsilon = 1e-3,
+                                        .packed = it->packed};
+    if (needs.packed_bytes > 0)
+        kernel->pack(&stream, &desc, &pack);
+    const struct tdmi_op_call call = {.n = most,
+                                      .x = {it->x},
+                                      .y = it->y,
+                                      .residual = it->dy,
+                                      .params = {it->w, numbers[0]},
+                                      .packed = it->packed,
+                                      .workspace = workspace};
+    kernel->forward(&stream, &desc, &call);
+    assert_int_equal(stream.failure, 0);
+    if (desc.prepared)
+        kernel->release(desc.prepared);
+    return it->y;
+}
+
+/* By cuDNN, by cuBLASLt with a relu of its own and without, and where there is no cuDNN:
+ * what conv.cu and channels.cu give. */
+static void what_is_behind_a_product_is_in_it(void **state)
+{
+    static const struct tdmi_op_fusion fusions[] = {
+        {.act = TDMI_ACT_RELU},
+        {.folds_norm = true},
+        {.folds_norm = true, .act = TDMI_ACT_RELU},
+        {.folds_norm = true, .act = TDMI_ACT_RELU6},
+        {.folds_norm = true, .act = TDMI_ACT_RELU, .adds_residual = true},
+    };
+    tdmi_device *plain;
+    (void)state;
+    tdmi_shim_libraries(NULL, NULL, NULL);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &plain, NULL), TDM_OK);
+    for (int card = 0; card < 4; card++) {
+        struct folder home = folder_new();
+        make_slow(card > 0);
+        products->takes_no_relu = card == 2;
+        tdmi_device *device = open_card(&home, NULL);
+        if (card == 3) {
+            close_card(device);
+            tdmi_shim_libraries("/nowhere/libcudnn.so.9", FAKE_CUBLASLT, home.path);
+            assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+        }
+        for (size_t k = 0; k < 2 * sizeof fusions / sizeof *fusions; k++) {
+            const struct tdmi_op_fusion *fusion = &fusions[k / 2];
+            const bool is_whole = !fusion->adds_residual && fusion->act != TDMI_ACT_RELU6 &&
+                                  (card != 2 || fusion->act == TDMI_ACT_NONE);
+            const int before = products->runs[FAKE_QUICKLY] + products->runs[FAKE_SLOWLY];
+            struct arrays got, wanted;
+            (void)infer(device, fusion, k & 1, &got);
+            const int after = products->runs[FAKE_QUICKLY] + products->runs[FAKE_SLOWLY];
+            (void)infer(plain, fusion, k & 1, &wanted);
+            expect_same(got.y, wanted.y, TDMI_DTYPE_F32, most * pixels * out, 64.0, "y");
+            if (card == 3 || (card == 1 && is_whole))
+                assert_true(after > before);
+            free_arrays(&got);
+            free_arrays(&wanted);
+        }
+        close_card(device);
+        folder_remove(&home);
+    }
+    products->takes_no_relu = 0;
+    tdmi_backend_shim.device.close(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +548,7 @@ int main(void)
         cmocka_unit_test(its_workspace_is_planned_and_limited),
         cmocka_unit_test(without_cudnn_products_are_cublaslts),
         cmocka_unit_test(products_give_what_conv_gives),
+        cmocka_unit_test(what_is_behind_a_product_is_in_it),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
