@@ -1,6 +1,7 @@
 /*
  * The op dense. Where cuBLASLt is there and takes them, the products are its (libraries.h), on
- * weights that are packed to the tensors' type; else they are dense.cu's.
+ * weights that are packed to the tensors' type; else they are dense.cu's. Without training it
+ * carries a relu behind it, which cuBLASLt has in the product.
  *
  * As with convolutions (op_conv.c), a plan is for max_images: of fewer, forward and the gradient of
  * x run on all that the arrays hold, and the gradient of the weights is dense.cu's.
@@ -9,6 +10,7 @@
 #include "backend/cuda/columns.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/dense.h"
+#include "backend/cuda/elementwise.h"
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/weights.h"
 #include "base/memory.h"
@@ -16,7 +18,19 @@
 /* NULL: by dense.cu. */
 struct plans {
     const struct tdmi_cublaslt_plan *forward, *of_input, *of_weights;
+    bool is_whole; /* forward: the activation, too */
 };
+
+/* Without training, a relu behind it: cuBLASLt has no other. */
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    const bool has_more = fusion->folds_norm || fusion->adds_residual || fusion->gives_sums ||
+                          fusion->reads_gradient_form || fusion->pool || fusion->in[0].has_norm ||
+                          fusion->in[0].act != TDMI_ACT_NONE;
+    return !has_more &&
+           (fusion->act == TDMI_ACT_NONE || (fusion->act == TDMI_ACT_RELU && !desc->is_training));
+}
 
 static struct tdmi_cuda_dense shape_of(const struct tdmi_op_desc *desc, int n)
 {
@@ -55,7 +69,12 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     struct plans *plans = tdmi_alloc(1, sizeof *plans);
     if (!plans)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a dense layer: out of memory");
-    plans->forward = tdmi_cuda_product_plan(desc->device, &forward);
+    struct tdmi_cublaslt_product whole = forward;
+    whole.act = desc->fusion.act;
+    plans->forward = tdmi_cuda_product_plan(desc->device, &whole);
+    plans->is_whole = plans->forward != NULL;
+    if (!plans->forward && whole.act != TDMI_ACT_NONE)
+        plans->forward = tdmi_cuda_product_plan(desc->device, &forward);
     if (desc->is_training)
         plans->of_weights = tdmi_cuda_product_plan(desc->device, &of_weights);
     if (desc->is_training && desc->wants_dx)
@@ -126,6 +145,17 @@ static void multiply(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
     tdmi_cuda_note(stream, tdmi_cuda_product_run(stream, plan, &call), what);
 }
 
+/* In place, as a pass of its own. */
+static void activate(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct tdmi_cuda_dense it = shape_of(desc, call->n);
+    tdmi_cuda_note(stream,
+                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), it.type, desc->fusion.act, call->y,
+                                     NULL, call->y, it.n * it.out),
+                   "dense, what is behind it");
+}
+
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
@@ -146,6 +176,8 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
             tdmi_cuda_dense_forward(tdmi_cuda_queue(stream), &it, call->x[0], call->params[0],
                                     desc->attrs.has_bias ? call->params[1] : NULL, call->y),
             "dense, forward");
+    if (!plans.is_whole && desc->fusion.act != TDMI_ACT_NONE)
+        activate(stream, desc, call);
 }
 
 static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -220,6 +252,7 @@ static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *w
 }
 
 const struct tdmi_kernel tdmi_cuda_dense = {
+    .can_fuse = can_fuse,
     .prepare = prepare,
     .release = release,
     .needs = needs,

@@ -184,6 +184,104 @@ static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **sta
     folder_remove(&home);
 }
 
+/* ---- the op dense -----------------------------------------------------------------------------
+ */
+
+enum { most = 5, depth = 7, columns = 4, n_y = most * columns };
+
+/* y of inference, from arrays of the type. Its node says what computes it. */
+static void infer(tdmi_device *device, enum tdmi_dtype type, enum tdmi_act act, void *y,
+                  struct tdmi_kernel_ways *ways)
+{
+    struct tdmi_op_desc desc = {.kind = TDMI_OP_DENSE,
+                                .attrs = {.channels = columns, .has_bias = true},
+                                .in = {{1, 1, depth}},
+                                .out = {1, 1, columns},
+                                .max_images = most,
+                                .storage = type,
+                                .device = device,
+                                .fusion = {.act = act}};
+    const struct tdmi_kernel *kernel = &tdmi_cuda_dense;
+    struct tdmi_kernel_needs needs = {0};
+    tdmi_stream stream = {.device = device};
+    void *blocks[5];
+    void *x = tensor(type, most * depth, 0, 1, &blocks[0]);
+    float *w = tensor(TDMI_DTYPE_F32, depth * columns, 0, 2, &blocks[1]);
+    float *bias = tensor(TDMI_DTYPE_F32, columns, 0, 3, &blocks[2]);
+    assert_true(kernel->can_fuse(&desc));
+    assert_int_equal(kernel->prepare(&desc, &desc.prepared, NULL), TDM_OK);
+    kernel->needs(&desc, &needs);
+    kernel->describe(&desc, ways);
+    blocks[3] = tdmi_alloc_aligned(needs.packed_bytes + 1);
+    blocks[4] = tdmi_alloc_aligned(needs.workspace_bytes + 1);
+    if (needs.packed_bytes > 0)
+        kernel->pack(&stream, &desc,
+                     &(struct tdmi_pack_call){.params = {w, bias}, .packed = blocks[3]});
+    kernel->forward(&stream, &desc,
+                    &(struct tdmi_op_call){.n = most,
+                                           .x = {x},
+                                           .y = y,
+                                           .params = {w, bias},
+                                           .packed = blocks[3],
+                                           .workspace = blocks[4]});
+    assert_int_equal(stream.failure, 0);
+    if (desc.prepared)
+        kernel->release(desc.prepared);
+    for (int i = 0; i < 5; i++)
+        tdmi_free(blocks[i]);
+}
+
+/* In the product, behind it, and behind dense.cu. */
+static void a_relu_behind_a_dense_layer_is_the_layers(void **state)
+{
+    (void)state;
+    for (int card = 0; card < 3; card++) {
+        struct folder home = folder_new();
+        tdmi_device *device = NULL;
+        fake->takes_no_relu = card == 1;
+        if (card < 2)
+            device = open_card(&home);
+        for (int t = 0; t < n_float_types; t++) {
+            struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+            void *at_y, *at_z;
+            int n_cut = 0;
+            char *y = tensor(float_types[t], n_y, 0, 0, &at_y);
+            char *z = tensor(float_types[t], n_y, 0, 0, &at_z);
+            infer(device, float_types[t], TDMI_ACT_NONE, y, &ways);
+            infer(device, float_types[t], TDMI_ACT_RELU, z, &ways);
+            assert_memory_equal(ways.forward.by, card < 2 ? "cuBLASLt" : "dense.cu", 8);
+            for (int i = 0; i < n_y; i++) {
+                const double value = value_at(y, float_types[t], i);
+                n_cut += value < 0.0;
+                assert_true(value_at(z, float_types[t], i) == (value < 0.0 ? 0.0 : value));
+            }
+            assert_in_range(n_cut, 1, n_y - 1);
+            tdmi_free(at_y);
+            tdmi_free(at_z);
+        }
+        if (device)
+            close_card(device);
+        folder_remove(&home);
+    }
+    fake->takes_no_relu = 0;
+}
+
+static void a_dense_layer_promises_nothing_else(void **state)
+{
+    const struct tdmi_op_desc usual = {.kind = TDMI_OP_DENSE, .fusion = {.act = TDMI_ACT_RELU}};
+    struct tdmi_op_desc asked[] = {usual, usual, usual, usual, usual, usual};
+    (void)state;
+    asked[0].is_training = true;
+    asked[1].fusion.act = TDMI_ACT_RELU6;
+    asked[2].fusion.adds_residual = true;
+    asked[3].fusion.folds_norm = true;
+    asked[4].fusion.in[0].act = TDMI_ACT_RELU;
+    asked[5].fusion.gives_sums = true;
+    assert_true(tdmi_cuda_dense.can_fuse(&usual));
+    for (int k = 0; k < 6; k++)
+        assert_false(tdmi_cuda_dense.can_fuse(&asked[k]));
+}
+
 /* For tests that want one to be the slower. */
 static int make_slow(void **state)
 {
@@ -199,6 +297,8 @@ int main(void)
         cmocka_unit_test_setup(the_fastest_algorithm_that_runs_is_taken, make_slow),
         cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
                                make_slow),
+        cmocka_unit_test(a_relu_behind_a_dense_layer_is_the_layers),
+        cmocka_unit_test(a_dense_layer_promises_nothing_else),
     };
     void *library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
     fake = library ? dlsym(library, "fake_cublaslt") : NULL;
