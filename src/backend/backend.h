@@ -62,6 +62,11 @@ struct tdmi_memory_table {
      * device without another copy in between, and while the caller goes on. */
     void *(*alloc_pinned)(tdmi_device *device, size_t bytes);
     void (*free_pinned)(tdmi_device *device, void *memory);
+    /* Optional; NULL: nobody keeps rows on the device. Queued as a kernel is, and may be recorded:
+     * row i of `to` becomes row numbers[i] of the table, i from 0 to n - 1. All of it lies on the
+     * device. */
+    void (*gather)(tdmi_stream *stream, const void *table, size_t row_bytes, const int64_t *numbers,
+                   int n, void *to);
 };
 
 struct tdmi_stream_table {

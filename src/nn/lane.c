@@ -11,8 +11,9 @@ struct tdmi_lane {
     const tdmi_plan *plan;
     tdmi_device *device;
     tdmi_stream *stream;
-    char *memory;            /* plan->arena_bytes on the device */
-    tdmi_staging *staging;   /* NULL on the host */
+    char *memory;          /* plan->arena_bytes on the device */
+    tdmi_staging *staging; /* NULL on the host */
+    const tdmi_kept_rows *kept;
     struct tdmi_shard given; /* by the caller */
     struct tdmi_shard shard; /* the same as kernels find it */
     int total_images;        /* that share statistics with the shard; 0: it has its own */
@@ -85,6 +86,11 @@ tdm_status tdmi_lane_bring(tdmi_lane *lane, const uint8_t *pictures, int n, tdm_
 tdm_status tdmi_lane_brought(tdmi_lane *lane, tdm_error *err)
 {
     return tdmi_lane_brings(lane) ? tdmi_staging_brought(lane->staging, err) : TDM_OK;
+}
+
+void tdmi_lane_keep(tdmi_lane *lane, const tdmi_kept_rows *kept)
+{
+    lane->kept = kept;
 }
 
 void tdmi_lane_use(tdmi_lane *lane, const void *packed)
@@ -348,6 +354,8 @@ void tdmi_lane_begin(tdmi_lane *lane, const struct tdmi_shard *shard, int total_
     lane->given = *shard;
     lane->shard = lane->staging ? tdmi_staging_fill(lane->staging, lane->stream, shard) : *shard;
     lane->total_images = total_images;
+    if (shard->rows)
+        tdmi_kept_rows_await(lane->kept, lane->stream);
 }
 
 int tdmi_lane_forward_end(const tdmi_plan *plan, int node)
@@ -364,13 +372,17 @@ int tdmi_lane_backward_end(const tdmi_plan *plan, int node, int lowest)
     return node;
 }
 
-/* What the nodes that are not there would have given; where memory is the host's. */
+/* What the nodes that are not there would have given. Elsewhere than on the host it is there
+ * already, or is gathered from rows that are: the first thing of a shard that may be recorded, for
+ * it is told three addresses that stay. */
 static void take_rows(const tdmi_lane *lane)
 {
     const tdmi_plan *plan = lane->plan;
     const size_t bytes = tdmi_plan_sample_bytes(plan);
     char *y = at(lane, plan->nodes[plan->first_node - 1].y);
-    for (int i = 0; i < lane->shard.n; i++) /* a failure shows at the next wait */
+    if (lane->shard.rows)
+        tdmi_kept_rows_gather(lane->kept, lane->stream, lane->shard.rows, lane->shard.n, y);
+    for (int i = 0; !lane->staging && i < lane->shard.n; i++) /* a failure shows at the next wait */
         (void)plan->backend->memory.upload(lane->stream, y + (size_t)i * bytes,
                                            lane->given.pixels[i], bytes, NULL);
 }
@@ -379,7 +391,7 @@ void tdmi_lane_forward_part(tdmi_lane *lane, struct tdmi_values values, int firs
                             float *sums)
 {
     const tdmi_plan *plan = lane->plan;
-    if (first == 0 && plan->first_node > 0 && !lane->staging)
+    if (first == 0 && plan->first_node > 0)
         take_rows(lane);
     for (int i = first; i <= last; i++)
         step_forward(lane, values, i, sums);

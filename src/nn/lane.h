@@ -5,6 +5,7 @@
 #ifndef TANDEM_NN_LANE_H
 #define TANDEM_NN_LANE_H
 
+#include "nn/kept_rows.h"
 #include "nn/plan.h"
 
 /* The images of one shard. */
@@ -15,6 +16,9 @@ struct tdmi_shard {
      * were the last to be brought ahead (tdmi_lane_bring); NULL: they are brought when the shard is
      * begun */
     const uint8_t *brought;
+    /* n, or NULL: rows by their numbers among those that the lane finds on the device
+     * (tdmi_lane_keep); pixels are not looked at then */
+    const int64_t *rows;
     const void *changes;   /* n, of tdmi_backend.changes; NULL: pictures stay as they are */
     const int32_t *labels; /* n, or NULL: only probabilities are wanted */
     const struct tdmi_mixed_label *mixed; /* n, or NULL: none was mixed with another */
@@ -62,6 +66,10 @@ bool tdmi_lane_brings(const tdmi_lane *lane);
 tdm_status tdmi_lane_bring(tdmi_lane *lane, const uint8_t *pictures, int n,
                            tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_lane_brought(tdmi_lane *lane, tdm_error *err) TDM_MUST_USE;
+
+/* Lent, from now on: where shards have their rows that name them by number. Once, and before the
+ * first of those, for their address goes into what is recorded. */
+void tdmi_lane_keep(tdmi_lane *lane, const tdmi_kept_rows *kept);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
  * backward has run, and the stream must have been waited for since the shard before. What cannot be

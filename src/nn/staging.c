@@ -9,7 +9,7 @@ enum { places = 2 }; /* for pictures, on the device; for rows, here */
 
 /* Where each part begins, in both; here there is one place for pictures, or two for rows. */
 struct layout {
-    size_t judgements, pixels, labels, mixed, key, samples, class_weights, changes;
+    size_t judgements, pixels, labels, mixed, key, samples, numbers, class_weights, changes;
     size_t pictures, a_place, bytes;
     size_t rows; /* that one place for them takes */
 };
@@ -51,6 +51,12 @@ static size_t row_bytes(const tdmi_plan *plan)
     return tdmi_dtype_bytes(plan->storage) * (tdmi_plan_sample_bytes(plan) / sizeof(float));
 }
 
+/* Of a row that is kept on the device. */
+static size_t number_bytes(const tdmi_plan *plan)
+{
+    return plan->backend->memory.gather && plan->first_node > 0 ? sizeof(int64_t) : 0;
+}
+
 /* What is to be done to a picture, where the device does it. */
 static size_t change_bytes(const tdmi_plan *plan)
 {
@@ -68,6 +74,7 @@ static struct layout layout_of(const tdmi_plan *plan)
     at.mixed = put(&end, n, sizeof(struct tdmi_mixed_label));
     at.key = put(&end, 1, sizeof(struct tdmi_draw_key));
     at.samples = put(&end, n, sizeof(int64_t));
+    at.numbers = put(&end, n, number_bytes(plan));
     at.class_weights = put(&end, classes_of(plan), sizeof(float));
     at.changes = put(&end, n, change_bytes(plan));
     at.pictures = put(&end, n, picture_bytes(plan));
@@ -260,7 +267,10 @@ struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
     placed.class_weights = copy(staging, at->class_weights, shard->class_weights,
                                 classes_of(staging->plan) * sizeof *shard->class_weights);
     placed.changes = copy(staging, at->changes, shard->changes, n * change_bytes(staging->plan));
-    if (staging->rows)
+    placed.rows = copy(staging, at->numbers, shard->rows, n * number_bytes(staging->plan));
+    if (shard->rows) {
+        /* on the device already */
+    } else if (staging->rows)
         bring_rows(staging, stream, shard);
     else if (shard->brought)
         take_brought(staging, stream, shard, pixels);

@@ -18,7 +18,7 @@ struct ahead {
 struct kept {
     int room; /* positions */
     int32_t *labels;
-    int64_t *items;
+    int64_t *items, *rows;
     char (*problems)[TDMI_PROBLEM_BYTES];
 };
 
@@ -35,12 +35,16 @@ struct tdmi_feed {
     float *values;
     int32_t *labels;
     int64_t *items;
+    tdmi_kept_rows *there; /* NULL: rows are not kept on a device */
+    int64_t *numbers; /* in it, by place in the subset and view; -1: it was not asked for yet */
+    int64_t *named;   /* of the batch */
 };
 
 static void release(struct kept *kept)
 {
     tdmi_free(kept->labels);
     tdmi_free(kept->items);
+    tdmi_free(kept->rows);
     tdmi_free(kept->problems);
     *kept = (struct kept){0};
 }
@@ -88,7 +92,28 @@ void tdmi_feed_close(tdmi_feed *feed)
     tdmi_free(feed->values);
     tdmi_free(feed->labels);
     tdmi_free(feed->items);
+    tdmi_free(feed->numbers);
+    tdmi_free(feed->named);
     tdmi_free(feed);
+}
+
+static int64_t views_of(const struct tdmi_feed_rows *rows)
+{
+    return rows->n_views > 0 ? rows->n_views : 1;
+}
+
+tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_kept_rows *kept, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t n = rows->n_items * views_of(rows);
+    feed->numbers = tdmi_alloc((size_t)n, sizeof *feed->numbers);
+    feed->named = tdmi_alloc((size_t)rows->batch, sizeof *feed->named);
+    if (!feed->numbers || !feed->named)
+        return TDM_FAIL(err, TDM_E_MEMORY, "numbering %lld rows: out of memory", (long long)n);
+    for (int64_t i = 0; i < n; i++)
+        feed->numbers[i] = -1;
+    feed->there = kept;
+    return TDM_OK;
 }
 
 tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm_error *err)
@@ -111,6 +136,38 @@ static tdm_status mend(const tdmi_feed *feed, int64_t at, float *values, tdm_err
     return rows->mend(rows->self, *rows->store, at, &why, err);
 }
 
+/* The row into place p of the batch; its label is -1 where there is none. */
+static tdm_status read_row(tdmi_feed *feed, int p, struct tdmi_store_row row, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    float *values = feed->values + (size_t)p * (size_t)rows->width;
+    for (;;) {
+        const int64_t at = tdmi_store_find(*rows->store, row);
+        feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, feed->items[p]).label;
+        if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
+            return TDM_OK;
+        TDM_TRY(mend(feed, at, values, err), err, "making a feature anew");
+    }
+}
+
+/* Its number, where it was put before. A sample without a row, which nobody looks at, has that of
+ * another. */
+static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_store_row row,
+                           tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    int64_t *number = &feed->numbers[nth * views_of(rows) + row.view];
+    feed->labels[p] = tdmi_source_item(rows->source, feed->items[p]).label;
+    if (*number < 0)
+        TDM_TRY(read_row(feed, p, row, err), err, "keeping a feature");
+    if (*number < 0 && feed->labels[p] >= 0)
+        TDM_TRY(tdmi_kept_rows_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
+                                   number, err),
+                err, "keeping a feature");
+    feed->named[p] = *number < 0 ? 0 : *number;
+    return TDM_OK;
+}
+
 /* The sample at a position, into place p of the batch. */
 static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
 {
@@ -123,15 +180,20 @@ static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
         .view = rows->n_views > 0
                     ? tdmi_order_view(rows->order, feed->epoch, position, rows->n_views)
                     : 0};
-    float *values = feed->values + (size_t)p * (size_t)rows->width;
     feed->items[p] = item;
-    for (;;) {
-        const int64_t at = tdmi_store_find(*rows->store, row);
-        feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, item).label;
-        if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
-            return TDM_OK;
-        TDM_TRY(mend(feed, at, values, err), err, "making a feature anew");
-    }
+    return feed->there ? name_row(feed, p, nth, row, err) : read_row(feed, p, row, err);
+}
+
+/* What was put is brought, though the batch should fail: its numbers are given out. */
+static tdm_status take_all(tdmi_feed *feed, int n, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    for (int p = 0; p < n && status == TDM_OK; p++)
+        status = take(feed, p, err);
+    if (!feed->there)
+        return status;
+    const tdm_status flushed = tdmi_kept_rows_flush(feed->there, status == TDM_OK ? err : NULL);
+    return status == TDM_OK ? flushed : status;
 }
 
 static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
@@ -146,9 +208,9 @@ static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, td
                                       .values = feed->values,
                                       .pixels = (const uint8_t *)feed->values,
                                       .labels = feed->labels,
-                                      .items = feed->items};
-    for (int p = 0; p < feed->batch.n; p++)
-        TDM_TRY(take(feed, p, err), err, "reading features");
+                                      .items = feed->items,
+                                      .rows = feed->there ? feed->named : NULL};
+    TDM_TRY(take_all(feed, feed->batch.n, err), err, "reading features");
     feed->position += feed->batch.n;
     *batch = &feed->batch;
     return TDM_OK;
@@ -175,8 +237,9 @@ static bool has_room(struct kept *kept, int n)
     release(kept);
     kept->labels = tdmi_alloc((size_t)n, sizeof *kept->labels);
     kept->items = tdmi_alloc((size_t)n, sizeof *kept->items);
+    kept->rows = tdmi_alloc((size_t)n, sizeof *kept->rows);
     kept->problems = tdmi_alloc((size_t)n, sizeof *kept->problems);
-    if (!kept->labels || !kept->items || !kept->problems)
+    if (!kept->labels || !kept->items || !kept->rows || !kept->problems)
         return false;
     kept->room = n;
     return true;
@@ -196,6 +259,8 @@ static bool keep(tdmi_feed *feed)
     memcpy(kept->items, batch->items, n * sizeof *kept->items);
     batch->labels = kept->labels;
     batch->items = kept->items;
+    if (batch->rows)
+        batch->rows = memcpy(kept->rows, batch->rows, n * sizeof *kept->rows);
     if (batch->problems) {
         memcpy(kept->problems, batch->problems, n * sizeof *kept->problems);
         batch->problems = (const char(*)[TDMI_PROBLEM_BYTES])kept->problems;

@@ -20,6 +20,7 @@ struct tdmi_judge {
     /* of the batch at hand */
     int n;
     const uint8_t *batch; /* its pictures, side by side */
+    const int64_t *rows;  /* or the numbers of its rows, which are kept on the device */
     struct tdmi_judgement *judgements;
     float *probabilities, *logits;
     int last; /* piece, by its first picture: begun, and not ended yet; on the host there is none */
@@ -76,6 +77,12 @@ tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool
     return TDM_OK;
 }
 
+void tdmi_judge_keep(tdmi_judge *judge, const tdmi_kept_rows *kept)
+{
+    for (int i = 0; i < judge->n_lanes; i++)
+        tdmi_lane_keep(judge->lanes[i], kept);
+}
+
 void tdmi_judge_close(tdmi_judge *judge)
 {
     if (!judge)
@@ -121,13 +128,14 @@ static size_t image_bytes(const tdmi_judge *judge)
 
 static void begin_piece(tdmi_judge *judge, tdmi_lane *lane, int first)
 {
-    const bool is_brought =
-        judge->coming && judge->coming == judge->batch && judge->coming_first == first;
+    const bool is_brought = !judge->rows && judge->coming && judge->coming == judge->batch &&
+                            judge->coming_first == first;
     tdmi_lane_forward(
         lane, judge->values,
         &(struct tdmi_shard){
             .n = piece_at(judge, first),
             .pixels = judge->pixels + first,
+            .rows = judge->rows ? judge->rows + first : NULL,
             .brought = is_brought ? judge->batch + (size_t)first * image_bytes(judge) : NULL,
             .labels = judge->judgements ? judge->labels + first : NULL,
             .judgements = judge->judgements ? judge->judgements + first : NULL},
@@ -176,7 +184,7 @@ static bool brings(const tdmi_judge *judge)
     return tdmi_lane_brings(judge->lanes[0]);
 }
 
-/* Of a batch of n, the piece that begins there. */
+/* Of a batch of n, the piece that begins there; of rows that are there nothing is to be brought. */
 static tdm_status bring_piece(tdmi_judge *judge, const uint8_t *batch, int n, int first,
                               tdm_error *err)
 {
@@ -205,8 +213,9 @@ static tdm_status queue_task(void *self, int index, int worker, tdm_error *err)
         judge->last = first;
         if (first + piece_images(judge) >= judge->n)
             break;
-        TDM_TRY(bring_piece(judge, judge->batch, judge->n, first + piece_images(judge), err), err,
-                "judging %d pictures", judge->n);
+        if (!judge->rows)
+            TDM_TRY(bring_piece(judge, judge->batch, judge->n, first + piece_images(judge), err),
+                    err, "judging %d pictures", judge->n);
         TDM_TRY(end_piece(judge, lane, first, err), err, "judging %d pictures", judge->n);
     }
     return TDM_OK;
@@ -238,6 +247,7 @@ static void take_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
     }
     judge->n = batch->n;
     judge->batch = batch->pixels;
+    judge->rows = batch->rows;
     judge->judgements = judgements;
     judge->probabilities = probabilities;
     judge->logits = logits;
@@ -263,7 +273,7 @@ tdm_status tdmi_judge_feed(tdmi_judge *judge, tdmi_feed *feed, const struct tdmi
     TDM_TRY(tdmi_pool_run(judge->pool, 1, queue_task, judge, err), err, "judging");
     tdm_status status = tdmi_judge_settle(judge, err); /* its pictures have all been copied */
     const struct tdmi_batch *next = status == TDM_OK ? tdmi_feed_look_ahead(feed) : NULL;
-    if (next)
+    if (next && !next->rows)
         status = bring_piece(judge, next->pixels, next->n, 0, err);
     const tdm_status ended = end_last(judge, status == TDM_OK ? err : NULL);
     return status == TDM_OK ? ended : status;

@@ -18,6 +18,8 @@ int64_t tdmi_judge_needs(const tdmi_plan *plan, int max_batch, int n_threads);
 tdm_status tdmi_judge_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,
                            int max_batch, tdmi_judge **judge, tdm_error *err) TDM_MUST_USE;
 void tdmi_judge_close(tdmi_judge *judge);
+/* Lent, from now on and before the first batch that names rows by number: where those are. */
+void tdmi_judge_keep(tdmi_judge *judge, const tdmi_kept_rows *kept);
 
 /* The values to judge with from now on, lent; again whenever they have changed. */
 tdm_status tdmi_judge_take(tdmi_judge *judge, struct tdmi_values values,

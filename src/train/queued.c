@@ -83,6 +83,7 @@ static tdm_status run_part(struct part *part, tdm_error *err)
     const struct tdmi_recorder_key key = {.n = part->n,
                                           .is_mixed = of->is_mixed,
                                           .is_changed = of->is_changed,
+                                          .is_kept = of->is_kept,
                                           .params = of->values.params,
                                           .sums = part->sums,
                                           .part = number_of(part),

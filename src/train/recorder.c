@@ -52,7 +52,8 @@ void tdmi_recorder_close(tdmi_recorder *recorder)
 static bool is_same(const struct tdmi_recorder_key *a, const struct tdmi_recorder_key *b)
 {
     return a->n == b->n && a->is_mixed == b->is_mixed && a->is_changed == b->is_changed &&
-           a->params == b->params && a->sums == b->sums && a->part == b->part && a->next == b->next;
+           a->is_kept == b->is_kept && a->params == b->params && a->sums == b->sums &&
+           a->part == b->part && a->next == b->next;
 }
 
 static struct entry *find(tdmi_recorder *recorder, const struct tdmi_recorder_key *key)

@@ -15,7 +15,7 @@ typedef struct tdmi_recorder tdmi_recorder;
 /* All that work depends on and that is not in the device's memory. */
 struct tdmi_recorder_key {
     int n; /* images */
-    bool is_mixed, is_changed;
+    bool is_mixed, is_changed, is_kept;
     const void *params; /* that are stepped */
     const void *sums;   /* that it writes to */
     int64_t part;       /* which part of a step it is, by a number of the caller's */

@@ -281,6 +281,8 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_open_average(session, is_resumed ? &stored : NULL, err);
     if (status == TDM_OK)
         status = tdmi_session_open_judging(session, err);
+    if (status == TDM_OK)
+        status = tdmi_session_keep_rows(session, err);
     if (status == TDM_OK && tdmi_run_found(session->run) != TDMI_RUN_NONE)
         status = tdmi_run_cut(session->run, tdmi_session_lines_end(session), err);
     if (status == TDM_OK)
@@ -323,13 +325,14 @@ void tdmi_session_close_border(struct tdmi_session *session)
     tdmi_session_note_recorded(session);
     tdmi_feed_close(session->val_feed);
     tdmi_feed_close(session->train_feed);
-    tdmi_session_close_features(session);
     tdmi_order_release(&session->order);
     tdmi_update_close(session->update);
     tdmi_judge_close(session->test_judge);
     tdmi_plan_free(session->test_plan);
     tdmi_judge_close(session->judge);
     tdmi_step_close(session->step);
+    tdmi_session_give_rows_back(session);
+    tdmi_session_close_features(session);
     tdmi_plan_free(session->judge_plan);
     tdmi_plan_free(session->train_plan);
     session->val_feed = session->train_feed = NULL;

@@ -36,7 +36,12 @@ struct tdmi_features {
     /* A row that was found damaged: its place in one of the stores. */
     const tdmi_store *damaged;
     int64_t damaged_at;
-    int n_mended; /* times that stores were opened again */
+    int n_mended;        /* times that stores were opened again */
+    int64_t maker_bytes; /* of the device: what making rows takes for its time */
+    /* Rows that are kept on a device whose memory is not the host's; NULL: they are copied there in
+     * each step, and in each validation. session_kept.c */
+    tdmi_kept_rows *train_there, *val_there;
+    int64_t there_bytes; /* that these have reserved */
 };
 
 struct tdmi_session {
@@ -279,6 +284,11 @@ tdm_status tdmi_session_make_views(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_mend_row(void *session, const tdmi_store *store, int64_t place,
                                  const tdm_error *why, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_features(struct tdmi_session *session);
+/* Where the device's memory is not the host's and has room beside all else that is reserved by now:
+ * rows that train, and rows that validate, are brought once and stay there. session_kept.c */
+tdm_status tdmi_session_keep_rows(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Once nobody gathers from them any more. */
+void tdmi_session_give_rows_back(struct tdmi_session *session);
 
 /* Limits: session_limits.c
  * Is one reached inside an epoch? */

@@ -30,6 +30,11 @@ static void choose_views(struct tdmi_session *session, bool can_be_kept)
         session->views = is_wanted ? usual_views : 0;
 }
 
+int tdmi_features_images(int shard)
+{
+    return shard < TDMI_FEATURES_BATCH ? shard : TDMI_FEATURES_BATCH;
+}
+
 uint32_t tdmi_features_views(const struct tdmi_session *session)
 {
     const int epochs = session->options.epochs, views = session->views;

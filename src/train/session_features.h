@@ -11,6 +11,9 @@
 /* Pictures that rows are made of at once. */
 enum { TDMI_FEATURES_BATCH = 64 };
 
+/* Of those, as many as a shard's go through the frozen part together. */
+int tdmi_features_images(int shard);
+
 /* precision: "f32" or "f16". is_changed: of views, as the session's augment draws them with its
  * seed; else of plain pictures. */
 tdm_status tdmi_features_open_store(const struct tdmi_session *session, const char *precision,

@@ -111,7 +111,7 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
 static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
                               tdm_error *err)
 {
-    const struct tdmi_plan_wish base = {.max_images = plans->wish.shard,
+    const struct tdmi_plan_wish base = {.max_images = tdmi_features_images(plans->wish.shard),
                                         .storage = session->storage,
                                         .device = plans->wish.device,
                                         .most_workspace = plans->wish.most_workspace};

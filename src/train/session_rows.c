@@ -182,13 +182,14 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
 static tdm_status open_maker(struct maker *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    const struct tdmi_features *features = &session->features;
-    const struct tdmi_plan_wish wish = {.max_images = session->shard,
+    struct tdmi_features *features = &session->features;
+    const struct tdmi_plan_wish wish = {.max_images = tdmi_features_images(session->shard),
                                         .storage = session->storage,
                                         .device = session->device,
                                         .most_workspace = session->most_workspace};
     TDM_TRY(tdmi_plan_make(features->base, session->backend, &wish, &it->plan, err), err,
             "planning the frozen part");
+    features->maker_bytes = tdmi_judge_needs(it->plan, TDMI_FEATURES_BATCH, 1);
     TDM_TRY(tdmi_judge_open(it->plan, session->device, session->pool, TDMI_FEATURES_BATCH,
                             &it->judge, err),
             err, "preparing the frozen part");

@@ -13,7 +13,7 @@ struct gathered {
     int n;
     const uint8_t **pixels;
     int32_t *labels;
-    int64_t *items;
+    int64_t *items, *rows;
     struct tdmi_augment_key *keys; /* of what is left to the device */
     struct tdmi_judgement *judgements;
 };
@@ -28,7 +28,7 @@ struct tdmi_step {
     struct gathered *shards;
     const uint8_t **pixels; /* what shards point into, one entry a position */
     int32_t *labels;
-    int64_t *items;
+    int64_t *items, *rows; /* of the latter, numbers of those that are kept on the device */
     struct tdmi_judgement *judgements;
     struct tdmi_augment_key *keys; /* likewise */
     tdmi_device *device;
@@ -47,6 +47,7 @@ struct tdmi_step {
     struct tdmi_mixing mixing; /* augment NULL: none */
     bool has_rest;             /* of changes, left to the device */
     struct tdmi_augment rest;
+    bool is_kept;         /* it names rows by number */
     const uint8_t *batch; /* its pictures, side by side */
     int n;
     struct tdmi_draw_key draws;
@@ -145,10 +146,11 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     step->pixels = tdmi_alloc(batch, sizeof *step->pixels);
     step->labels = tdmi_alloc(batch, sizeof *step->labels);
     step->items = tdmi_alloc(batch, sizeof *step->items);
+    step->rows = tdmi_alloc(batch, sizeof *step->rows);
     step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
     step->keys = tdmi_alloc(batch, sizeof *step->keys);
-    if (!step->items || !step->lanes || !step->wave || !step->shards || !step->pixels ||
-        !step->labels || !step->judgements || !step->keys)
+    if (!step->items || !step->rows || !step->lanes || !step->wave || !step->shards ||
+        !step->pixels || !step->labels || !step->judgements || !step->keys)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
     TDM_TRY(tdmi_packed_open(step->plan, step->device, &step->packed, err), err,
@@ -214,6 +216,7 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step->exchange);
     tdmi_free(step->keys);
     tdmi_free(step->items);
+    tdmi_free(step->rows);
     tdmi_free(step->lanes);
     tdmi_free(step->wave);
     tdmi_free(step->shards);
@@ -221,6 +224,12 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step->labels);
     tdmi_free(step->judgements);
     tdmi_free(step);
+}
+
+void tdmi_step_keep(tdmi_step *step, const tdmi_kept_rows *kept)
+{
+    for (int i = 0; i < step->n_lanes; i++)
+        tdmi_lane_keep(step->lanes[i], kept);
 }
 
 /* Where the pictures of a shard begin. */
@@ -247,7 +256,7 @@ static tdm_status bring_shard(tdmi_step *step, const uint8_t *batch, int n, int 
 
 tdm_status tdmi_step_bring(tdmi_step *step, const struct tdmi_batch *batch, tdm_error *err)
 {
-    return bring_shard(step, batch->pixels, batch->n, 0, err);
+    return batch->rows ? TDM_OK : bring_shard(step, batch->pixels, batch->n, 0, err);
 }
 
 tdm_status tdmi_step_brought(tdmi_step *step, tdm_error *err)
@@ -278,6 +287,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     assert(!batch->keys || step->plan->backend->changes);
     step->has_rest =
         batch->keys && mixing && tdmi_augment_divide(mixing->augment, &first, &step->rest);
+    step->is_kept = batch->rows != NULL;
     step->batch = batch->pixels;
     step->n = batch->n;
     step->n_shards = (batch->n + size - 1) / size;
@@ -294,12 +304,16 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
                                    step->pixels + s * size,
                                    step->labels + s * size,
                                    step->items + s * size,
+                                   step->rows + s * size,
                                    step->keys + s * size,
                                    step->judgements + s * size};
         for (int p = s * size; p < (s + 1) * size && p < batch->n; p++) {
             if (batch->labels[p] < 0)
                 continue;
-            shard->pixels[shard->n] = batch->pixels + p * image_bytes;
+            if (step->is_kept)
+                shard->rows[shard->n] = batch->rows[p];
+            else
+                shard->pixels[shard->n] = batch->pixels + p * image_bytes;
             shard->labels[shard->n] = batch->labels[p];
             shard->items[shard->n] = batch->items[p];
             if (step->has_rest)
@@ -322,12 +336,13 @@ static bool begin(tdmi_step *step, int lane, int s)
     }
     struct tdmi_shard shard = {.n = gathered->n,
                                .pixels = gathered->pixels,
+                               .rows = step->is_kept ? gathered->rows : NULL,
                                .labels = gathered->labels,
                                .judgements = gathered->judgements,
                                .class_weights = step->class_weights,
                                .loss_scale = step->loss_scale};
     shard.draws = (struct tdmi_draws){&step->draws, gathered->items};
-    if (step->coming && step->coming == shard_at(step, step->batch, s))
+    if (!step->is_kept && step->coming && step->coming == shard_at(step, step->batch, s))
         shard.brought = step->coming;
     const struct tdmi_mixer_work work = {.mixing = step->mixing.augment ? &step->mixing : NULL,
                                          .items = gathered->items,
@@ -337,7 +352,8 @@ static bool begin(tdmi_step *step, int lane, int s)
         tdmi_mixer_run(step->mixers[lane], &work, &shard);
     tdmi_lane_begin(step->lanes[lane], &shard, step->exchange ? step->n_images : 0);
     /* The next one follows while this one is computed; a failure shows when it is waited for. */
-    (void)bring_shard(step, step->batch, step->n, s + 1, NULL);
+    if (!step->is_kept)
+        (void)bring_shard(step, step->batch, step->n, s + 1, NULL);
     return true;
 }
 
@@ -542,6 +558,7 @@ tdm_status tdmi_step_queue(tdmi_step *step, const struct tdmi_step_next *next, t
         .n_shards = step->n_shards,
         .is_mixed = step->mixing.augment != NULL,
         .is_changed = step->has_rest,
+        .is_kept = step->is_kept,
         .collective = step->collective,
         .next = next,
         .bring = bring,

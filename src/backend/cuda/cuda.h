@@ -52,6 +52,10 @@ void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgeme
                        const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
                        float *tail);
 
+/* memory.gather, op_gather.c */
+void tdmi_cuda_gather_rows(tdmi_stream *stream, const void *table, size_t row_bytes,
+                           const int64_t *numbers, int n, void *to);
+
 /* device.c, memory.c, stream.c: entries of the backend's tables */
 int tdmi_cuda_count(void);
 tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err);

@@ -1,0 +1,23 @@
+/* Rows of a table by their numbers, side by side. */
+#ifndef TANDEM_BACKEND_CUDA_GATHER_H
+#define TANDEM_BACKEND_CUDA_GATHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+/* Row i of `to` becomes row numbers[i] of the table, for i from 0 to n - 1; nothing for n of 0. All
+ * three lie on the card. */
+int tdmi_cuda_gather(struct CUstream_st *queue, const void *table, size_t row_bytes,
+                     const int64_t *numbers, int n, void *to);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
