@@ -31,8 +31,8 @@ struct tdmi_batch {
     const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
-    /* Of rows that are kept on a device, which no loader hands out: their numbers there, and neither
-     * values nor pixels are looked at; else NULL. */
+    /* Of rows that are kept on a device, which no loader hands out: their numbers there, and
+     * neither values nor pixels are looked at; else NULL. */
     const int64_t *rows;
     /* Where the rest of the changes is left (options.leaves_rest): whose draws it goes by, at each
      * position; else NULL: nothing is left. */

@@ -55,7 +55,7 @@ struct tdmi_queued {
     struct tdmi_values values;
     int n_shards; /* 1 or more */
     bool is_mixed, is_changed;
-    bool is_kept; /* shards name rows by number */
+    bool is_kept;                             /* shards name rows by number */
     const struct tdmi_collective *collective; /* NULL: one process */
     const struct tdmi_step_next *next;        /* NULL: nothing */
     /* Bring the pictures of shard s to the lane, whose stream has been waited for: how many they

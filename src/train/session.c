@@ -266,9 +266,9 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = tdmi_session_begin_optimizer(session, err);
     if (status == TDM_OK)
-        status = choose_batch(session, err);
-    if (status == TDM_OK)
         status = tdmi_session_open_features(session, err);
+    if (status == TDM_OK) /* what a batch takes depends on whether its pictures are rows */
+        status = choose_batch(session, err);
     if (status == TDM_OK)
         status = tdmi_session_plan_network(session, err);
     if (status == TDM_OK)

@@ -230,7 +230,8 @@ void tdmi_session_tell_norms(struct tdmi_session *session);
 /* --batch auto: session_batch.c
  * Once it is known which pictures train: the batch, or the largest that may be chosen. */
 void tdmi_session_begin_batch(struct tdmi_session *session);
-/* Once the values are in place, which are as they were afterwards; known ones stay. */
+/* Once the values are in place, which are as they were afterwards, and it is known whether rows are
+ * trained on; known ones stay. */
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Pictures of a shard of such batches. */
 int tdmi_session_shard_of(const struct tdmi_session *session, int batch);

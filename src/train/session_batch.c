@@ -134,20 +134,13 @@ static void close_trial(struct trial *it)
     tdmi_free(it->items);
 }
 
-/* Of layers that thaw all are timed: that is where most of the time goes. Rows stand for pictures
- * where a base stays frozen and can be taken apart. */
+/* Of layers that thaw all are timed: that is where most of the time goes. */
 static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const int border = tdmi_session_border_at_end(session);
-    tdmi_graph *base = NULL;
-    struct tdmi_plan_wish wish =
-        tdmi_session_wish(session, session->device, border, tdmi_session_shard_of(session, batch));
-    if (border > 0 && border == session->first_border &&
-        strcmp(session->options.features, "none") != 0 &&
-        tdmi_graph_base(session->graph, border, &base, NULL) == TDM_OK)
-        wish.first_node = border;
-    tdmi_graph_free(base);
+    const struct tdmi_plan_wish wish =
+        tdmi_session_wish(session, session->device, tdmi_session_border_at_end(session),
+                          tdmi_session_shard_of(session, batch));
     return tdmi_plan_make(session->graph, session->backend, &wish, &it->plan, err);
 }
 

@@ -4,19 +4,10 @@
 #include "train/step.h"
 #include "base/memory.h"
 #include "dist/tree.h"
+#include "train/gathered.h"
 
 #include <assert.h>
 #include <string.h>
-
-/* What one shard is: the valid samples of its positions. */
-struct gathered {
-    int n;
-    const uint8_t **pixels;
-    int32_t *labels;
-    int64_t *items, *rows;
-    struct tdmi_augment_key *keys; /* of what is left to the device */
-    struct tdmi_judgement *judgements;
-};
 
 struct tdmi_step {
     const tdmi_plan *plan;
@@ -24,13 +15,8 @@ struct tdmi_step {
     int max_shards, n_lanes;
     tdmi_lane **lanes;
     tdmi_sums *sums;
-    int *wave; /* shards of the last wave, by lane */
-    struct gathered *shards;
-    const uint8_t **pixels; /* what shards point into, one entry a position */
-    int32_t *labels;
-    int64_t *items, *rows; /* of the latter, numbers of those that are kept on the device */
-    struct tdmi_judgement *judgements;
-    struct tdmi_augment_key *keys; /* likewise */
+    int *wave;                          /* shards of the last wave, by lane */
+    struct tdmi_gathered *shards, room; /* and what they point into */
     tdmi_device *device;
     tdmi_packed *packed;
     bool has_packed;         /* weights of frozen nodes, which stay */
@@ -139,20 +125,15 @@ static int recordings_of(const tdmi_plan *plan, const struct tdmi_step_options *
 static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
 {
     const int max_batch = options->max_batch;
-    size_t batch = (size_t)max_batch, shards = (size_t)step->max_shards;
+    const size_t shards = (size_t)step->max_shards;
     step->lanes = tdmi_alloc((size_t)step->n_lanes, sizeof *step->lanes);
     step->wave = tdmi_alloc((size_t)step->n_lanes, sizeof *step->wave);
     step->shards = tdmi_alloc(shards, sizeof *step->shards);
-    step->pixels = tdmi_alloc(batch, sizeof *step->pixels);
-    step->labels = tdmi_alloc(batch, sizeof *step->labels);
-    step->items = tdmi_alloc(batch, sizeof *step->items);
-    step->rows = tdmi_alloc(batch, sizeof *step->rows);
-    step->judgements = tdmi_alloc(batch, sizeof *step->judgements);
-    step->keys = tdmi_alloc(batch, sizeof *step->keys);
-    if (!step->items || !step->rows || !step->lanes || !step->wave || !step->shards ||
-        !step->pixels || !step->labels || !step->judgements || !step->keys)
+    if (!step->lanes || !step->wave || !step->shards)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing steps of %d images: out of memory",
                         max_batch);
+    TDM_TRY(tdmi_gathered_open(&step->room, max_batch, err), err, "preparing steps of %d images",
+            max_batch);
     TDM_TRY(tdmi_packed_open(step->plan, step->device, &step->packed, err), err,
             "preparing steps of %d images", max_batch);
     for (int i = 0; i < step->n_lanes; i++) {
@@ -214,15 +195,10 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
     tdmi_free(step->exchange);
-    tdmi_free(step->keys);
-    tdmi_free(step->items);
-    tdmi_free(step->rows);
+    tdmi_gathered_release(&step->room);
     tdmi_free(step->lanes);
     tdmi_free(step->wave);
     tdmi_free(step->shards);
-    tdmi_free(step->pixels);
-    tdmi_free(step->labels);
-    tdmi_free(step->judgements);
     tdmi_free(step);
 }
 
@@ -277,7 +253,7 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
 {
     struct tdmi_augment first;
     int size = step->plan->max_images;
-    const int64_t image_bytes = (int64_t)tdmi_plan_sample_bytes(step->plan);
+    const size_t image_bytes = tdmi_plan_sample_bytes(step->plan);
     const struct tdmi_mixing drawn = mixing ? *mixing : (struct tdmi_mixing){0};
     step->values = values;
     step->mixing = (struct tdmi_mixing){0};
@@ -299,35 +275,16 @@ void tdmi_step_begin(tdmi_step *step, struct tdmi_values values, const struct td
     step->n_images = 0;
     tdmi_sums_begin(step->sums, step->n_shards);
     for (int s = 0; s < step->n_shards; s++) {
-        struct gathered *shard = &step->shards[s];
-        *shard = (struct gathered){0,
-                                   step->pixels + s * size,
-                                   step->labels + s * size,
-                                   step->items + s * size,
-                                   step->rows + s * size,
-                                   step->keys + s * size,
-                                   step->judgements + s * size};
-        for (int p = s * size; p < (s + 1) * size && p < batch->n; p++) {
-            if (batch->labels[p] < 0)
-                continue;
-            if (step->is_kept)
-                shard->rows[shard->n] = batch->rows[p];
-            else
-                shard->pixels[shard->n] = batch->pixels + p * image_bytes;
-            shard->labels[shard->n] = batch->labels[p];
-            shard->items[shard->n] = batch->items[p];
-            if (step->has_rest)
-                shard->keys[shard->n] = batch->keys[p];
-            shard->n++;
-            step->n_images++;
-        }
+        step->shards[s] =
+            tdmi_gathered_of(&step->room, batch, image_bytes, s * size, (s + 1) * size);
+        step->n_images += step->shards[s].n;
     }
 }
 
 /* Give the lane its shard; false when there is nothing to run. */
 static bool begin(tdmi_step *step, int lane, int s)
 {
-    const struct gathered *gathered = &step->shards[s];
+    const struct tdmi_gathered *gathered = &step->shards[s];
     if (gathered->n == 0) { /* every picture of it was skipped: it adds nothing */
         step->plan->backend->memory.clear(
             tdmi_lane_stream(step->lanes[lane]), tdmi_sums_of(step->sums, s),
