@@ -94,7 +94,7 @@ export TANDEM_CARD_WORKSPACE=9000000 # of the fastest engines
 expect_exit 0 train -o roomy --epochs 1
 expect_true "there is enough" sh -c "! grep -q 'of workspace at most' '$err'"
 rm -rf home
-export TANDEM_CARD_BYTES=6000000
+export TANDEM_CARD_BYTES=8300000
 expect_exit 0 train -o short --epochs 1
 expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the card are [0-9]+ MiB'
 contents short/kernels >before
@@ -105,7 +105,7 @@ expect_true "with memory again it goes on as it began" sh -c "! grep -q 'of work
 contents short/kernels >after
 expect_true "with the same choices" cmp before after
 expect_true "and asks nothing" test ! -e home/cuda
-export TANDEM_CARD_BYTES=6000000
+export TANDEM_CARD_BYTES=8300000
 expect_exit 0 train -o short --epochs 3 --resume
 expect_exit 4 train -o roomy --epochs 2 --resume
 expect_stderr_matches 'free on the card are [0-9]+ MiB'

@@ -87,11 +87,12 @@ static void pace(void)
         tdmi_shim_pace(TDMI_SHIM_SLOW_STEPS);
 }
 
-/* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory and records nothing. */
+/* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory, records nothing and keeps no
+ * rows; TANDEM_CARD_GATHERS=0: the last alone. */
 const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
                         size_t *table_bytes)
 {
-    const char *records = getenv("TANDEM_CARD_RECORDS");
+    const char *records = getenv("TANDEM_CARD_RECORDS"), *gathers = getenv("TANDEM_CARD_GATHERS");
     static struct tdmi_backend card; /* written with the same value each time */
     (void)host;                      /* all of libtandem is linked again */
     card = tdmi_backend_shim;
@@ -106,11 +107,14 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
         card.stream.replay = NULL;
         card.stream.recording_close = NULL;
     }
+    if (gathers && strcmp(gathers, "0") == 0)
+        card.memory.gather = NULL;
     tdmi_shim_guard(true);
     use_libraries();
     pace();
     if (getenv("TANDEM_CARD_PLAIN")) {
         card.changes = NULL;
+        card.memory.gather = NULL;
         card.memory.alloc_pinned = NULL;
         card.memory.free_pinned = NULL;
         card.stream.event_open = NULL;

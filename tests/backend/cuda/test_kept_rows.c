@@ -1,0 +1,442 @@
+/*
+ * Rows of a frozen base that stay on the card: whole trainings, over the shim in the place of a
+ * card, have the bits of those whose rows are copied in every step, however late copies are made
+ * and whatever becomes of the rows in between.
+ */
+#include "shim_backend.h"
+#include "shim_streams.h"
+#include "train/pictures.h"
+#include "tandem/log.h"
+#include "train/hearing.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <unistd.h>
+
+enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, n_val = 8, width = 84 };
+
+/* ---- a card -------------------------------------------------------------------------------- */
+
+static struct tdmi_backend card;
+
+static struct {
+    int64_t free_bytes; /* that it tells; 0: nothing */
+    size_t refused;     /* blocks of so many bytes are not to be had */
+    size_t tables[2];   /* blocks of so many bytes are tables of rows */
+    int n_made, n_live; /* of those */
+    int n_live_then;    /* when it was asked last how much is free */
+    void *live[8];
+} seen;
+
+/* In the place of what opens libtandem_cuda.so. */
+tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err)
+{
+    (void)err;
+    *backend = &card;
+    return TDM_OK;
+}
+
+static void *alloc_on_card(tdmi_device *device, size_t bytes)
+{
+    if (seen.refused > 0 && bytes == seen.refused)
+        return NULL;
+    void *memory = tdmi_backend_shim.memory.alloc(device, bytes);
+    for (int i = 0; i < 8 && (bytes == seen.tables[0] || bytes == seen.tables[1]); i++) {
+        if (seen.live[i])
+            continue;
+        seen.live[i] = memory;
+        seen.n_made++;
+        seen.n_live++;
+        break;
+    }
+    return memory;
+}
+
+static void free_on_card(tdmi_device *device, void *memory)
+{
+    for (int i = 0; i < 8; i++)
+        if (memory && seen.live[i] == memory) {
+            seen.live[i] = NULL;
+            seen.n_live--;
+        }
+    tdmi_backend_shim.memory.free(device, memory);
+}
+
+static bool memory_of_card(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+{
+    (void)device;
+    seen.n_live_then = seen.n_live;
+    *free_bytes = *total_bytes = seen.free_bytes;
+    return seen.free_bytes > 0;
+}
+
+static void use_card(bool keeps_rows)
+{
+    card = tdmi_backend_shim;
+    card.name = "cuda";
+    card.memory.alloc = alloc_on_card;
+    card.memory.free = free_on_card;
+    card.device.memory = memory_of_card;
+    if (!keeps_rows)
+        card.memory.gather = NULL;
+    memset(&seen, 0, sizeof seen);
+    tdmi_shim_guard(true);
+    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+}
+
+static int set_up(void **state)
+{
+    begin_with_base(state, n_classes, per_class);
+    tdm_log_set_level(TDM_LOG_SILENT);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    return end_with_tree(state);
+}
+
+static struct tdm_train_options on_card(const struct tree *tree, const char *run)
+{
+    struct tdm_train_options options = with_frozen_base(tree, run);
+    options.device = "cuda";
+    options.shard = 0;
+    return options;
+}
+
+static void train_heard(const struct tdm_train_options *options, const char *words, bool is_wanted)
+{
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    must_train(options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, words, is_wanted);
+    assert_int_equal(seen.n_live, 0);
+}
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+struct kind {
+    const char *name, *precision, *features, *augment;
+    int views, shard;
+    bool balance;
+};
+
+static struct tdm_train_options of_kind(const struct tree *tree, const struct kind *kind,
+                                        const char *run)
+{
+    struct tdm_train_options options = on_card(tree, run);
+    options.precision = kind->precision;
+    options.features = kind->features;
+    if (kind->augment)
+        options.augment = kind->augment;
+    options.views = kind->views;
+    options.shard = kind->shard;
+    options.balance = kind->balance;
+    options.epochs = 5;
+    return options;
+}
+
+static void compare_kind(const struct tree *tree, const struct kind *kind)
+{
+    char name[60];
+    snprintf(name, sizeof name, "%s-copied", kind->name);
+    struct tdm_train_options options = of_kind(tree, kind, below(tree, name));
+    options.run = below(tree, name);
+    use_card(false);
+    train_heard(&options, "on the card:", false);
+    for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
+        char kept[60];
+        snprintf(kept, sizeof kept, "%s-%d", kind->name, pace);
+        options.run = below(tree, kept);
+        use_card(true);
+        tdmi_shim_pace((enum tdmi_shim_pace)pace);
+        train_heard(&options, "features that train, and those that validate, stay on the card",
+                    true);
+        same_runs(tree, name, kept);
+    }
+}
+
+static void rows_that_stay_train_to_the_bits_of_those_that_travel(void **state)
+{
+    static const struct kind kinds[] = {
+        {"f32", "f32", "f32", NULL, -1, 0, false},
+        {"bf16", "bf16", "f32", NULL, -1, 0, false},
+        {"f16", "f16", "f16", NULL, -1, 0, false},
+        {"views", "f32", "f32", "flip,crop:2", 3, 0, false},
+        {"shards", "bf16", "f16", NULL, -1, 3, false},
+        {"balanced", "f32", "f32", "crop:2", 2, 5, true},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        compare_kind(*state, &kinds[k]);
+}
+
+/* Samples without a row, here and there in a batch, and a class that comes often. */
+static void pictures_without_a_row_are_left_out_as_ever(void **state)
+{
+    static const struct kind kinds[] = {
+        {"broken", "f32", "f32", NULL, -1, 0, false},
+        {"broken-shards", "f32", "f32", "flip", 2, 4, true},
+    };
+    const struct tree *tree = *state;
+    for (int i = 1; i < per_class; i += 3)
+        for (int c = 0; c < 2; c++) {
+            char name[60], path[200];
+            snprintf(name, sizeof name, "pictures/%c/%03d.ppm", 'a' + c, i);
+            snprintf(path, sizeof path, "%s", below(tree, name));
+            assert_int_equal(truncate(path, PICTURE_BYTES / 2), 0);
+        }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        compare_kind(tree, &kinds[k]);
+}
+
+/* ---- what is copied ------------------------------------------------------------------------ */
+
+static int64_t copied_by(const struct tdm_train_options *options)
+{
+    struct tdm_train_result result;
+    struct tdmi_shim_copied before = tdmi_shim_copied();
+    must_train(options, (tdm_sink){0}, &result);
+    before = tdmi_shim_copied();
+    return before.pinned_bytes + before.other_bytes;
+}
+
+/* A number in place of each row, but for the one time; what validates as often. */
+static void each_row_is_copied_once(void **state)
+{
+    enum { epochs = 6 };
+    const struct tree *tree = *state;
+    const int64_t more = (int64_t)width * (int64_t)sizeof(float) - (int64_t)sizeof(int64_t);
+    struct tdm_train_options options = on_card(tree, "first");
+    options.epochs = 1;
+    options.run = below(tree, "first");
+    use_card(true);
+    (void)copied_by(&options); /* rows are made */
+    options.epochs = epochs;
+    options.run = below(tree, "kept");
+    const int64_t kept = copied_by(&options);
+    use_card(false);
+    options.run = below(tree, "copied");
+    const int64_t copied = copied_by(&options);
+    same_runs(tree, "copied", "kept");
+    const int64_t spared = (epochs - 1) * n_pictures * more, heads = epochs * 16 * 512;
+    assert_true(copied - kept > spared - heads && copied - kept < spared + heads);
+}
+
+/* ---- damage, in the rows that are not there yet --------------------------------------------- */
+
+struct trap {
+    const struct tree *tree;
+    const char *text; /* of the phase */
+    bool has_sprung;
+};
+
+static void damage_rows(void *self, const tdm_event *event)
+{
+    struct trap *trap = self;
+    glob_t found;
+    int n_rows = 0;
+    if (event->kind != TDM_EVENT_PHASE_BEGIN || trap->has_sprung ||
+        strcmp(event->text, trap->text) != 0)
+        return;
+    trap->has_sprung = true;
+    assert_int_equal(glob(below(trap->tree, "home/features/*/*.rows"), 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const int file = open(found.gl_pathv[i], O_RDWR);
+        unsigned char byte;
+        assert_true(file >= 0);
+        for (off_t at = 128 + 17; pread(file, &byte, 1, at) == 1; at += width * 4, n_rows++) {
+            byte ^= 0x55;
+            assert_int_equal(pwrite(file, &byte, 1, at), 1);
+        }
+        close(file);
+    }
+    assert_true(n_rows > 0);
+    globfree(&found);
+}
+
+static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
+{
+    static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    for (int views = 0; views <= 2; views += 2)
+        for (int i = 0; i < 3; i++) {
+            char whole[40], mended[40];
+            struct trap trap = {.tree = tree, .text = phases[i]};
+            struct tdm_train_options options = on_card(tree, "");
+            snprintf(whole, sizeof whole, "whole-%d-%d", views, i);
+            snprintf(mended, sizeof mended, "mended-%d-%d", views, i);
+            if (views > 0)
+                options.augment = "crop:2";
+            options.views = views;
+            options.run = below(tree, whole);
+            use_card(false);
+            must_train(&options, (tdm_sink){0}, &result);
+            assert_int_equal(result.features.remade, 0);
+            options.run = below(tree, mended);
+            use_card(true);
+            tdmi_shim_pace(TDMI_SHIM_LATE);
+            must_train(&options, (tdm_sink){&trap, damage_rows}, &result);
+            assert_true(trap.has_sprung);
+            /* those that are there already are not read any more */
+            assert_true((result.features.remade > 0) == (i < 2 || views > 0));
+            same_runs(tree, whole, mended);
+        }
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void where_memory_is_short_rows_travel(void **state)
+{
+    const size_t train = (n_pictures - n_val) * width * sizeof(float),
+                 val = n_val * width * sizeof(float);
+    const struct tree *tree = *state;
+    struct tdm_train_options options = on_card(tree, "copied");
+    options.run = below(tree, "copied");
+    use_card(false);
+    train_heard(&options, "stay on the card", false);
+
+    use_card(true);
+    seen.tables[0] = train;
+    seen.tables[1] = val;
+    options.run = below(tree, "kept");
+    train_heard(&options, "stay on the card", true);
+    assert_int_equal(seen.n_made, 2);
+    same_runs(tree, "copied", "kept");
+
+    /* a card that refuses what it is asked for, and says nothing beforehand */
+    static const char *const refused[] = {
+        "features that train do not fit on the card and are copied batch by batch",
+        "features that validate do not fit on the card and are copied batch by batch"};
+    for (int i = 0; i < 2; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "refused-%d", i);
+        options.run = below(tree, name);
+        use_card(true);
+        seen.tables[0] = train;
+        seen.tables[1] = val;
+        seen.refused = seen.tables[i];
+        train_heard(&options, refused[i], true);
+        assert_int_equal(seen.n_made, 1);
+        same_runs(tree, "copied", name);
+    }
+
+    /* one that says how much is left: all else fits, and rows do by some bytes or do not */
+    int64_t low = 0, high = (int64_t)1 << 30;
+    while (high - low > 64) {
+        struct tdm_train_result result;
+        tdm_error err = {0};
+        char name[40];
+        snprintf(name, sizeof name, "told-%lld", (long long)(low + (high - low) / 2));
+        options.run = below(tree, name);
+        use_card(true);
+        seen.tables[0] = train;
+        seen.tables[1] = val;
+        seen.free_bytes = low + (high - low) / 2;
+        const tdm_status status = tdm_train(&options, (tdm_sink){0}, &result, &err);
+        assert_true(status == TDM_OK || status == TDM_E_MEMORY);
+        if (status == TDM_OK)
+            same_runs(tree, "copied", name);
+        if (seen.n_made == 2)
+            high = seen.free_bytes;
+        else
+            low = seen.free_bytes;
+    }
+    /* some of it is left alone, and what makes rows has its room */
+    assert_true(high > (int64_t)(train + val) * 10 / 9);
+    for (int k = 0; k < 2; k++) {
+        use_card(true);
+        seen.tables[0] = train;
+        seen.tables[1] = val;
+        seen.free_bytes = high - k * (int64_t)(val + train / 2) * 10 / 9;
+        options.run = below(tree, k ? "tight" : "roomy");
+        struct tdm_train_result result;
+        tdm_error err = {0};
+        if (tdm_train(&options, (tdm_sink){0}, &result, &err) == TDM_OK)
+            same_runs(tree, "copied", k ? "tight" : "roomy");
+        assert_int_equal(seen.n_made, k ? 1 : 2);
+    }
+}
+
+/* ---- going on, and thawing ------------------------------------------------------------------ */
+
+static void stop_at_step_13(void *self, const tdm_event *event)
+{
+    (void)self;
+    if (event->kind == TDM_EVENT_PROGRESS && event->step == 13)
+        tdm_stop_request();
+}
+
+/* In the middle of the second epoch, by either way, and gone on with by the other. */
+static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    tdm_error err = {0};
+    struct tdm_train_options options = on_card(tree, "whole");
+    options.run = below(tree, "whole");
+    options.augment = "flip";
+    options.views = 2;
+    options.schedule = "constant";
+    use_card(false);
+    must_train(&options, (tdm_sink){0}, &result);
+    for (int i = 0; i < 4; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "cut-%d", i);
+        options.run = below(tree, name);
+        options.resume = false;
+        use_card(i % 2);
+        assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_13}, &result, &err),
+                         TDM_E_STOPPED);
+        tdm_stop_clear();
+        options.resume = true;
+        use_card(i < 2);
+        must_train(&options, (tdm_sink){0}, &result);
+        same_runs(tree, "whole", name);
+    }
+}
+
+static void what_thaws_finds_the_memory_of_rows_free(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = on_card(tree, "copied");
+    options.unfreeze = 2;
+    options.epochs = 4;
+    options.run = below(tree, "copied");
+    use_card(false);
+    train_heard(&options, "layers before the head are trained from here on", true);
+    for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
+        char name[20];
+        snprintf(name, sizeof name, "kept-%d", pace);
+        options.run = below(tree, name);
+        use_card(true);
+        tdmi_shim_pace((enum tdmi_shim_pace)pace);
+        seen.tables[0] = (n_pictures - n_val) * width * sizeof(float);
+        seen.tables[1] = n_val * width * sizeof(float);
+        seen.n_live_then = -1;
+        train_heard(&options, "stay on the card", true);
+        assert_int_equal(seen.n_made, 2);
+        assert_int_equal(seen.n_live_then, 0); /* asked when layers thawed */
+        same_runs(tree, "copied", name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rows_that_stay_train_to_the_bits_of_those_that_travel,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pictures_without_a_row_are_left_out_as_ever, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(each_row_is_copied_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_that_are_made_anew_are_the_ones_that_stay, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(where_memory_is_short_rows_travel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_run_that_is_gone_on_with_has_the_same_bits, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_thaws_finds_the_memory_of_rows_free, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
