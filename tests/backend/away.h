@@ -36,6 +36,17 @@ static void away_clear(tdmi_stream *stream, void *memory, size_t bytes)
     guarded_clear(memory, bytes);
 }
 
+static void away_gather(tdmi_stream *stream, const void *table, size_t row_bytes,
+                        const int64_t *numbers, int n, void *to)
+{
+    (void)stream;
+    guarded_enter();
+    for (int i = 0; i < n; i++)
+        memcpy((char *)to + (size_t)i * row_bytes,
+               (const char *)table + (size_t)numbers[i] * row_bytes, row_bytes);
+    guarded_leave();
+}
+
 /* ---- ops --------------------------------------------------------------------------------- */
 
 #define AWAY(name, way)                                                                   \
@@ -134,7 +145,8 @@ static const struct tdmi_backend away_backend = {
                .free = away_free,
                .upload = away_copy,
                .download = away_copy,
-               .clear = away_clear},
+               .clear = away_clear,
+               .gather = away_gather},
     .stream = {.open = tdmi_host_stream_open,
                .close = tdmi_host_stream_close,
                .wait = tdmi_host_stream_wait},

@@ -145,10 +145,10 @@ struct on_rows {
 };
 
 static struct on_rows begin_rows(const struct bench *of, const struct tdmi_backend *backend,
-                                 tdmi_pool *pool, int first_node)
+                                 tdmi_pool *pool, int first_node, int shard)
 {
     const tdmi_graph *graph = of->graph;
-    const struct tdmi_plan_wish wish = {.max_images = most_batch,
+    const struct tdmi_plan_wish wish = {.max_images = shard,
                                         .is_training = true,
                                         .first_trained = first_node,
                                         .first_node = first_node};
@@ -200,8 +200,8 @@ static void rows_that_are_made_ready_ahead_give_the_same_bits(void **state)
     for (size_t i = 0; i < most_batch * width; i++)
         rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
     assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
-    struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first),
-                   there = begin_rows(of, away(), pool, first);
+    struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first, most_batch),
+                   there = begin_rows(of, away(), pool, first, most_batch);
     const int64_t from = graph->params[graph->nodes[first].first_param].offset;
     for (int k = 0; k < 8; k++) {
         int32_t labels[most_batch];
@@ -229,6 +229,157 @@ static void rows_that_are_made_ready_ahead_give_the_same_bits(void **state)
     tdmi_pool_free(pool);
     free(rows);
     free(slot);
+}
+
+/* ---- rows that are kept there ---------------------------------------------------------------- */
+
+enum { n_kept = 3 * most_batch };
+
+/* So many rows, of which a batch names any, and some of them twice. */
+struct kept {
+    float *rows;
+    tdmi_kept_rows *there;
+    int64_t numbers[n_kept]; /* by row */
+    size_t width;
+};
+
+static struct kept keep_rows(size_t width)
+{
+    const struct tdmi_kept_rows_options options = {
+        .backend = away(), .width = (int)width, .n_rows = n_kept, .at_once = most_batch};
+    struct kept it = {.rows = calloc(n_kept * width, sizeof(float)), .width = width};
+    tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 7, 0);
+    float *row = calloc(width, sizeof *row);
+    assert_true(it.rows && row);
+    for (size_t i = 0; i < n_kept * width; i++)
+        it.rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
+    assert_int_equal(tdmi_kept_rows_open(&options, &it.there, NULL), TDM_OK);
+    for (int i = 0; i < n_kept; i++) { /* in another order than they are counted in */
+        const int r = (i * 7 + 3) % n_kept;
+        memcpy(row, it.rows + (size_t)r * width, sizeof *row * width);
+        assert_int_equal(tdmi_kept_rows_put(it.there, row, &it.numbers[r], NULL), TDM_OK);
+        if (i % 5 == 4)
+            assert_int_equal(tdmi_kept_rows_flush(it.there, NULL), TDM_OK);
+    }
+    assert_int_equal(tdmi_kept_rows_flush(it.there, NULL), TDM_OK);
+    free(row);
+    return it;
+}
+
+/* Batch k: rows to be looked at by who follows pointers, and their numbers. */
+static void name_batch(const struct kept *it, int k, int n, float *values, int64_t *numbers)
+{
+    for (int i = 0; i < n; i++) {
+        const int r = (i * (k + 2) + 5 * k) % n_kept;
+        memcpy(values + (size_t)i * it->width, it->rows + (size_t)r * it->width,
+               sizeof *values * it->width);
+        numbers[i] = it->numbers[r];
+    }
+}
+
+static int first_dense(const tdmi_graph *graph)
+{
+    int first = 0;
+    while (graph->nodes[first].kind != TDMI_OP_DENSE)
+        first++;
+    return first;
+}
+
+/* Whole batches and ragged ones, some samples left out, in shards; every fourth batch travels. */
+static void rows_that_are_kept_there_give_the_same_bits(void **state)
+{
+    const struct bench *of = *state;
+    const tdmi_graph *graph = of->graph;
+    const int first = first_dense(graph);
+    const size_t tail = (size_t)tdmi_graph_tail_at(graph);
+    const int64_t from = graph->params[graph->nodes[first].first_param].offset;
+    struct kept kept = keep_rows((size_t)tdmi_shape_values(graph->nodes[first - 1].out));
+    float *values = calloc(most_batch * kept.width, sizeof *values);
+    tdmi_pool *pool;
+    assert_non_null(values);
+    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    for (int shard = 4; shard <= most_batch; shard += 8) {
+        struct on_rows host = begin_rows(of, &tdmi_backend_ref, pool, first, shard),
+                       there = begin_rows(of, away(), pool, first, shard);
+        tdmi_step_keep(there.step, kept.there);
+        for (int k = 0; k < 8; k++) {
+            int32_t labels[most_batch];
+            int64_t numbers[most_batch];
+            struct tdmi_batch batch = first_of(of, most_batch - k);
+            name_batch(&kept, k, batch.n, values, numbers);
+            for (int i = 0; i < batch.n; i++)
+                labels[i] = k > 2 && i % 5 == 2 ? -1 : of->labels[i];
+            batch.labels = labels;
+            batch.pixels = (const uint8_t *)values;
+            run_rows(&host, &batch);
+            if (k % 4 != 3) {
+                batch.rows = numbers;
+                batch.pixels = NULL;
+            }
+            assert_int_equal(tdmi_step_bring(there.step, &batch, NULL), TDM_OK);
+            run_rows(&there, &batch);
+            assert_memory_equal(host.sums + from, there.sums + from,
+                                sizeof(float) * (size_t)(graph->param_values - from));
+            assert_memory_equal(host.sums + tail, there.sums + tail,
+                                sizeof(float) * TDMI_TAIL_VALUES);
+        }
+        end_rows(&host);
+        end_rows(&there);
+    }
+    tdmi_kept_rows_close(kept.there);
+    tdmi_pool_free(pool);
+    free(kept.rows);
+    free(values);
+}
+
+/* In one piece, and in several. */
+static void rows_that_are_kept_there_are_judged_alike(void **state)
+{
+    const struct bench *of = *state;
+    const tdmi_graph *graph = of->graph;
+    const int first = first_dense(graph);
+    struct kept kept = keep_rows((size_t)tdmi_shape_values(graph->nodes[first - 1].out));
+    float *values = calloc(most_batch * kept.width, sizeof *values);
+    float *params = placed(away(), of->params, graph->param_values),
+          *states = placed(away(), of->states, graph->state_values);
+    tdmi_pool *pool;
+    assert_non_null(values);
+    assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
+    for (int most = 5; most <= most_batch; most += 11) {
+        struct tdmi_plan_wish wish = {.max_images = most, .first_node = first};
+        tdmi_plan *plan;
+        tdmi_judge *judge;
+        assert_int_equal(tdmi_plan_make(graph, away(), &wish, &plan, NULL), TDM_OK);
+        assert_int_equal(tdmi_judge_open(plan, NULL, pool, most_batch, &judge, NULL), TDM_OK);
+        assert_int_equal(tdmi_judge_take(judge, (struct tdmi_values){params, states}, NULL),
+                         TDM_OK);
+        tdmi_judge_keep(judge, kept.there);
+        for (int k = 0; k < 5; k++) {
+            struct tdmi_judgement verdicts[2][most_batch] = {{{0}}};
+            float rows[2][most_batch * classes] = {{0}};
+            int64_t numbers[most_batch];
+            struct tdmi_batch batch = first_of(of, most_batch - k);
+            name_batch(&kept, k, batch.n, values, numbers);
+            batch.pixels = (const uint8_t *)values;
+            assert_int_equal(tdmi_judge_batch(judge, &batch, verdicts[0], rows[0], NULL, NULL),
+                             TDM_OK);
+            batch.rows = numbers;
+            batch.pixels = NULL;
+            assert_int_equal(tdmi_judge_batch(judge, &batch, verdicts[1], rows[1], NULL, NULL),
+                             TDM_OK);
+            assert_memory_equal(verdicts[0], verdicts[1], sizeof verdicts[0]);
+            assert_memory_equal(rows[0], rows[1], sizeof rows[0]);
+            assert_true(rows[0][0] > 0.0f);
+        }
+        tdmi_judge_close(judge);
+        tdmi_plan_free(plan);
+    }
+    away()->memory.free(NULL, params);
+    away()->memory.free(NULL, states);
+    tdmi_kept_rows_close(kept.there);
+    tdmi_pool_free(pool);
+    free(kept.rows);
+    free(values);
 }
 
 static void verdicts_come_back(void **state)
@@ -310,6 +461,8 @@ int main(void)
         cmocka_unit_test(segments_are_final_one_by_one),
         cmocka_unit_test(pictures_that_are_brought_ahead_give_the_same_bits),
         cmocka_unit_test(rows_that_are_made_ready_ahead_give_the_same_bits),
+        cmocka_unit_test(rows_that_are_kept_there_give_the_same_bits),
+        cmocka_unit_test(rows_that_are_kept_there_are_judged_alike),
         cmocka_unit_test(verdicts_come_back),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

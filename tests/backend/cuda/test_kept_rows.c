@@ -141,8 +141,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
 {
     char name[60];
     snprintf(name, sizeof name, "%s-copied", kind->name);
-    struct tdm_train_options options = of_kind(tree, kind, below(tree, name));
-    options.run = below(tree, name);
+    struct tdm_train_options options = of_kind(tree, kind, name);
     use_card(false);
     train_heard(&options, "on the card:", false);
     for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
@@ -209,7 +208,6 @@ static void each_row_is_copied_once(void **state)
     const int64_t more = (int64_t)width * (int64_t)sizeof(float) - (int64_t)sizeof(int64_t);
     struct tdm_train_options options = on_card(tree, "first");
     options.epochs = 1;
-    options.run = below(tree, "first");
     use_card(true);
     (void)copied_by(&options); /* rows are made */
     options.epochs = epochs;
@@ -264,13 +262,12 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
         for (int i = 0; i < 3; i++) {
             char whole[40], mended[40];
             struct trap trap = {.tree = tree, .text = phases[i]};
-            struct tdm_train_options options = on_card(tree, "");
             snprintf(whole, sizeof whole, "whole-%d-%d", views, i);
             snprintf(mended, sizeof mended, "mended-%d-%d", views, i);
+            struct tdm_train_options options = on_card(tree, whole);
             if (views > 0)
                 options.augment = "crop:2";
             options.views = views;
-            options.run = below(tree, whole);
             use_card(false);
             must_train(&options, (tdm_sink){0}, &result);
             assert_int_equal(result.features.remade, 0);
@@ -293,7 +290,6 @@ static void where_memory_is_short_rows_travel(void **state)
                  val = n_val * width * sizeof(float);
     const struct tree *tree = *state;
     struct tdm_train_options options = on_card(tree, "copied");
-    options.run = below(tree, "copied");
     use_card(false);
     train_heard(&options, "stay on the card", false);
 
@@ -329,7 +325,7 @@ static void where_memory_is_short_rows_travel(void **state)
         tdm_error err = {0};
         char name[40];
         snprintf(name, sizeof name, "told-%lld", (long long)(low + (high - low) / 2));
-        options.run = below(tree, name);
+        options = on_card(tree, name); /* paths that are asked for again stay */
         use_card(true);
         seen.tables[0] = train;
         seen.tables[1] = val;
@@ -375,7 +371,6 @@ static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
     struct tdm_train_result result;
     tdm_error err = {0};
     struct tdm_train_options options = on_card(tree, "whole");
-    options.run = below(tree, "whole");
     options.augment = "flip";
     options.views = 2;
     options.schedule = "constant";
@@ -403,7 +398,6 @@ static void what_thaws_finds_the_memory_of_rows_free(void **state)
     struct tdm_train_options options = on_card(tree, "copied");
     options.unfreeze = 2;
     options.epochs = 4;
-    options.run = below(tree, "copied");
     use_card(false);
     train_heard(&options, "layers before the head are trained from here on", true);
     for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
