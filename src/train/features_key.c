@@ -61,7 +61,7 @@ static void write_key(const struct tdmi_session *session, const char *precision,
     tdm_json_string(writer, "precision", precision);
     if (session->storage != TDMI_DTYPE_F32) /* what lies between the frozen nodes */
         tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->storage));
-    tdm_json_integer(writer, "shard", session->shard);
+    tdm_json_integer(writer, "shard", tdmi_features_images(session->shard));
     write_values(session, writer);
     if (is_changed)
         write_changes(session, writer);

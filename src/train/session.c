@@ -132,6 +132,7 @@ static void recall_shard(struct tdmi_session *session, int stored)
 static tdm_status choose_batch(struct tdmi_session *session, tdm_error *err)
 {
     const int before = session->global_batch;
+    tdmi_session_begin_batch(session);
     TDM_TRY(tdmi_session_choose_batch(session, err), err, "--batch auto");
     if (session->global_batch == before)
         return TDM_OK;
@@ -265,9 +266,13 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
         status = tdmi_session_open_values(session, is_resumed ? &stored : NULL, err);
     if (status == TDM_OK)
         status = tdmi_session_begin_optimizer(session, err);
+    if (status == TDM_OK) /* what a batch takes depends on whether its pictures are rows … */
+        status = tdmi_session_find_features(session, err);
     if (status == TDM_OK)
+        status = choose_batch(session, err);
+    if (status == TDM_OK) /* … and rows on how many are computed together */
         status = tdmi_session_open_features(session, err);
-    if (status == TDM_OK) /* what a batch takes depends on whether its pictures are rows */
+    if (status == TDM_OK && session->features.has_no_place)
         status = choose_batch(session, err);
     if (status == TDM_OK)
         status = tdmi_session_plan_network(session, err);

@@ -211,7 +211,9 @@ void tdmi_session_tell_weights(struct tdmi_session *session);
 tdm_status tdmi_session_open_values(struct tdmi_session *session,
                                     const struct tdmi_model_file *stored,
                                     tdm_error *err) TDM_MUST_USE;
-/* Whether rows of a frozen base are trained on, and which are at hand: session_features.c */
+/* Whether rows of a frozen base are trained on; and which are at hand, where there is a place for
+ * them, else without. In between the batch is chosen. session_features.c */
+tdm_status tdmi_session_find_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Its plans, and whether what they take is there: known before anything is recorded or reserved.
  * session_network.c */

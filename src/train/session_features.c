@@ -222,10 +222,8 @@ tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
 
 /* ---- together -------------------------------------------------------------------------------- */
 
-tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_session_find_features(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    tdm_error why = {0};
     const char *reason = NULL;
     /* Nothing is left to train; or it has thawed since: what it makes of a picture is another thing
      * from phase to phase. */
@@ -251,8 +249,16 @@ tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *e
         return do_without(session, reason, err);
     if (session->views > 0)
         tell_views(session);
+    session->features.is_used = true;
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err)
+{
+    tdm_error why = {0};
+    if (!session->features.is_used)
+        return TDM_OK;
     const tdm_status status = begin_features(session, &why);
-    features->is_used = status == TDM_OK;
     if (status == TDM_E_SYSTEM)
         return do_without_a_place(session, &why, err);
     if (status != TDM_OK && err)

@@ -1,6 +1,6 @@
 /*
  * gather.cu: rows of any width in any order, some of them twice, and nothing but them; from places
- * where vectors may begin and from others; and from a table of more than 2^31 values.
+ * where vectors may begin and from others; and from a table of more than 2^31 vectors.
  */
 #include "values.h"
 #include "backend/cuda/gather.h"
@@ -42,23 +42,25 @@ static void run(size_t row_bytes, int n, size_t off)
     tdmi_free(to);
 }
 
-/* 2^32 values of 4 bytes and some: of the table only what is gathered is there. */
-static void run_huge(void)
+/* 2^31 vectors of 16 bytes and some, from there and from where vectors cannot begin: of the table
+ * only what is gathered is there. */
+static void run_huge(size_t off)
 {
     const size_t row_bytes = 1024 * sizeof(float);
-    const int64_t rows = ((int64_t)1 << 22) + 3;
+    const int64_t rows = ((int64_t)1 << 23) + 3;
+    const size_t bytes = (size_t)rows * row_bytes + off;
     const int64_t numbers[] = {rows - 1, 0, rows - 2};
-    char to[3 * 1024 * sizeof(float)];
-    char *table = mmap(NULL, (size_t)rows * row_bytes, PROT_READ | PROT_WRITE,
+    _Alignas(16) char to[3 * 1024 * sizeof(float)];
+    char *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (table == MAP_FAILED)
         return;
     for (int i = 0; i < 3; i++)
-        memset(table + (size_t)numbers[i] * row_bytes, 0x21 + i, row_bytes);
-    assert_int_equal(tdmi_cuda_gather(NULL, table, row_bytes, numbers, 3, to), 0);
+        memset(table + off + (size_t)numbers[i] * row_bytes, 0x21 + i, row_bytes);
+    assert_int_equal(tdmi_cuda_gather(NULL, table + off, row_bytes, numbers, 3, to), 0);
     for (size_t i = 0; i < sizeof to; i++)
         assert_int_equal(to[i], 0x21 + (int)(i / row_bytes));
-    munmap(table, (size_t)rows * row_bytes);
+    munmap(table, bytes);
 }
 
 void case_gather(void **state)
@@ -76,5 +78,6 @@ void case_gather(void **state)
             }
     }
     assert_int_equal(tdmi_cuda_gather(NULL, NULL, 16, NULL, 0, NULL), 0);
-    run_huge();
+    run_huge(0);
+    run_huge(4);
 }

@@ -355,6 +355,87 @@ static void where_memory_is_short_rows_travel(void **state)
     }
 }
 
+/* "name": 12 of a run's record. */
+static int64_t recorded(const struct tree *tree, const char *run, const char *name)
+{
+    char path[60], wanted[40];
+    void *bytes;
+    size_t n;
+    snprintf(path, sizeof path, "%s/run.json", run);
+    snprintf(wanted, sizeof wanted, "\"%s\":", name);
+    assert_int_equal(tdmi_file_read(below(tree, path), 1 << 20, &bytes, &n, NULL), TDM_OK);
+    const char *at = strstr(bytes, wanted);
+    const int64_t value = at ? strtoll(at + strlen(wanted), NULL, 10) : -1;
+    tdmi_free(bytes);
+    return value;
+}
+
+static void the_record_says_how_much_stays(void **state)
+{
+    const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = on_card(tree, "kept");
+    options.precision = "bf16";
+    options.augment = "flip";
+    options.views = 5; /* 3 epochs want 3 */
+    use_card(true);
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(recorded(tree, "kept", "kept_rows_bytes"),
+                     (3 * (n_pictures - n_val) + n_val) * row_bytes);
+    options.run = below(tree, "copied");
+    use_card(false);
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(recorded(tree, "copied", "kept_rows_bytes"), 0);
+    options.run = below(tree, "changed");
+    options.views = 0;
+    use_card(true);
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(recorded(tree, "changed", "kept_rows_bytes"), -1);
+}
+
+/* A batch beyond those that rows are made of at once costs what the head takes of it. */
+static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **state)
+{
+    static const int batches[] = {48, 64, 72};
+    const struct tree *tree = *state;
+    int64_t planned[3];
+    use_card(true);
+    for (int i = 0; i < 3; i++) {
+        struct tdm_train_result result;
+        char name[20];
+        snprintf(name, sizeof name, "batch-%d", batches[i]);
+        struct tdm_train_options options = on_card(tree, name);
+        options.batch = batches[i];
+        options.epochs = 1;
+        must_train(&options, (tdm_sink){0}, &result);
+        planned[i] = recorded(tree, name, "planned_bytes");
+    }
+    assert_true(planned[1] - planned[0] > 10 * (planned[2] - planned[1]));
+}
+
+/* As much as the largest batch takes on rows, where it would not fit on pictures. */
+static void a_batch_is_chosen_by_what_the_head_takes(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = on_card(tree, "base32");
+    options.batch = 32;
+    use_card(true);
+    must_train(&options, (tdm_sink){0}, &result);
+    const int64_t planned = recorded(tree, "base32", "planned_bytes");
+    for (int i = 0; i < 2; i++) {
+        options = on_card(tree, i ? "by-rows" : "by-pictures");
+        options.features = i ? "f32" : "none";
+        options.batch = 0; /* auto */
+        options.learning_rate = 0.0;
+        use_card(true);
+        seen.free_bytes = planned * 10 / 9 + 1000; /* what is reserved by then is free beside it */
+        must_train(&options, (tdm_sink){0}, &result);
+        assert_int_equal(result.batch == 32, i);
+    }
+}
+
 /* ---- going on, and thawing ------------------------------------------------------------------ */
 
 static void stop_at_step_13(void *self, const tdm_event *event)
@@ -427,6 +508,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_that_are_made_anew_are_the_ones_that_stay, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(where_memory_is_short_rows_travel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_record_says_how_much_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_is_chosen_by_what_the_head_takes, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_run_that_is_gone_on_with_has_the_same_bits, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_thaws_finds_the_memory_of_rows_free, set_up,
