@@ -72,6 +72,10 @@ tdm_status tdmi_check_memory(const struct tdmi_backend *backend, tdmi_device *de
 tdm_status tdmi_check_pictures(const struct tdmi_backend *backend, tdmi_device *device,
                                struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
 
+/* Of a backend that gathers: rows that stay on the device are found by their numbers. */
+tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *device,
+                           struct tdmi_check *check, tdm_error *err) TDM_MUST_USE;
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 /* tdm_selftest of a backend that is open, with at most so many of its networks. */

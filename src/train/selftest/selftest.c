@@ -148,6 +148,10 @@ tdm_status tdmi_selftest_all(const struct tdmi_backend *backend, tdmi_device *de
         TDM_TRY(tdmi_check_pictures(backend, device, &check, err), err, "self-test");
         tell(teller, "pictures", "changed on the device as on the host", &check);
     }
+    if (backend->memory.gather) {
+        TDM_TRY(tdmi_check_rows(backend, device, &check, err), err, "self-test");
+        tell(teller, "rows", "kept on the device and found by number", &check);
+    }
     if (most_networks < 0)
         return TDM_OK;
     for (int i = 0; i < n_networks && i < most_networks; i++)

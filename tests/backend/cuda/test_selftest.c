@@ -96,6 +96,7 @@ static void all_checks_pass_in_every_type(void **state)
     assert_true(told.n_depthwise > 9 && told.n_ways > 2 * told.n_depthwise);
     assert_true(told.n_spread > 0);
     assert_int_equal(checks_of(&told, "pictures"), 1);
+    assert_int_equal(checks_of(&told, "rows"), 1);
     tdmi_backend_shim.device.close(device);
 }
 
@@ -148,12 +149,51 @@ static void a_card_that_replays_wrongly_is_caught(void **state)
     tdmi_backend_shim.device.close(device);
 }
 
+/* ---- cards that gather wrongly -------------------------------------------------------------- */
+
+static void gather_nothing(tdmi_stream *stream, const void *table, size_t row_bytes,
+                           const int64_t *numbers, int n, void *to)
+{
+    (void)stream;
+    (void)table;
+    (void)row_bytes;
+    (void)numbers;
+    (void)n;
+    (void)to;
+}
+
+static void gather_one_less(tdmi_stream *stream, const void *table, size_t row_bytes,
+                            const int64_t *numbers, int n, void *to)
+{
+    tdmi_backend_shim.memory.gather(stream, table, row_bytes, numbers, n - 1, to);
+}
+
+static void a_card_that_gathers_wrongly_is_caught(void **state)
+{
+    struct tdmi_backend nothing = tdmi_backend_shim, less = tdmi_backend_shim;
+    const struct tdmi_backend *const backends[] = {&nothing, &less, &tdmi_backend_shim};
+    tdmi_device *device;
+    (void)state;
+    nothing.memory.gather = gather_nothing;
+    less.memory.gather = gather_one_less;
+    tdmi_shim_use((struct tdmi_shim_way){0});
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    for (int k = 0; k < 3; k++) {
+        struct tdmi_check check;
+        assert_int_equal(tdmi_check_rows(backends[k], device, &check, NULL), TDM_OK);
+        assert_int_equal(check.has_passed, k == 2);
+        assert_true(k == 2 || strstr(check.detail, "has not the bits of row") != NULL);
+    }
+    tdmi_backend_shim.device.close(device);
+}
+
 int main(int n_arguments, char **arguments)
 {
     int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
         cmocka_unit_test(a_card_that_replays_wrongly_is_caught),
+        cmocka_unit_test(a_card_that_gathers_wrongly_is_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,142 @@
+/*
+ * Rows that stay on a device (nn/kept_rows.h): brought by a stream of their own in a few turns,
+ * each gathered by number as soon as it is on its way, as a training's are.
+ */
+#include "base/memory.h"
+#include "nn/kept_rows.h"
+#include "tensor/floats.h"
+#include "train/selftest/checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { n_rows = 40, n_gathered = 33, at_once = 9, widest = 1280 };
+
+/* Rows of whole vectors, of a vector and a part, and of odd numbers of values. */
+static const int widths[] = {widest, 84, 17, 1};
+enum { n_widths = sizeof widths / sizeof widths[0] };
+
+static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
+enum { n_types = sizeof types / sizeof types[0] };
+
+struct rows {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *work;
+    tdmi_kept_rows *kept;
+    int64_t *numbers; /* on the device */
+    void *place;      /* likewise */
+    int64_t named[n_gathered];
+    float row[widest];
+    char wanted[widest * sizeof(float)], got[n_gathered * widest * sizeof(float)];
+};
+
+static float value_of(int64_t row, int i)
+{
+    return (float)((row * 37 + i * 5) % 199) / 16.0F - 6.0F;
+}
+
+static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, tdm_error *err)
+{
+    const struct tdmi_kept_rows_options options = {.backend = it->backend,
+                                                   .device = it->device,
+                                                   .storage = type,
+                                                   .width = width,
+                                                   .n_rows = n_rows,
+                                                   .at_once = at_once};
+    const struct tdmi_memory_table *memory = &it->backend->memory;
+    TDM_TRY(it->backend->stream.open(it->device, &it->work, err), err, "a stream");
+    TDM_TRY(tdmi_kept_rows_open(&options, &it->kept, err), err, "a table of rows");
+    it->numbers = memory->alloc(it->device, sizeof it->named);
+    it->place = memory->alloc(it->device, sizeof it->got);
+    if (!it->numbers || !it->place)
+        return TDM_FAIL(err, TDM_E_MEMORY, "rows on a device: no memory");
+    return TDM_OK;
+}
+
+static void close_rows(struct rows *it)
+{
+    const struct tdmi_backend *backend = it->backend;
+    if (it->work)
+        backend->stream.close(it->work);
+    tdmi_kept_rows_close(it->kept);
+    if (it->numbers)
+        backend->memory.free(it->device, it->numbers);
+    if (it->place)
+        backend->memory.free(it->device, it->place);
+    it->work = NULL;
+    it->kept = NULL;
+    it->numbers = it->place = NULL;
+}
+
+/* Of the rows that are there, any, and some of them twice. */
+static tdm_status gather(struct rows *it, int64_t n_there, size_t row_bytes, tdm_error *err)
+{
+    const struct tdmi_memory_table *memory = &it->backend->memory;
+    for (int i = 0; i < n_gathered; i++)
+        it->named[i] = i == 0 ? n_there - 1 : i * 7 % n_there;
+    TDM_TRY(memory->upload(it->work, it->numbers, it->named, sizeof it->named, err), err,
+            "naming rows");
+    tdmi_kept_rows_await(it->kept, it->work);
+    tdmi_kept_rows_gather(it->kept, it->work, it->numbers, n_gathered, it->place);
+    TDM_TRY(memory->download(it->work, it->got, it->place, n_gathered * row_bytes, err), err,
+            "fetching rows");
+    return TDM_WRAP(err, it->backend->stream.wait(it->work, err), "gathering rows");
+}
+
+static void compare(struct rows *it, enum tdmi_dtype type, int width, struct tdmi_check *check)
+{
+    const size_t row_bytes = tdmi_dtype_bytes(type) * (size_t)width;
+    for (int i = 0; i < n_gathered && check->has_passed; i++) {
+        for (int k = 0; k < width; k++)
+            it->row[k] = value_of(it->named[i], k);
+        tdmi_floats_store(type, it->wanted, it->row, width);
+        if (memcmp(it->got + (size_t)i * row_bytes, it->wanted, row_bytes) == 0)
+            continue;
+        check->has_passed = false;
+        snprintf(check->detail, sizeof check->detail,
+                 "%d values of %s: place %d has not the bits of row %lld", width,
+                 tdmi_dtype_name(type), i, (long long)it->named[i]);
+    }
+}
+
+static tdm_status check_width(struct rows *it, enum tdmi_dtype type, int width,
+                              struct tdmi_check *check, tdm_error *err)
+{
+    int64_t number;
+    TDM_TRY(open_rows(it, type, width, err), err, "preparing rows that stay");
+    for (int64_t row = 0; row < n_rows && check->has_passed; row++) {
+        for (int k = 0; k < width; k++)
+            it->row[k] = value_of(row, k);
+        TDM_TRY(tdmi_kept_rows_put(it->kept, it->row, &number, err), err, "row %lld",
+                (long long)row);
+        if (row % (at_once + 4) < at_once && row + 1 < n_rows)
+            continue;
+        TDM_TRY(tdmi_kept_rows_flush(it->kept, err), err, "row %lld", (long long)row);
+        TDM_TRY(gather(it, row + 1, tdmi_dtype_bytes(type) * (size_t)width, err), err,
+                "%lld rows of %d values", (long long)row + 1, width);
+        compare(it, type, width, check);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_check_rows(const struct tdmi_backend *backend, tdmi_device *device,
+                           struct tdmi_check *check, tdm_error *err)
+{
+    struct rows *it = tdmi_alloc(1, sizeof *it);
+    tdm_status status = TDM_OK;
+    *check = (struct tdmi_check){.has_passed = true};
+    if (!it)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing rows that stay: out of memory");
+    it->backend = backend;
+    it->device = device;
+    for (int t = 0; t < n_types && status == TDM_OK; t++)
+        for (int w = 0; w < n_widths && status == TDM_OK; w++) {
+            if (!tdmi_backend_stores(backend, types[t]))
+                continue;
+            status = check_width(it, types[t], widths[w], check, err);
+            close_rows(it);
+        }
+    tdmi_free(it);
+    return status;
+}
