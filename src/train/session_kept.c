@@ -1,10 +1,12 @@
 /*
  * Rows of a frozen base on a card: whether they stay there. A step then names its rows by number
- * and copies nothing but these. All of a training's rows stay or none do, and so with those that
- * validate: rows that share a table with nobody who travels are one way to a batch, not two. What
- * decides is what is free when all else is reserved; bits do not depend on it.
+ * and copies nothing but these. Of those that train all stay or none do, and of those that validate
+ * likewise, so that a batch is one or the other. What decides is what is free when all else is
+ * reserved; bits do not depend on it.
  */
 #include "train/session_features.h"
+
+#include <stdio.h>
 
 /* Left alone: what recordings of steps take, what a library loads when it is first used, and other
  * programs' needs are not counted. */
@@ -74,7 +76,8 @@ static void tell(struct tdmi_session *session, const struct room *room, int64_t 
                                         val = options_of(session, session->split.n_val);
     char free_text[60] = "";
     if (room->is_known)
-        snprintf(free_text, sizeof free_text, ", free on the card are %.1f", mib(room->free_bytes));
+        snprintf(free_text, sizeof free_text, ", free on the card are %.1f MiB",
+                 mib(room->free_bytes));
     if (features->train_there)
         tdmi_session_note(session, "features that train%s stay on the card: %.1f MiB",
                           features->val_there ? ", and those that validate," : "",
