@@ -133,7 +133,7 @@ static struct tdm_train_options of_kind(const struct tree *tree, const struct ki
     options.views = kind->views;
     options.shard = kind->shard;
     options.balance = kind->balance;
-    options.epochs = 5;
+    options.epochs = 4;
     return options;
 }
 
@@ -321,8 +321,8 @@ static void where_memory_is_short_rows_travel(void **state)
     }
 
     /* one that says how much is left: all else fits, and rows do by some bytes or do not */
-    int64_t low = 0, high = (int64_t)1 << 30;
-    while (high - low > 64) {
+    int64_t low = 0, high = (int64_t)1 << 22;
+    while (high - low > 256) {
         struct tdm_train_result result;
         tdm_error err = {0};
         char name[40];
