@@ -41,7 +41,6 @@ struct tdmi_features {
     /* Rows that are kept on a device whose memory is not the host's; NULL: they are copied there in
      * each step, and in each validation. session_kept.c */
     tdmi_kept_rows *train_there, *val_there;
-    int64_t there_bytes; /* that these have reserved */
 };
 
 struct tdmi_session {
@@ -127,6 +126,7 @@ struct tdmi_session {
     int64_t resident_before;    /* bytes, when it was opened */
     struct tdmi_needs needs;    /* of memory */
     int64_t recorded_bytes;     /* of a card's, that recordings of steps were seen to take */
+    int64_t kept_rows_bytes;    /* likewise, that rows of a frozen base had, or have, reserved */
     bool is_fallen_back;        /* the newest checkpoint could not be used, and is still there */
     int64_t saved_ns;           /* when the newest checkpoint was written; or training began */
     struct tdmi_progress saved; /* what that checkpoint holds; best_epoch -1: there is none yet */

@@ -64,7 +64,7 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
         return status;
     }
     room->bytes -= bytes;
-    session->features.there_bytes += bytes;
+    session->kept_rows_bytes += bytes;
     return tdmi_feed_keep(feed, *there, err);
 }
 
@@ -81,7 +81,7 @@ static void tell(struct tdmi_session *session, const struct room *room, int64_t 
     if (features->train_there)
         tdmi_session_note(session, "features that train%s stay on the card: %.1f MiB",
                           features->val_there ? ", and those that validate," : "",
-                          mib(features->there_bytes));
+                          mib(session->kept_rows_bytes));
     if (!features->train_there || !features->val_there)
         tdmi_session_note(session,
                           "features that %s do not fit on the card and are copied batch by batch: "
@@ -119,5 +119,4 @@ void tdmi_session_give_rows_back(struct tdmi_session *session)
     tdmi_kept_rows_close(features->val_there);
     tdmi_kept_rows_close(features->train_there);
     features->train_there = features->val_there = NULL;
-    features->there_bytes = 0;
 }

@@ -57,10 +57,10 @@ tdm_status tdmi_session_record_machine(struct tdmi_session *session, tdm_error *
     tdm_json_string(writer, "device", device);
     tdm_json_integer(writer, "threads", tdmi_pool_threads(session->pool));
     tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&session->needs));
-    if (!session->backend->device.is_host)
+    if (!session->backend->device.is_host) {
         tdm_json_integer(writer, "recorded_bytes", session->recorded_bytes);
-    if (session->features.is_used && !session->backend->device.is_host)
-        tdm_json_integer(writer, "kept_rows_bytes", session->features.there_bytes);
+        tdm_json_integer(writer, "kept_rows_bytes", session->kept_rows_bytes);
+    }
     tdm_json_integer(writer, "world", session->transport->world(session->comm));
     tdm_json_object_end(writer);
     return tdmi_session_set(session, "machine", writer, err);
