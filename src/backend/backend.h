@@ -214,6 +214,17 @@ struct tdmi_change_table {
                 int own);
 };
 
+struct tdmi_decoder;
+struct tdmi_backend;
+
+/* Decoding pictures' files for the host (image/decoder.h). */
+struct tdmi_picture_table {
+    /* Closed before the device is. TDM_E_ABSENT: what it needs is not there. */
+    tdm_status (*open)(const struct tdmi_backend *backend, tdmi_device *device,
+                       const struct tdmi_decoder **decoder, tdm_error *err);
+    void (*close)(const struct tdmi_decoder *decoder); /* NULL is accepted */
+};
+
 struct tdmi_backend {
     const char *name;    /* "ref" */
     const char *summary; /* "plain C, the law the others are judged by" */
@@ -223,7 +234,8 @@ struct tdmi_backend {
     const struct tdmi_kernel *const *kernels; /* TDMI_OP_KINDS; NULL where it lacks the op */
     unsigned storages; /* of activations beside f32: 1 << TDMI_DTYPE_BF16 | … */
     const struct tdmi_update_table *update;
-    const struct tdmi_change_table *changes; /* NULL: pictures come as they are to be */
+    const struct tdmi_change_table *changes;   /* NULL: pictures come as they are to be */
+    const struct tdmi_picture_table *pictures; /* NULL: it decodes none */
 };
 
 #define X(backend) extern const struct tdmi_backend backend;

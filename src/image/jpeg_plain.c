@@ -33,6 +33,7 @@ struct plain {
     const struct tdmi_jpeg_kernels *kernels;
     tdmi_image *image;
     bool is_handing;
+    bool is_checking; /* no rows are made */
     struct tdmi_jpeg_layout layout;
     struct tdmi_jpeg_codes *codes[2][TDMI_JPEG_COMPONENTS];
     int16_t divisors[TDMI_JPEG_COMPONENTS][TDMI_JPEG_BLOCK];
@@ -105,7 +106,9 @@ static void carve_all(struct plain *plain, uint8_t *base, size_t *used)
 {
     const struct tdmi_jpeg_layout *layout = &plain->layout;
     const size_t row_bytes = 3 * (size_t)layout->width;
-    const size_t n_rows = plain->is_handing ? MOST_ROWS + LATE_ROWS : (size_t)layout->height;
+    const size_t n_rows = plain->is_checking  ? 0
+                          : plain->is_handing ? MOST_ROWS + LATE_ROWS
+                                              : (size_t)layout->height;
     plain->pixels = carve(base, used, row_bytes * n_rows + 3 * TDMI_JPEG_SLACK, 1);
     for (int c = 0; c < layout->n_components; c++)
         for (int kind = 0; kind < 2; kind++) {
@@ -131,7 +134,7 @@ static tdm_status make_room(struct plain *plain, tdm_error *err)
     carve_all(plain, NULL, &used);
     /* The picture itself begins where its memory does, wherever that is. */
     tdm_status status = tdmi_image_reserve(image, used + ALIGNMENT, err);
-    if (status == TDM_OK && !plain->is_handing)
+    if (status == TDM_OK && !plain->is_handing && !plain->is_checking)
         status = tdmi_image_reshape(image, plain->layout.width, plain->layout.height, err);
     if (status != TDM_OK)
         return status;
@@ -335,12 +338,24 @@ static bool decode_all(struct plain *plain)
         }
         if (!transform_row(plain, row, at))
             return false;
-        make_rows(plain, is_last ? layout->height : mcu_rows * (row + 1) - late);
+        if (!plain->is_checking)
+            make_rows(plain, is_last ? layout->height : mcu_rows * (row + 1) - late);
     }
     return true;
 }
 
-/* ---- the call -------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static tdm_status work(struct plain *plain, bool *is_done, tdm_error *err)
+{
+    const struct tdmi_jpeg_layout *layout = &plain->layout;
+    plain->n_ahead = layout->interval == layout->n_mcus_across ? TDMI_JPEG_STREAMS : 1;
+    const tdm_status status = make_room(plain, err);
+    if (status == TDM_OK)
+        *is_done = make_tables(plain) && tdmi_jpeg_unstuff(layout, plain->bytes, plain->starts) &&
+                   decode_all(plain);
+    return status;
+}
 
 /* Of drafts there are none here. */
 static bool is_wanted_small(const struct tdmi_codec_source *source, int width, int height)
@@ -364,14 +379,20 @@ tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source,
         tdmi_codec_check_shape(source, layout->width, layout->height, NULL) != TDM_OK ||
         is_wanted_small(source, layout->width, layout->height))
         return TDM_OK;
-    plain.n_ahead = layout->interval == layout->n_mcus_across ? TDMI_JPEG_STREAMS : 1;
     if (source->sink != NULL && source->orientation == 1)
         status = source->sink->begin(source->sink->self, layout->width, layout->height,
                                      &plain.is_handing, err);
-    if (status == TDM_OK)
-        status = make_room(&plain, err);
-    if (status == TDM_OK)
-        *is_done = make_tables(&plain) && tdmi_jpeg_unstuff(layout, plain.bytes, plain.starts) &&
-                   decode_all(&plain);
-    return status;
+    return status == TDM_OK ? work(&plain, is_done, err) : status;
+}
+
+tdm_status tdmi_jpeg_plain_check(const struct tdmi_codec_source *source,
+                                 const struct tdmi_jpeg_kernels *kernels, tdmi_image *room,
+                                 bool *is_sound, tdm_error *err)
+{
+    struct plain plain = {.source = source, .kernels = kernels, .image = room, .is_checking = true};
+    *is_sound = false;
+    if (!tdmi_jpeg_lay_out(source->bytes, source->length_bytes, &plain.layout) ||
+        tdmi_codec_check_shape(source, plain.layout.width, plain.layout.height, NULL) != TDM_OK)
+        return TDM_OK;
+    return work(&plain, is_sound, err);
 }

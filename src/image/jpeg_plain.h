@@ -15,4 +15,10 @@ tdm_status tdmi_jpeg_plain_decode(const struct tdmi_codec_source *source,
                                   const struct tdmi_jpeg_kernels *kernels, tdmi_image *image,
                                   bool *is_done, tdm_error *err) TDM_MUST_USE;
 
+/* Everything but the last step: *is_sound is what *is_done would be, and no pixel is made. Only
+ * memory of room is used. */
+tdm_status tdmi_jpeg_plain_check(const struct tdmi_codec_source *source,
+                                 const struct tdmi_jpeg_kernels *kernels, tdmi_image *room,
+                                 bool *is_sound, tdm_error *err) TDM_MUST_USE;
+
 #endif

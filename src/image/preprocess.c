@@ -230,19 +230,25 @@ static struct tdmi_rows inside(const struct tdmi_preprocess *preprocess, const s
                               row_bytes};
 }
 
+void tdmi_preprocess_place(const struct tdmi_preprocess *preprocess, const uint8_t *pixels,
+                           int width, int height, uint8_t *out)
+{
+    const struct frame frame = frame_of(preprocess, width, height);
+    const struct tdmi_rows rows = inside(preprocess, &frame, out);
+    const size_t n = (size_t)width;
+    surround(preprocess, &frame, out);
+    for (size_t y = 0; y < (size_t)height; y++) {
+        const uint8_t *from = pixels + 3 * n * y;
+        if (preprocess->channels == 3)
+            memcpy(rows.pixels + rows.stride_bytes * y, from, 3 * n);
+        else
+            to_luma(from, n, rows.pixels + rows.stride_bytes * y);
+    }
+}
+
 static void place(const struct tdmi_preprocess *preprocess, const tdmi_image *image, uint8_t *out)
 {
-    const struct frame frame = frame_of(preprocess, image->width, image->height);
-    const struct tdmi_rows rows = inside(preprocess, &frame, out);
-    const size_t width = (size_t)image->width;
-    surround(preprocess, &frame, out);
-    for (size_t y = 0; y < (size_t)image->height; y++) {
-        const uint8_t *from = image->pixels + 3 * width * y;
-        if (preprocess->channels == 3)
-            memcpy(rows.pixels + rows.stride_bytes * y, from, 3 * width);
-        else
-            to_luma(from, width, rows.pixels + rows.stride_bytes * y);
-    }
+    tdmi_preprocess_place(preprocess, image->pixels, image->width, image->height, out);
 }
 
 static tdm_status check(const struct tdmi_preprocess *preprocess, tdm_error *err)
@@ -302,6 +308,27 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
     TDM_TRY(check(preprocess, err), err, "cannot preprocess a picture");
     const struct draft draft = whole(image->width, image->height);
     return fit(preprocess, &draft, image, scratch, out, err);
+}
+
+bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, int height,
+                          const struct tdmi_box *box, struct tdmi_resize *how)
+{
+    const struct draft draft = whole(width, height);
+    if (check(preprocess, NULL) != TDM_OK)
+        return false;
+    if (box != NULL) {
+        *how = (struct tdmi_resize){.box = *box,
+                                    .width = preprocess->width,
+                                    .height = preprocess->height,
+                                    .filter = preprocess->filter,
+                                    .part_width = preprocess->width,
+                                    .part_height = preprocess->height};
+        return true;
+    }
+    if (preprocess->uses_draft && divisor_of(preprocess, width, height) > 1)
+        return false;
+    return plan(preprocess, &draft, how, NULL) == TDM_OK && how->reduce_x <= 1 &&
+           how->reduce_y <= 1;
 }
 
 /* ---- rows as they are decoded ---------------------------------------------------------------- */

@@ -8,6 +8,8 @@
 #include "image/image.h"
 #include "tandem/json.h"
 
+struct tdmi_resize;
+
 enum tdmi_fit { TDMI_FIT_PAD, TDMI_FIT_CROP, TDMI_FIT_STRETCH };
 /* How bytes 0–255 become numbers: tf x/127.5-1, torch (x/255-mean)/std of ImageNet, unit x/255,
  * raw x; caffe x-mean of ImageNet, as Keras' ResNet-50 wants it (of blue, green and red there: the
@@ -51,6 +53,14 @@ tdm_status tdmi_preprocess_file(const struct tdmi_preprocess *preprocess, const 
 tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const tdmi_image *image,
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err) TDM_MUST_USE;
+/* For who makes pictures elsewhere (decoder.h): the resize that an upright picture of this size
+ * takes, of a box of it where there is one, whatever fit says then. false: it is reduced while it
+ * is decoded, or cannot be fitted. */
+bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, int height,
+                          const struct tdmi_box *box, struct tdmi_resize *how);
+/* And what that made, RGB in the resize's part, into (height, width, channels) at out. */
+void tdmi_preprocess_place(const struct tdmi_preprocess *preprocess, const uint8_t *pixels,
+                           int width, int height, uint8_t *out);
 /* What the scale makes of a byte of a channel: (byte / divisor - mean) / deviation. */
 struct tdmi_normal {
     float divisor, mean, deviation;

@@ -75,16 +75,30 @@ static tdm_status check(int width, int height, const struct tdmi_resize *how, td
     return TDM_OK;
 }
 
-static void plan_axes(const struct tdmi_resampler *resampler, const struct tdmi_resize *how,
-                      struct tdmi_axis *across, struct tdmi_axis *down)
+static struct tdmi_resize_passes passes_of(int width, int height, const struct tdmi_resize *how)
 {
     const struct tdmi_box *box = &how->box;
-    *across =
-        (struct tdmi_axis){resampler->source_width, how->width,    how->part_x,
-                           how->part_width,         (float)box->x, (float)(box->x + box->width)};
-    *down =
-        (struct tdmi_axis){resampler->source_height, how->height,   how->part_y,
-                           how->part_height,         (float)box->y, (float)(box->y + box->height)};
+    struct tdmi_resize_passes passes = {.across = {width, how->width, how->part_x, how->part_width,
+                                                   (float)box->x, (float)(box->x + box->width)},
+                                        .down = {height, how->height, how->part_y, how->part_height,
+                                                 (float)box->y, (float)(box->y + box->height)}};
+    /* An axis that keeps its scale and is wanted whole needs no pass. */
+    if (is_moved(&passes.across) || is_moved(&passes.down)) {
+        passes.has_across = is_moved(&passes.across) || how->part_width != how->width;
+        passes.has_down = is_moved(&passes.down) || how->part_height != how->height;
+    }
+    passes.is_turned =
+        how->height < height && (int64_t)height - how->height > 2 * ((int64_t)width - how->width);
+    return passes;
+}
+
+tdm_status tdmi_resize_passes_of(int width, int height, const struct tdmi_resize *how,
+                                 struct tdmi_resize_passes *passes, tdm_error *err)
+{
+    const tdm_status status = check(width, height, how, err);
+    if (status == TDM_OK)
+        *passes = passes_of(width, height, how);
+    return status;
 }
 
 static void carve_weights(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
@@ -170,20 +184,17 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
                        const struct tdmi_resize *how, size_t kept_bytes, tdmi_image *room,
                        tdm_error *err)
 {
-    struct tdmi_axis across, down;
-    *r = (struct tdmi_resampler){.source_width = width, .source_height = height};
+    const struct tdmi_resize_passes passes = passes_of(width, height, how);
+    const struct tdmi_axis *across = &passes.across, *down = &passes.down;
+    *r = (struct tdmi_resampler){.source_width = width,
+                                 .source_height = height,
+                                 .has_across = passes.has_across,
+                                 .has_down = passes.has_down,
+                                 .is_turned = passes.is_turned};
     r->kernels = how->kernels != NULL ? how->kernels : tdmi_resize_kernels_best();
-    plan_axes(r, how, &across, &down);
-    /* An axis that keeps its scale and is wanted whole needs no pass. */
-    if (is_moved(&across) || is_moved(&down)) {
-        r->has_across = is_moved(&across) || how->part_width != how->width;
-        r->has_down = is_moved(&down) || how->part_height != how->height;
-    }
-    r->is_turned =
-        how->height < height && (int64_t)height - how->height > 2 * ((int64_t)width - how->width);
 
     size_t used = 0; /* first only count, then set aside */
-    carve_all(NULL, &used, how, &across, &down, r);
+    carve_all(NULL, &used, how, across, down, r);
     tdm_status status = check_workspace(r, how, used, err);
     if (status == TDM_OK)
         status = tdmi_image_reserve(room, kept_bytes + ALIGNMENT + used, err);
@@ -192,18 +203,18 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
     uint8_t *base = room->pixels + kept_bytes;
     base += -(uintptr_t)base % ALIGNMENT;
     used = 0;
-    carve_all(base, &used, how, &across, &down, r);
+    carve_all(base, &used, how, across, down, r);
     if (r->has_across) {
-        tdmi_weights_fill(&across, how->filter, TDMI_GROUPS_ANYWHERE, &r->across);
+        tdmi_weights_fill(across, how->filter, TDMI_GROUPS_ANYWHERE, &r->across);
         r->kernels->pack(r->across.taps, (size_t)r->across.n_outputs * (size_t)r->across.n_groups);
         if (r->kernels->arrange != NULL)
             r->kernels->arrange(&r->across);
-        r->columns = tdmi_weights_inputs(&across, &r->across);
+        r->columns = tdmi_weights_inputs(across, &r->across);
     }
     if (r->has_down) {
-        tdmi_weights_fill(&down, how->filter, TDMI_GROUPS_AT_FOURS, &r->down);
+        tdmi_weights_fill(down, how->filter, TDMI_GROUPS_AT_FOURS, &r->down);
         r->kernels->pack(r->down.taps, (size_t)r->down.n_outputs * (size_t)r->down.n_groups);
-        r->rows = tdmi_weights_inputs(&down, &r->down);
+        r->rows = tdmi_weights_inputs(down, &r->down);
     }
     return TDM_OK;
 }

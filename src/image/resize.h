@@ -36,6 +36,16 @@ tdm_status tdmi_image_resize_into(const tdmi_image *source, const struct tdmi_re
  * to 65535. */
 void tdmi_image_reduce(const tdmi_image *source, int factor_x, int factor_y, uint8_t *target);
 
+/* What a resize consists of, for who makes its passes himself: those there are, in which order, and
+ * what each does. Of what is reduced before: of the reduced picture. */
+struct tdmi_resize_passes {
+    bool has_across, has_down; /* neither: the part as it is */
+    bool is_turned;            /* down before across */
+    struct tdmi_axis across, down;
+};
+tdm_status tdmi_resize_passes_of(int width, int height, const struct tdmi_resize *how,
+                                 struct tdmi_resize_passes *passes, tdm_error *err) TDM_MUST_USE;
+
 /* ---- rows as they come ----------------------------------------------------------------------- */
 
 struct tdmi_resampler {

@@ -32,6 +32,7 @@ static const struct tdmi_backend backend = {
     .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,
     .changes = &tdmi_cuda_changes,
+    .pictures = &tdmi_cuda_pictures,
 };
 
 const void *tdmi_plugin_table(size_t *table_bytes);

@@ -4,7 +4,6 @@
  */
 #include "backend/cuda/cublaslt.h"
 #include "backend/cuda/cublaslt_api.h"
-#include "backend/cuda/library.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -40,22 +39,18 @@ static tdm_status load(tdmi_cublaslt *it, const char *file, tdm_error *err)
     return TDM_OK;
 }
 
-void tdmi_cublaslt_look(const char *file, struct tdmi_backend_library *library)
+static tdm_status load_alone(const char *file, void **library, int *version, tdm_error *err)
 {
     tdmi_cublaslt found = {.version = 0};
-    tdm_error err = {0};
-    *library = (struct tdmi_backend_library){
-        .name = "cuBLASLt", .without = "dense layers are computed by kernels of tandem's own"};
-    library->is_found = load(&found, file, &err) == TDM_OK;
-    if (library->is_found) {
-        snprintf(library->version, sizeof library->version, "%d.%d.%d", found.version / 10000,
-                 found.version / 100 % 100, found.version % 100);
-        tdmi_cuda_library_file(found.library, "cublasLtGetVersion", library->file,
-                               sizeof library->file);
-    } else
-        snprintf(library->problem, sizeof library->problem, "%.239s", err.frames[0].text);
-    tdmi_cuda_library_close(found.library);
+    const tdm_status status = load(&found, file, err);
+    *library = found.library;
+    *version = found.version;
+    return status;
 }
+
+const struct tdmi_cuda_library_facts tdmi_cublaslt_facts = {
+    "cuBLASLt", "dense layers are computed by kernels of tandem's own", "cublasLtGetVersion",
+    load_alone};
 
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_error *err)
 {

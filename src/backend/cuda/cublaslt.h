@@ -7,6 +7,7 @@
 #define TANDEM_BACKEND_CUDA_CUBLASLT_H
 
 #include "backend/backend.h"
+#include "backend/cuda/library.h"
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 #include <stdbool.h>
@@ -20,8 +21,7 @@ typedef struct tdmi_cublaslt tdmi_cublaslt;
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_cublaslt_close(tdmi_cublaslt *cublaslt);
-/* What there is of it, without a card. */
-void tdmi_cublaslt_look(const char *file, struct tdmi_backend_library *library);
+extern const struct tdmi_cuda_library_facts tdmi_cublaslt_facts;
 int tdmi_cublaslt_version(const tdmi_cublaslt *cublaslt); /* 130200 for 13.2.0 */
 
 /* d (rows, columns) = act(a (rows, depth) · b (depth, columns) + bias), all by rows, one after

@@ -45,7 +45,8 @@ extern const struct tdmi_kernel tdmi_cuda_hswish, tdmi_cuda_sigmoid, tdmi_cuda_c
 extern const struct tdmi_kernel tdmi_cuda_pad, tdmi_cuda_lrn, tdmi_cuda_dropout, tdmi_cuda_logistic;
 extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cuda_global_pool;
 
-extern const struct tdmi_change_table tdmi_cuda_changes; /* changes.c */
+extern const struct tdmi_change_table tdmi_cuda_changes;   /* changes.c */
+extern const struct tdmi_picture_table tdmi_cuda_pictures; /* pictures.c */
 
 /* update->tail, op_tail.c */
 void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,

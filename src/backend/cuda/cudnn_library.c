@@ -1,6 +1,5 @@
 /* Opening cuDNN. */
 #include "backend/cuda/cudnn_library.h"
-#include "backend/cuda/library.h"
 #include "base/memory.h"
 
 #include <pthread.h>
@@ -100,22 +99,17 @@ void tdmi_cudnn_close(tdmi_cudnn *cudnn)
     tdmi_free(cudnn);
 }
 
-void tdmi_cudnn_look(const char *file, struct tdmi_backend_library *library)
+static tdm_status load_alone(const char *file, void **library, int *version, tdm_error *err)
 {
     tdmi_cudnn found = {.version = 0};
-    tdm_error err = {0};
-    *library = (struct tdmi_backend_library){
-        .name = "cuDNN", .without = "convolutions are computed by kernels of tandem's own"};
-    library->is_found = load(&found, file, &err) == TDM_OK;
-    if (library->is_found) {
-        snprintf(library->version, sizeof library->version, "%d.%d.%d", found.version / 10000,
-                 found.version / 100 % 100, found.version % 100);
-        tdmi_cuda_library_file(found.library, "cudnnGetVersion", library->file,
-                               sizeof library->file);
-    } else
-        snprintf(library->problem, sizeof library->problem, "%.239s", err.frames[0].text);
-    tdmi_cuda_library_close(found.library);
+    const tdm_status status = load(&found, file, err);
+    *library = found.library;
+    *version = found.version;
+    return status;
 }
+
+const struct tdmi_cuda_library_facts tdmi_cudnn_facts = {
+    "cuDNN", "convolutions are computed by kernels of tandem's own", "cudnnGetVersion", load_alone};
 
 const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn)
 {

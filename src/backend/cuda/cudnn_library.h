@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/cudnn_api.h"
+#include "backend/cuda/library.h"
 #include "tandem/error.h"
 
 typedef struct tdmi_cudnn tdmi_cudnn;
@@ -14,8 +15,7 @@ typedef struct tdmi_cudnn tdmi_cudnn;
 tdm_status tdmi_cudnn_open(const char *file, const char *card, tdmi_cudnn **cudnn,
                            tdm_error *err) TDM_MUST_USE;
 void tdmi_cudnn_close(tdmi_cudnn *cudnn);
-/* What there is of it, without a card. */
-void tdmi_cudnn_look(const char *file, struct tdmi_backend_library *library);
+extern const struct tdmi_cuda_library_facts tdmi_cudnn_facts;
 
 const struct tdmi_cudnn_calls *tdmi_cudnn_calls_of(const tdmi_cudnn *cudnn);
 /* The card, as plans and heuristics are told of it. */

@@ -1,6 +1,7 @@
 /* A card's libraries, and asking them. */
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/answers.h"
+#include "backend/cuda/nvjpeg.h"
 #include "base/env.h"
 #include "base/memory.h"
 
@@ -114,14 +115,26 @@ void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, si
     snprintf(text, text_bytes, "%s, %s", of_cudnn, of_cublaslt);
 }
 
+const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it)
+{
+    return it->places.nvjpeg;
+}
+
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
                           struct tdmi_backend_library *library)
 {
-    if (index == 0)
-        tdmi_cudnn_look(places ? places->cudnn : NULL, library);
-    if (index == 1)
-        tdmi_cublaslt_look(places ? places->cublaslt : NULL, library);
-    return index < 2;
+    static const struct tdmi_cuda_places everywhere;
+    const struct tdmi_cuda_places *in = places ? places : &everywhere;
+    const struct {
+        const struct tdmi_cuda_library_facts *facts;
+        const char *file;
+    } known[] = {{&tdmi_cudnn_facts, in->cudnn},
+                 {&tdmi_cublaslt_facts, in->cublaslt},
+                 {&tdmi_nvjpeg_facts, in->nvjpeg}};
+    const int n = sizeof known / sizeof known[0];
+    if (index < n)
+        tdmi_cuda_library_look(known[index].facts, known[index].file, library);
+    return index < n;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 /* Where to look; all NULL, as it is but in tests: everywhere, and below TANDEM_HOME. */
 struct tdmi_cuda_places {
-    const char *cudnn, *cublaslt, *home;
+    const char *cudnn, *cublaslt, *nvjpeg, *home;
 };
 
 /* NULL when there is no memory. The places are lent. */
@@ -24,6 +24,9 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries);
 void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder);
 /* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
 void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
+
+/* The file of nvJPEG; NULL: it is looked for. */
+const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it);
 
 /* What there is of library number index, and false past the last; places NULL: as above. */
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,

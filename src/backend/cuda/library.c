@@ -109,6 +109,23 @@ void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t
     snprintf(path, path_bytes, "%s", is_known ? found.dli_fname : "");
 }
 
+void tdmi_cuda_library_look(const struct tdmi_cuda_library_facts *facts, const char *file,
+                            struct tdmi_backend_library *found)
+{
+    void *library = NULL;
+    int version = 0;
+    tdm_error err = {0};
+    *found = (struct tdmi_backend_library){.name = facts->name, .without = facts->without};
+    found->is_found = facts->load(file, &library, &version, &err) == TDM_OK;
+    if (found->is_found) {
+        snprintf(found->version, sizeof found->version, "%d.%d.%d", version / 10000,
+                 version / 100 % 100, version % 100);
+        tdmi_cuda_library_file(library, facts->symbol, found->file, sizeof found->file);
+    } else
+        snprintf(found->problem, sizeof found->problem, "%.239s", err.frames[0].text);
+    tdmi_cuda_library_close(library);
+}
+
 void tdmi_cuda_library_close(void *opened)
 {
     if (opened)

@@ -5,6 +5,7 @@
 #ifndef TANDEM_BACKEND_CUDA_LIBRARY_H
 #define TANDEM_BACKEND_CUDA_LIBRARY_H
 
+#include "backend/backend.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,17 @@ tdm_status tdmi_cuda_library_open(const struct tdmi_cuda_library *library, const
 void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t path_bytes);
 /* NULL is accepted. */
 void tdmi_cuda_library_close(void *opened);
+
+/* What a library says of itself, opened to be looked at; there need not be a card. */
+struct tdmi_cuda_library_facts {
+    const char *name;    /* "cuDNN" */
+    const char *without; /* "convolutions are computed by …" */
+    const char *symbol;  /* a function of it */
+    /* *library is closed by who called; *version: 91900 for 9.19.0. */
+    tdm_status (*load)(const char *file, void **library, int *version, tdm_error *err);
+};
+void tdmi_cuda_library_look(const struct tdmi_cuda_library_facts *facts, const char *file,
+                            struct tdmi_backend_library *found);
 
 /* False where the library has no such function. */
 bool tdmi_cuda_library_call(void *opened, const char *symbol, void *function,

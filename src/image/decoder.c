@@ -1,0 +1,145 @@
+/* Which files another decoder is asked for, and what it is told of the way into the input. */
+#include "image/decoder.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "image/codec.h"
+#include "image/jpeg_plain.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+void tdmi_decoder_room_release(struct tdmi_decoder_room *room)
+{
+    tdmi_free(room->memory);
+    *room = (struct tdmi_decoder_room){0};
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+bool tdmi_decoder_describe(const void *bytes, size_t length_bytes, struct tdmi_image_limits limits,
+                           struct tdmi_decoder_file *file)
+{
+    struct tdmi_jpeg_layout layout;
+    if (!tdmi_image_can_decode(TDMI_IMAGE_JPEG) ||
+        !tdmi_jpeg_lay_out(bytes, length_bytes, &layout) ||
+        (limits.max_bytes > 0 && length_bytes > (uint64_t)limits.max_bytes))
+        return false;
+    const int64_t most = limits.max_pixels > 0 && limits.max_pixels < TDMI_DECODER_MOST_PIXELS
+                             ? limits.max_pixels
+                             : TDMI_DECODER_MOST_PIXELS;
+    *file = (struct tdmi_decoder_file){.bytes = bytes,
+                                       .length_bytes = length_bytes,
+                                       .width = layout.width,
+                                       .height = layout.height,
+                                       .n_components = layout.n_components,
+                                       .across = layout.components[0].across,
+                                       .down = layout.components[0].down,
+                                       .orientation = tdmi_exif_orientation(bytes, length_bytes)};
+    return (int64_t)layout.width * layout.height <= most;
+}
+
+tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_image_limits limits,
+                              tdmi_image *room, bool *is_sound, tdm_error *err)
+{
+    const struct tdmi_jpeg_kernels *kernels = tdmi_jpeg_kernels_best();
+    const int64_t minute_ns = (int64_t)60 * 1000000000;
+    const struct tdmi_codec_source source = {
+        .bytes = file->bytes,
+        .length_bytes = file->length_bytes,
+        .max_pixels = TDMI_DECODER_MOST_PIXELS,
+        .deadline_ns = tdmi_clock_ns() +
+                       (limits.max_ns > 0 && limits.max_ns < minute_ns ? limits.max_ns : minute_ns),
+        .orientation = 1,
+    };
+    return tdmi_jpeg_plain_check(&source, kernels ? kernels : tdmi_jpeg_kernels_at(0), room,
+                                 is_sound, err);
+}
+
+/* ---- the way into the input ------------------------------------------------------------------ */
+
+static void *carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes)
+{
+    const size_t at = (*used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *used = at + count * item_bytes;
+    return base ? base + at : NULL;
+}
+
+static void carve_pass(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
+                       enum tdmi_filter filter, struct tdmi_weights *weights)
+{
+    const size_t n = (size_t)axis->part_output;
+    const int groups = tdmi_weights_max_groups(axis, filter);
+    weights->spans = carve(base, used, n, sizeof *weights->spans);
+    weights->taps = carve(base, used, n * (size_t)groups * TDMI_RESIZE_GROUP, sizeof(int32_t));
+    weights->real = carve(base, used, tdmi_weights_real(groups), sizeof(double));
+}
+
+static struct tdmi_decoder_pass fill_pass(const struct tdmi_axis *axis, enum tdmi_filter filter,
+                                          struct tdmi_weights *weights)
+{
+    tdmi_weights_fill(axis, filter, TDMI_GROUPS_ANYWHERE, weights);
+    return (struct tdmi_decoder_pass){.is_wanted = true,
+                                      .n_outputs = weights->n_outputs,
+                                      .n_taps = weights->n_groups * TDMI_RESIZE_GROUP,
+                                      .n_inputs = axis->n_inputs,
+                                      .inputs = tdmi_weights_inputs(axis, weights),
+                                      .spans = weights->spans,
+                                      .taps = weights->taps};
+}
+
+static size_t carve_all(uint8_t *base, const struct tdmi_resize_passes *passes,
+                        enum tdmi_filter filter, struct tdmi_weights *across,
+                        struct tdmi_weights *down)
+{
+    size_t used = 0;
+    if (passes->has_across)
+        carve_pass(base, &used, &passes->across, filter, across);
+    if (passes->has_down)
+        carve_pass(base, &used, &passes->down, filter, down);
+    return used;
+}
+
+static tdm_status make_room(struct tdmi_decoder_room *room, size_t bytes, tdm_error *err)
+{
+    if (bytes <= room->capacity_bytes)
+        return TDM_OK;
+    tdmi_decoder_room_release(room);
+    room->memory = tdmi_alloc_aligned(bytes);
+    if (!room->memory)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of a picture's weights",
+                        bytes);
+    room->capacity_bytes = bytes;
+    return TDM_OK;
+}
+
+tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_resize *how,
+                             struct tdmi_decoder_room *room, bool *is_planned, tdm_error *err)
+{
+    struct tdmi_resize_passes passes;
+    struct tdmi_weights across = {0}, down = {0};
+    *is_planned = false;
+    if (how->reduce_x > 1 || how->reduce_y > 1 ||
+        tdmi_resize_passes_of(tdmi_decoder_width(file), tdmi_decoder_height(file), how, &passes,
+                              NULL) != TDM_OK)
+        return TDM_OK;
+    const size_t bytes = carve_all(NULL, &passes, how->filter, &across, &down);
+    if (bytes > TDMI_DECODER_MOST_WEIGHT_BYTES)
+        return TDM_OK;
+    tdm_status status = make_room(room, bytes, err);
+    if (status != TDM_OK)
+        return status;
+    (void)carve_all(room->memory, &passes, how->filter, &across, &down);
+    file->across_pass = file->down_pass = (struct tdmi_decoder_pass){0};
+    if (passes.has_across)
+        file->across_pass = fill_pass(&passes.across, how->filter, &across);
+    if (passes.has_down)
+        file->down_pass = fill_pass(&passes.down, how->filter, &down);
+    file->is_down_first = passes.is_turned;
+    file->part_x = how->part_x;
+    file->part_y = how->part_y;
+    file->part_width = how->part_width;
+    file->part_height = how->part_height;
+    *is_planned = true;
+    return TDM_OK;
+}
