@@ -103,6 +103,9 @@ struct tdm_train_options {
     double min_delta;    /* an improvement is more than this: a part of the pictures, or of loss */
     int threads;         /* 0: all usable CPUs */
     const char *device;  /* a name of backends.def, or "cpu": the best one for the CPU */
+    /* Who decodes pictures: "cpu", or "card": JPEG files by the device, as far as it takes them, to
+     * pixels that are near those that the CPU makes. */
+    const char *decode;
     uint64_t seed;
     int checkpoint_every;      /* steps between checkpoints beside those at epoch ends; 0: none */
     double checkpoint_minutes; /* … and minutes between them; 0: none */

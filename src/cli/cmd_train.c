@@ -541,6 +541,12 @@ static const struct tdmi_option options[] = {
      .help = "what is kept of pictures once read; changes no bit"},
     TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bits"),
     TDMI_ROW_DEVICE(FIELD(device), "cpu, or one backend: cuda, cuda:1, ref"),
+    {.name = "decode",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(decode),
+     .choices = "cpu|card",
+     .group = "Machine",
+     .help = "who decodes pictures; card: JPEG files by nvJPEG on --device cuda"},
     {.name = NULL},
 };
 

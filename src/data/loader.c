@@ -11,7 +11,10 @@
  * depends on which thread did what. (Claiming several positions at once was tried and gained
  * nothing even on pictures of 28 x 28.)
  *
- * A seek forbids new claims, waits for the pictures in work (at most one a thread) and starts
+ * Where another decoder is given files (image/decoder.h), a thread claims a few positions of one
+ * batch, so that it gives away several at once.
+ *
+ * A seek forbids new claims, waits for the pictures in work (at most a claim a thread) and starts
  * again: no thread can then write into a slot that has come to mean something else.
  */
 #include "data/loader_internal.h"
@@ -38,28 +41,36 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
         memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
 }
 
-/* Fills position `at` of the slot. What says nothing about this picture is a failure of the whole:
- * without memory, or with a store that went away, each of the others would end the same way. So is
- * a data set that is not any more what it was. */
-static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_t position,
-                       struct tdmi_slot *slot, int at, tdm_error *err)
+/* What a thread claimed: n positions of a batch. */
+struct claim {
+    uint32_t epoch;
+    int64_t position;
+    int n;
+    struct tdmi_slot *slot;
+};
+
+/* What is known of a position before its picture is read. */
+static void begin_place(const tdmi_loader *loader, const struct claim *claim, int i,
+                        struct tdmi_picture_job *job)
 {
-    const tdmi_loader *loader = worker->loader;
     const struct tdmi_loader_options *options = &loader->options;
-    int64_t sample = tdmi_order_at(loader->order, epoch, position);
-    int64_t index = options->items != NULL ? options->items[sample] : sample;
-    struct tdmi_item item = tdmi_source_item(options->source, index);
-    char *values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
+    struct tdmi_slot *slot = claim->slot;
+    const int64_t position = claim->position + i;
+    const int at = (int)(position % options->batch);
+    const int64_t sample = tdmi_order_at(loader->order, claim->epoch, position);
+    const int64_t index = options->items != NULL ? options->items[sample] : sample;
+    const struct tdmi_item item = tdmi_source_item(options->source, index);
 
     struct tdmi_augment_key key = {.seed = options->augment_seed,
-                                   .epoch = epoch,
+                                   .epoch = claim->epoch,
                                    .sample = index,
-                                   .repeat = tdmi_order_repeat(loader->order, epoch, position)};
+                                   .repeat =
+                                       tdmi_order_repeat(loader->order, claim->epoch, position)};
     if (options->views.n > 0) {
         key.content = tdmi_source_bytes_key(options->source, index, options->cache.hashes).number;
         key.view = options->views.given != NULL
                        ? options->views.given[sample]
-                       : tdmi_order_view(loader->order, epoch, position, options->views.n);
+                       : tdmi_order_view(loader->order, claim->epoch, position, options->views.n);
     }
     slot->samples[at] = sample;
     slot->items[at] = index;
@@ -69,23 +80,71 @@ static tdm_status fill(struct tdmi_loader_worker *worker, uint32_t epoch, int64_
     if (options->label_map != NULL && item.label >= 0)
         slot->labels[at] = options->label_map[item.label];
     slot->problems[at][0] = '\0';
+    job->sample = sample;
+    job->key = key;
+    job->values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
+}
 
-    tdm_error problem = {0};
-    tdm_status status =
-        tdmi_picture_load(&loader->way, &worker->scratch, sample, key, values, &problem);
-    if (loader->way.scratch_limit > 0 &&
-        tdmi_picture_scratch_bytes(&worker->scratch) > loader->way.scratch_limit)
-        tdmi_picture_scratch_shrink(&worker->scratch);
+/* What became of its picture. What says nothing about this one is a failure of the whole: without
+ * memory, or with a store that went away, each of the others would end the same way. So is a data
+ * set that is not any more what it was. */
+static tdm_status end_place(struct tdmi_loader_worker *worker, const struct claim *claim, int i,
+                            tdm_status status, const tdm_error *problem, tdm_error *err)
+{
+    const tdmi_loader *loader = worker->loader;
+    const struct tdmi_picture_job *job = &worker->jobs[i];
+    struct tdmi_slot *slot = claim->slot;
+    const int at = (int)((claim->position + i) % loader->options.batch);
+    if (status == TDM_OK)
+        return TDM_OK;
+    const struct tdmi_item item = tdmi_source_item(loader->options.source, job->key.sample);
     if (tdmi_source_is_lost(status) || worker->scratch.is_changed) {
-        *err = problem;
+        *err = *problem;
         return TDM_WRAP(err, status, "cannot load '%s'", item.path);
     }
-    if (status != TDM_OK) {
-        describe(slot->problems[at], item.path, &problem);
-        slot->labels[at] = -1;
-        memset(values, 0, loader->way.value_bytes);
-    }
+    describe(slot->problems[at], item.path, problem);
+    slot->labels[at] = -1;
+    memset(job->values, 0, loader->way.value_bytes);
     return TDM_OK;
+}
+
+/* Gives back what grew beyond a thread's share. */
+static void shrink(struct tdmi_loader_worker *worker)
+{
+    const int64_t limit = worker->loader->way.scratch_limit;
+    int64_t bytes = tdmi_picture_scratch_bytes(&worker->scratch);
+    for (int i = 0; i < TDMI_DECODER_FILES; i++)
+        bytes += tdmi_picture_job_bytes(&worker->jobs[i]);
+    if (limit == 0 || bytes <= limit)
+        return;
+    tdmi_picture_scratch_shrink(&worker->scratch);
+    for (int i = 0; i < TDMI_DECODER_FILES; i++)
+        tdmi_picture_job_release(&worker->jobs[i]);
+}
+
+/* Fills the positions. */
+static tdm_status fill(struct tdmi_loader_worker *worker, const struct claim *claim, tdm_error *err)
+{
+    const struct tdmi_picture_way *way = &worker->loader->way;
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+        tdm_error problem = {0};
+        begin_place(worker->loader, claim, i, &worker->jobs[i]);
+        status = tdmi_picture_begin(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = end_place(worker, claim, i, status, &problem, err);
+    }
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, tdmi_picture_run(way, &worker->scratch, worker->jobs, claim->n, err),
+                          "cannot load %d pictures", claim->n);
+    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+        tdm_error problem = {0};
+        if (!worker->jobs[i].is_waiting)
+            continue;
+        status = tdmi_picture_end(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = end_place(worker, claim, i, status, &problem, err);
+    }
+    shrink(worker);
+    return status;
 }
 
 /* ---- the threads --------------------------------------------------------------------------- */
@@ -136,11 +195,22 @@ static void take_times(tdmi_loader *loader, struct tdmi_stage_times *times)
     *times = (struct tdmi_stage_times){0};
 }
 
+static struct claim claim_more(tdmi_loader *loader)
+{
+    const int batch = loader->options.batch;
+    const int64_t position = loader->claimed, left = loader->n_positions - position;
+    int n = batch - (int)(position % batch);
+    n = n < left ? n : (int)left;
+    n = n < loader->at_once ? n : loader->at_once;
+    loader->claimed += n;
+    return (struct claim){loader->epoch, position, n,
+                          &loader->slots[position / batch % loader->n_slots]};
+}
+
 void *tdmi_loader_work(void *self)
 {
     struct tdmi_loader_worker *worker = self;
     tdmi_loader *loader = worker->loader;
-    int batch = loader->options.batch;
     tdm_error err = {0};
     pthread_mutex_lock(&loader->lock);
     for (;;) {
@@ -148,20 +218,19 @@ void *tdmi_loader_work(void *self)
             wait_for_work(worker);
         if (loader->is_stopping)
             break;
-        int64_t position = loader->claimed++;
-        uint32_t epoch = loader->epoch;
-        struct tdmi_slot *slot = &loader->slots[position / batch % loader->n_slots];
+        const struct claim claim = claim_more(loader);
         loader->n_in_work++;
         pthread_mutex_unlock(&loader->lock);
 
-        tdm_status status = fill(worker, epoch, position, slot, (int)(position % batch), &err);
+        tdm_status status = fill(worker, &claim, &err);
 
         pthread_mutex_lock(&loader->lock);
         loader->n_in_work--;
         take_times(loader, &worker->scratch.times);
         if (status != TDM_OK && loader->failure.code == TDM_OK)
             loader->failure = err;
-        bool is_full = status == TDM_OK && --slot->n_missing == 0;
+        claim.slot->n_missing -= status == TDM_OK ? claim.n : 0;
+        bool is_full = status == TDM_OK && claim.slot->n_missing == 0;
         if (is_full || loader->failure.code != TDM_OK ||
             (loader->is_seeking && loader->n_in_work == 0))
             pthread_cond_signal(&loader->ready);

@@ -17,6 +17,7 @@
 #include "data/order.h"
 #include "data/source.h"
 #include "image/augment.h"
+#include "image/decoder.h"
 #include "image/preprocess.h"
 
 enum { TDMI_PROBLEM_BYTES = 400 };
@@ -118,6 +119,10 @@ struct tdmi_loader_options {
     int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
+    /* Who decodes the files that are for it (image/decoder.h), lent for the loader's life; NULL:
+     * all are decoded here. Of sources that keep pictures in a size of their own none are for it.
+     */
+    const struct tdmi_decoder *decoder;
 };
 
 typedef struct tdmi_loader tdmi_loader;

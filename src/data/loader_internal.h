@@ -28,6 +28,7 @@ struct tdmi_loader_worker {
     int number; /* works while it is below tuning.threads */
     pthread_t thread;
     struct tdmi_picture_scratch scratch;
+    struct tdmi_picture_job jobs[TDMI_DECODER_FILES];
 };
 
 /* A moment, for differences. */
@@ -49,6 +50,7 @@ struct tdmi_loader {
     struct tdmi_loader_worker *workers;
     int n_workers; /* started */
     int most_threads;
+    int at_once; /* positions that a thread claims, where they are of one batch */
     int64_t memory_bytes;
     int64_t cache_limit; /* bytes that a cache in memory may take */
     bool is_undecided;   /* a cache of encoded pictures waits for the first rates */

@@ -299,10 +299,13 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
     loader->slots = tdmi_alloc((size_t)loader->n_slots, sizeof *loader->slots);
     loader->skips = tdmi_alloc(TDMI_KEPT_SKIPS, sizeof *loader->skips);
     loader->is_skipped = tdmi_alloc((size_t)loader->n_samples / 8 + 1, 1);
+    if (o->decoder != NULL)
+        loader->way.is_sound = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
     if (o->contents != NULL)
         loader->way.is_read = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
     bool is_complete = loader->workers != NULL && loader->slots != NULL && loader->skips != NULL &&
                        (o->contents == NULL || loader->way.is_read != NULL) &&
+                       (o->decoder == NULL || loader->way.is_sound != NULL) &&
                        loader->is_skipped != NULL && loader->way.value_bytes <= SIZE_MAX / batch;
     for (int i = 0; i < loader->n_slots && is_complete; i++) {
         struct tdmi_slot *slot = &loader->slots[i];
@@ -387,6 +390,9 @@ static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options
     loader->order = options->order != NULL ? options->order : &loader->in_file_order;
     loader->n_positions = loader->n_samples == 0 ? 0 : loader->order->n;
     tdmi_picture_way_init(&loader->way, &loader->options);
+    /* Under a limit a thread holds one picture. */
+    loader->at_once =
+        options->decoder != NULL && options->memory_bytes == 0 ? TDMI_DECODER_FILES : 1;
     /* Nothing may be claimed before the first seek. */
     loader->claimed = loader->held = loader->next = loader->n_positions;
 }
@@ -456,8 +462,11 @@ void tdmi_loader_close(tdmi_loader *loader)
     }
     for (int i = 0; i < loader->n_workers; i++)
         pthread_join(loader->workers[i].thread, NULL);
-    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++)
-        tdmi_picture_scratch_release(&loader->workers[i].scratch);
+    for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++) {
+        tdmi_picture_scratch_release(&loader->way, &loader->workers[i].scratch);
+        for (int k = 0; k < TDMI_DECODER_FILES; k++)
+            tdmi_picture_job_release(&loader->workers[i].jobs[k]);
+    }
     free_slots(loader);
     tdmi_memory_cache_free(loader->way.decoded);
     tdmi_memory_cache_free(atomic_load(&loader->way.encoded));
@@ -466,6 +475,7 @@ void tdmi_loader_close(tdmi_loader *loader)
     tdmi_free(loader->skips);
     tdmi_free(loader->is_skipped);
     tdmi_free(loader->way.is_read);
+    tdmi_free(loader->way.is_sound);
     if (loader->has_ready)
         pthread_cond_destroy(&loader->ready);
     if (loader->has_work)

@@ -73,6 +73,7 @@ void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loade
                                      .has_changes = tdmi_augment_has_pixels(&options->augment),
                                      .hashes = options->cache.hashes,
                                      .contents = options->contents,
+                                     .decoder = options->decoder,
                                      .picture_bytes = (size_t)preprocess->width *
                                                       (size_t)preprocess->height *
                                                       (size_t)preprocess->channels};
@@ -117,7 +118,7 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
                                          NULL) == TDM_OK;
     if (!is_complete)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a thread that loads pictures");
-    return TDM_OK;
+    return way->decoder != NULL ? way->decoder->open(way->decoder, &scratch->decoder, err) : TDM_OK;
 }
 
 int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch)
@@ -134,8 +135,11 @@ void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch)
     scratch->images = (struct tdmi_preprocess_scratch){0};
 }
 
-void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch)
+void tdmi_picture_scratch_release(const struct tdmi_picture_way *way,
+                                  struct tdmi_picture_scratch *scratch)
 {
+    if (way->decoder != NULL)
+        way->decoder->close(scratch->decoder);
     tdmi_picture_scratch_shrink(scratch);
     tdmi_free(scratch->pixels);
     tdmi_free(scratch->spare);
@@ -304,18 +308,107 @@ static tdm_status decode(const struct tdmi_picture_way *way, struct tdmi_picture
     return status;
 }
 
+/* ---- another decoder ------------------------------------------------------------------------- */
+
+/* Were all its codes read, now or before? */
+static tdm_status check_codes(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, int64_t index,
+                              const struct tdmi_decoder_file *file, bool *is_sound, tdm_error *err)
+{
+    const uint8_t bit = (uint8_t)(1 << index % 8);
+    *is_sound = (atomic_load(&way->is_sound[index / 8]) & bit) != 0;
+    if (*is_sound)
+        return TDM_OK;
+    const tdm_status status =
+        tdmi_decoder_check(file, scratch->images.limits, &scratch->images.decoded, is_sound, err);
+    if (status == TDM_OK && *is_sound)
+        atomic_fetch_or(&way->is_sound[index / 8], bit);
+    return status;
+}
+
+/* Is it a file for the decoder? Then the job keeps its bytes, and waits. Pictures beyond a thread's
+ * share of the memory are no such files: of those one is held at a time. */
+static tdm_status offer(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                        const void *bytes, size_t length_bytes, struct tdmi_picture_job *job,
+                        tdm_error *err)
+{
+    struct tdmi_decoder_file *file = &job->file;
+    struct tdmi_resize how;
+    struct tdmi_box box;
+    bool is_for_it = false;
+    if (way->geometry.width > 0 ||
+        !tdmi_decoder_describe(bytes, length_bytes, scratch->images.limits, file) ||
+        (way->scratch_limit > 0 && decoding_bytes(bytes, length_bytes) > way->scratch_limit))
+        return TDM_OK;
+    const int width = tdmi_decoder_width(file), height = tdmi_decoder_height(file);
+    const bool has_box = tdmi_augment_box(&way->augment, job->key, width, height, &box);
+    if (!tdmi_preprocess_plan(&way->preprocess, width, height, has_box ? &box : NULL, &how))
+        return TDM_OK;
+    tdm_status status = tdmi_decoder_plan(file, &how, &job->room, &is_for_it, err);
+    if (status == TDM_OK && is_for_it)
+        status = check_codes(way, scratch, job->key.sample, file, &is_for_it, err);
+    if (status != TDM_OK || !is_for_it)
+        return status;
+    if (bytes == tdmi_text_string(&scratch->bytes)) {
+        const tdmi_text kept = job->bytes;
+        job->bytes = scratch->bytes;
+        scratch->bytes = kept;
+    }
+    job->is_waiting = true;
+    return TDM_OK;
+}
+
+tdm_status tdmi_picture_run(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
+                            int n, tdm_error *err)
+{
+    struct tdmi_decoder_file files[TDMI_DECODER_FILES];
+    const int64_t since = tdmi_clock_ns();
+    int n_files = 0;
+    for (int i = 0; i < n; i++)
+        if (jobs[i].is_waiting)
+            files[n_files++] = jobs[i].file;
+    if (n_files == 0)
+        return TDM_OK;
+    const tdm_status status = way->decoder->run(scratch->decoder, files, n_files, err);
+    for (int i = 0, at = 0; i < n && status == TDM_OK; i++)
+        if (jobs[i].is_waiting)
+            jobs[i].file.pixels = files[at++].pixels;
+    scratch->times.ns[TDMI_STAGE_DECODE] += tdmi_clock_ns() - since;
+    return status;
+}
+
+int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job)
+{
+    return (int64_t)(job->bytes.capacity_bytes + job->room.capacity_bytes);
+}
+
+void tdmi_picture_job_release(struct tdmi_picture_job *job)
+{
+    tdmi_text_release(&job->bytes);
+    tdmi_decoder_room_release(&job->room);
+    *job = (struct tdmi_picture_job){0};
+}
+
+/* ---- from a file, from pixels ---------------------------------------------------------------- */
+
 static tdm_status load_encoded(const struct tdmi_picture_way *way,
-                               struct tdmi_picture_scratch *scratch, int64_t sample,
-                               struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
-                               tdm_error *err)
+                               struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                               uint8_t *pixels, int64_t *since, tdm_error *err)
 {
     const void *bytes = NULL;
     size_t length_bytes = 0;
-    tdm_status status = read_encoded(way, scratch, sample, key, &bytes, &length_bytes, err);
+    tdm_status status =
+        read_encoded(way, scratch, job->sample, job->key, &bytes, &length_bytes, err);
     count(scratch, TDMI_STAGE_READ, length_bytes, since);
     if (status != TDM_OK)
         return status;
-    status = decode(way, scratch, key, bytes, length_bytes, pixels, err);
+    if (scratch->decoder != NULL)
+        status = offer(way, scratch, bytes, length_bytes, job, err);
+    if (status == TDM_OK && job->is_waiting)
+        return TDM_OK;
+    if (status == TDM_OK)
+        status = decode(way, scratch, job->key, bytes, length_bytes, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }
@@ -366,14 +459,19 @@ static void copy_kept(const struct tdmi_picture_way *way, const void *kept, uint
     tdmi_far_copy_end();
 }
 
+static void keep_pixels(const struct tdmi_picture_way *way, int64_t sample, const uint8_t *pixels)
+{
+    if (way->decoded != NULL)
+        tdmi_memory_cache_put(way->decoded, sample, pixels, way->picture_bytes);
+}
+
 static tdm_status load_pixels(const struct tdmi_picture_way *way,
-                              struct tdmi_picture_scratch *scratch, int64_t sample,
-                              struct tdmi_augment_key key, uint8_t *pixels, int64_t *since,
-                              tdm_error *err)
+                              struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                              uint8_t *pixels, int64_t *since, tdm_error *err)
 {
     size_t length_bytes;
     const void *kept =
-        way->decoded ? tdmi_memory_cache_get(way->decoded, sample, &length_bytes) : NULL;
+        way->decoded ? tdmi_memory_cache_get(way->decoded, job->sample, &length_bytes) : NULL;
     if (kept != NULL) {
         copy_kept(way, kept, pixels);
         scratch->times.cached++;
@@ -383,10 +481,10 @@ static tdm_status load_pixels(const struct tdmi_picture_way *way,
     bool has_encoded = atomic_load_explicit(&way->encoded, memory_order_relaxed) != NULL;
     /* A disk cache goes by the hash of encoded bytes, so such a source is read that way. */
     tdm_status status = way->is_raw && way->disk == NULL && !has_encoded
-                            ? load_raw(way, scratch, key, pixels, since, err)
-                            : load_encoded(way, scratch, sample, key, pixels, since, err);
-    if (status == TDM_OK && way->decoded != NULL)
-        tdmi_memory_cache_put(way->decoded, sample, pixels, way->picture_bytes);
+                            ? load_raw(way, scratch, job->key, pixels, since, err)
+                            : load_encoded(way, scratch, job, pixels, since, err);
+    if (status == TDM_OK && !job->is_waiting)
+        keep_pixels(way, job->sample, pixels);
     return status;
 }
 
@@ -407,26 +505,65 @@ static void pack(const struct tdmi_picture_way *way, const uint8_t *pixels, void
             halves[channels * i + c] = way->halves[pixels[channels * i + c]][c];
 }
 
-tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
-                             struct tdmi_picture_scratch *scratch, int64_t sample,
-                             struct tdmi_augment_key key, void *values, tdm_error *err)
+/* The same pixels, changed and packed. */
+static void finish(const struct tdmi_picture_way *way, struct tdmi_picture_scratch *scratch,
+                   const struct tdmi_picture_job *job, uint8_t *pixels, int64_t *since)
+{
+    if (way->has_changes) {
+        const struct tdmi_augment_shape shape = {way->preprocess.height, way->preprocess.width,
+                                                 way->preprocess.channels};
+        tdmi_augment_picture(&way->augment, job->key, shape, pixels, scratch->spare);
+        count(scratch, TDMI_STAGE_AUGMENT, way->picture_bytes, since);
+    }
+    if (way->delivery != TDMI_DELIVER_U8) {
+        pack(way, pixels, job->values);
+        count(scratch, TDMI_STAGE_PACK, way->value_bytes, since);
+    }
+}
+
+/* Where its bytes are made. */
+static uint8_t *pixels_of(const struct tdmi_picture_way *way,
+                          const struct tdmi_picture_scratch *scratch,
+                          const struct tdmi_picture_job *job)
+{
+    return way->delivery == TDMI_DELIVER_U8 ? job->values : scratch->pixels;
+}
+
+tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                              tdm_error *err)
 {
     int64_t since = tdmi_clock_ns();
     /* What is changed, kept or scaled again afterwards is read at once. */
     scratch->images.is_far =
         way->is_far && !way->has_changes && way->decoded == NULL && way->geometry.width == 0;
     scratch->is_changed = false;
-    uint8_t *pixels = way->delivery == TDMI_DELIVER_U8 ? values : scratch->pixels;
-    tdm_status status = load_pixels(way, scratch, sample, key, pixels, &since, err);
-    if (status == TDM_OK && way->has_changes) {
-        const struct tdmi_augment_shape shape = {way->preprocess.height, way->preprocess.width,
-                                                 way->preprocess.channels};
-        tdmi_augment_picture(&way->augment, key, shape, pixels, scratch->spare);
-        count(scratch, TDMI_STAGE_AUGMENT, way->picture_bytes, &since);
-    }
-    if (status == TDM_OK && way->delivery != TDMI_DELIVER_U8) {
-        pack(way, pixels, values);
-        count(scratch, TDMI_STAGE_PACK, way->value_bytes, &since);
-    }
+    job->is_waiting = false;
+    uint8_t *pixels = pixels_of(way, scratch, job);
+    const tdm_status status = load_pixels(way, scratch, job, pixels, &since, err);
+    if (status == TDM_OK && !job->is_waiting)
+        finish(way, scratch, job, pixels, &since);
     return status;
+}
+
+tdm_status tdmi_picture_end(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                            tdm_error *err)
+{
+    const struct tdmi_decoder_file *file = &job->file;
+    int64_t since = tdmi_clock_ns();
+    uint8_t *pixels = pixels_of(way, scratch, job);
+    tdm_status status = TDM_OK;
+    job->is_waiting = false;
+    if (file->pixels != NULL)
+        tdmi_preprocess_place(&way->preprocess, file->pixels, file->part_width, file->part_height,
+                              pixels);
+    else
+        status = decode(way, scratch, job->key, file->bytes, file->length_bytes, pixels, err);
+    count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, &since);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "cannot use it as a picture");
+    keep_pixels(way, job->sample, pixels);
+    finish(way, scratch, job, pixels, &since);
+    return TDM_OK;
 }

@@ -40,6 +40,8 @@ struct tdmi_picture_way {
      * that one. 0: no limit. */
     int64_t scratch_limit, large_limit;
     pthread_mutex_t *large;
+    const struct tdmi_decoder *decoder; /* NULL: none */
+    _Atomic uint8_t *is_sound;          /* a bit an item: all its codes were read, for a decoder */
 };
 
 enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };
@@ -50,6 +52,18 @@ struct tdmi_stage_times {
     int64_t cached;
 };
 
+/* A picture that is asked for, and stays until it is there. */
+struct tdmi_picture_job {
+    int64_t sample;
+    struct tdmi_augment_key key;
+    void *values; /* where it goes */
+    /* While a decoder has it: the file, and what it is kept in unless that is a cache's. */
+    bool is_waiting;
+    struct tdmi_decoder_file file;
+    tdmi_text bytes;
+    struct tdmi_decoder_room room;
+};
+
 /* Of one thread; start from a zeroed object. */
 struct tdmi_picture_scratch {
     tdmi_text bytes;
@@ -58,6 +72,7 @@ struct tdmi_picture_scratch {
     uint8_t *spare;   /* picture_bytes, for changes */
     uint8_t *raw;     /* of a source with one channel */
     tdmi_image shown; /* a picture that was kept in its own size, in the size of its table */
+    tdmi_decoder_thread *decoder;
     struct tdmi_stage_times times;
     bool is_changed; /* the last one is not any more what it was */
 };
@@ -72,13 +87,23 @@ tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
                                      tdm_error *err) TDM_MUST_USE;
 /* Gives back what grew with the pictures. */
 void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
-void tdmi_picture_scratch_release(struct tdmi_picture_scratch *scratch);
+void tdmi_picture_scratch_release(const struct tdmi_picture_way *way,
+                                  struct tdmi_picture_scratch *scratch);
 
 /* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
- * values. */
-tdm_status tdmi_picture_load(const struct tdmi_picture_way *way,
-                             struct tdmi_picture_scratch *scratch, int64_t sample,
-                             struct tdmi_augment_key key, void *values,
-                             tdm_error *err) TDM_MUST_USE;
+ * values; for several pictures together: begin each, run all that then wait, end those. One that
+ * does not wait is there after its beginning, or failed. run fails where the decoder does, which is
+ * no picture's fault. */
+tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                              tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_picture_run(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
+                            int n, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_picture_end(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                            tdm_error *err) TDM_MUST_USE;
+int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job);
+void tdmi_picture_job_release(struct tdmi_picture_job *job);
 
 #endif

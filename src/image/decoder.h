@@ -1,8 +1,8 @@
 /*
  * Somebody else who makes pictures of JPEG files, such as a card: he decodes usual ones
  * (jpeg_layout.h) that were found sound here, and scales them by the weights that he is given. What
- * he makes is within 1 of 255 of what preprocess.h makes; files that are not for him, and those he
- * fails with, are decoded as ever.
+ * he makes differs from what preprocess.h makes as far as his inverse transform does; files that
+ * are not for him, and those he fails with, are decoded as ever.
  *
  *     describe ▸ is it sound? ▸ plan ▸ run, for several at once ▸ pixels in the size of the input
  */

@@ -36,6 +36,8 @@ static void write_makers(const struct tdmi_session *session, tdm_json_writer *wr
     tdmi_image_write_decoders(&decoders);
     tdm_json_string(writer, "tandem", tdm_version());
     tdm_json_string(writer, "decoders", tdmi_text_string(&decoders));
+    if (session->decoder) /* of the files that are for it */
+        tdm_json_string(writer, "decoder", tdmi_session_decoder_name(session));
     tdm_json_string(writer, "backend", session->backend->name);
     tdm_json_string(writer, "device", device);
     tdm_json_string(writer, "isa", cpu.isa);

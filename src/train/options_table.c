@@ -71,6 +71,7 @@ static const struct tdmi_row rows[] = {
     ROW("min-delta", NUMBER, OTHER_BITS, min_delta, 0, 1000),
     ROW_ZERO("threads", INTEGER, SAME_BITS, threads, 0, 4096, "all usable CPUs"),
     ROW("device", TEXT, OTHER_BITS, device, 0, 0),
+    ROW("decode", TEXT, OTHER_BITS, decode, 0, 0),
     ROW("seed", SEED, OTHER_BITS, seed, 0, 0),
     ROW_ZERO("checkpoint-every", INTEGER, SAME_BITS, checkpoint_every, 0, 1e9,
              "the ends of epochs"),
@@ -110,6 +111,7 @@ struct tdm_train_options tdm_train_options_default(void)
         .patience = -1,
         .monitor = "accuracy",
         .device = "cpu",
+        .decode = "cpu",
         .seed = 42,
     };
 }
@@ -175,9 +177,13 @@ tdm_status tdmi_row_check(const struct tdmi_row *row, double value, tdm_status c
 static const struct {
     const char *option, *words[4];
 } choices[] = {
-    {"features", {"f32", "f16", "none"}},    {"loss", {"softmax", "binary"}},
-    {"class-weights", {"none", "balanced"}}, {"bn", {"shard", "batch", "frozen"}},
-    {"monitor", {"accuracy", "loss"}},       {"precision", {"auto", "f32", "bf16", "f16"}},
+    {"features", {"f32", "f16", "none"}},
+    {"loss", {"softmax", "binary"}},
+    {"class-weights", {"none", "balanced"}},
+    {"bn", {"shard", "batch", "frozen"}},
+    {"monitor", {"accuracy", "loss"}},
+    {"precision", {"auto", "f32", "bf16", "f16"}},
+    {"decode", {"cpu", "card"}},
 };
 
 enum { n_choices = sizeof choices / sizeof choices[0] };

@@ -64,6 +64,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &session->pool, err), err,
             "starting threads");
     TDM_TRY(tdmi_session_choose_precision(session, err), err, "choosing how to compute");
+    TDM_TRY(tdmi_session_open_decoder(session, err), err, "choosing who decodes pictures");
     const struct tdmi_schedule *schedule = session->rates.schedule.schedule;
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
         return TDM_FAIL(err, TDM_E_USAGE,
@@ -191,6 +192,7 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
         keep_precision_word(session);
         TDM_TRY(tdmi_options_match(options, tdmi_run_recorded(session->run, "options"), err), err,
                 "resuming the run %s", path);
+        TDM_TRY(tdmi_session_match_decoder(session, err), err, "resuming the run %s", path);
         const tdm_json_value *clock = tdmi_run_recorded(session->run, "clock");
         session->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
         session->training_seconds =
@@ -373,6 +375,7 @@ void tdmi_session_release(struct tdmi_session *session)
     tdmi_pool_free(session->pool);
     if (session->stream)
         backend->stream.close(session->stream);
+    tdmi_session_close_decoder(session);
     if (session->device)
         backend->device.close(session->device);
     if (session->comm)

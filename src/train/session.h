@@ -71,6 +71,7 @@ struct tdmi_session {
     tdmi_comm *comm;
     tdmi_device *device;
     tdmi_stream *stream;
+    const struct tdmi_decoder *decoder; /* of pictures' files; NULL: they are decoded on the host */
     tdmi_pool *pool;
 
     tdmi_run *run;
@@ -147,6 +148,14 @@ double tdmi_session_seconds(const struct tdmi_session *session);
 struct tdmi_values tdmi_session_values(const struct tdmi_session *session);
 /* What steps change. */
 struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
+
+/* What --decode asks of the backend; "cpu" or the decoder's name; is it the one that the run was
+ * begun with? session_decoder.c */
+tdm_status tdmi_session_open_decoder(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_session_close_decoder(struct tdmi_session *session);
+const char *tdmi_session_decoder_name(const struct tdmi_session *session);
+tdm_status tdmi_session_match_decoder(const struct tdmi_session *session,
+                                      tdm_error *err) TDM_MUST_USE;
 
 /* What --precision asks of the backend; f16's loss scale, from where the training stands and, for a
  * checkpoint, back to there. session_precision.c */

@@ -134,6 +134,7 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
         .allocator = tdmi_session_allocator(session),
+        .decoder = session->decoder,
     };
     if (is_training) {
         options.augment = session->augment;

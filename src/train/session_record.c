@@ -84,6 +84,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "torn", session->split.n_torn);
     tdm_json_string(writer, "order",
                     session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
+    tdm_json_string(writer, "decoder", tdmi_session_decoder_name(session));
     tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
     tdm_json_integer(writer, "parameters", session->graph->parameters);
     tdm_json_integer(writer, "first_trained", session->first_border);

@@ -228,6 +228,7 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
         .memory_bytes = (session->options.memory + 1) / 2,
         .contents = session->contents.hashes,
         .cache = {.hashes = session->contents.hashes},
+        .decoder = session->decoder,
     };
     TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
     tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,

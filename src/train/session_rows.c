@@ -160,6 +160,7 @@ static tdm_status sit(struct maker *it, int64_t first, int64_t n, bool is_change
         .contents = session->contents.hashes,
         .cache = {.kind = TDMI_CACHE_NONE, .hashes = session->contents.hashes},
         .allocator = tdmi_session_allocator(session),
+        .decoder = session->decoder,
     };
     if (is_changed) {
         options.augment = session->augment;

@@ -64,12 +64,12 @@ static __device__ __forceinline__ uint8_t to_byte(int value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static __global__ void mix(tdmi_cuda_planes it, way to, uint8_t *pixels)
+__global__ void mix(tdmi_cuda_planes it, way to, uint8_t *pixels)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= (int64_t)it.width * it.height)
         return;
-    const int x = (int)(i % it.width), y = (int)(i / it.width), half = 1 << 15;
+    const int x = (int)(i % it.width), y = (int)(i / it.width), rounding = 1 << 15;
     const int luma = it.samples[0][it.stride_bytes[0] * y + x];
     uint8_t *pixel = pixels + 3 * (to.begin + x * to.step_x + y * to.step_y);
     if (it.n_components == 1) {
@@ -78,9 +78,10 @@ static __global__ void mix(tdmi_cuda_planes it, way to, uint8_t *pixels)
     }
     const int b = colour_at(it, 1, x, y) - TDMI_JPEG_CENTRE;
     const int r = colour_at(it, 2, x, y) - TDMI_JPEG_CENTRE;
-    pixel[0] = to_byte(luma + ((TDMI_JPEG_RED * r + half) >> 16));
-    pixel[1] = to_byte(luma + ((TDMI_JPEG_GREEN_BLUE * b + TDMI_JPEG_GREEN_RED * r + half) >> 16));
-    pixel[2] = to_byte(luma + ((TDMI_JPEG_BLUE * b + half) >> 16));
+    pixel[0] = to_byte(luma + ((TDMI_JPEG_RED * r + rounding) >> 16));
+    pixel[1] =
+        to_byte(luma + ((TDMI_JPEG_GREEN_BLUE * b + TDMI_JPEG_GREEN_RED * r + rounding) >> 16));
+    pixel[2] = to_byte(luma + ((TDMI_JPEG_BLUE * b + rounding) >> 16));
 }
 
 extern "C" int tdmi_cuda_planes_mix(struct CUstream_st *queue, const struct tdmi_cuda_planes *it,

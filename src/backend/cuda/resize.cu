@@ -2,7 +2,7 @@
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/resize.h"
 
-enum { block_threads = 256, half = 1 << (TDMI_RESIZE_FRACTION_BITS - 1) };
+enum { block_threads = 256, rounding = 1 << (TDMI_RESIZE_FRACTION_BITS - 1) };
 
 static __device__ __forceinline__ uint8_t to_byte(int32_t sum)
 {
@@ -17,8 +17,8 @@ static __device__ __forceinline__ int input_of(const tdmi_cuda_resize &it, tdmi_
     return at < it.n_inputs ? at : it.n_inputs - 1;
 }
 
-static __global__ void across(tdmi_cuda_resize it, const uint8_t *rows, int first, int n_columns,
-                              int64_t n, uint8_t *to)
+__global__ void across(tdmi_cuda_resize it, const uint8_t *rows, int first, int n_columns,
+                       int64_t n, uint8_t *to)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
@@ -27,7 +27,7 @@ static __global__ void across(tdmi_cuda_resize it, const uint8_t *rows, int firs
     const uint8_t *row = rows + 3 * (int64_t)n_columns * (i / it.n_outputs);
     const tdmi_span span = it.spans[x];
     const int32_t *taps = it.taps + (int64_t)x * it.n_taps;
-    int32_t red = half, green = half, blue = half;
+    int32_t red = rounding, green = rounding, blue = rounding;
     for (int k = 0; k < it.n_taps; k++) {
         const uint8_t *pixel = row + 3 * (int64_t)(input_of(it, span, k) - first);
         red += pixel[0] * taps[k];
@@ -39,8 +39,8 @@ static __global__ void across(tdmi_cuda_resize it, const uint8_t *rows, int firs
     to[3 * i + 2] = to_byte(blue);
 }
 
-static __global__ void down(tdmi_cuda_resize it, const uint8_t *rows, int first,
-                            int64_t stride_bytes, int row_bytes, int64_t n, uint8_t *to)
+__global__ void down(tdmi_cuda_resize it, const uint8_t *rows, int first, int64_t stride_bytes,
+                     int row_bytes, int64_t n, uint8_t *to)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
@@ -49,14 +49,14 @@ static __global__ void down(tdmi_cuda_resize it, const uint8_t *rows, int first,
     const uint8_t *column = rows + i % row_bytes;
     const tdmi_span span = it.spans[y];
     const int32_t *taps = it.taps + (int64_t)y * it.n_taps;
-    int32_t sum = half;
+    int32_t sum = rounding;
     for (int k = 0; k < it.n_taps; k++)
         sum += column[stride_bytes * (input_of(it, span, k) - first)] * taps[k];
     to[i] = to_byte(sum);
 }
 
-static __global__ void part(const uint8_t *rows, int64_t stride_bytes, int row_bytes, int64_t n,
-                            uint8_t *to)
+__global__ void part(const uint8_t *rows, int64_t stride_bytes, int row_bytes, int64_t n,
+                     uint8_t *to)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)

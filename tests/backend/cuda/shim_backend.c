@@ -2,6 +2,7 @@
 #include "shim_backend.h"
 #include "fake_cublaslt.h"
 #include "fake_cudnn.h"
+#include "fake_nvjpeg.h"
 #include "shim_streams.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/libraries.h"
@@ -52,7 +53,17 @@ void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *ho
         convs->launch = launch;
     if (products)
         products->launch = launch;
-    places = (struct tdmi_cuda_places){cudnn, cublaslt, home};
+    places.cudnn = cudnn;
+    places.cublaslt = cublaslt;
+    places.home = home;
+}
+
+void tdmi_shim_nvjpeg(const char *file)
+{
+    struct fake_nvjpeg *pictures = open_fake(file, "fake_nvjpeg");
+    if (pictures)
+        pictures->launch = launch;
+    places.nvjpeg = file;
 }
 
 /* Kernels may touch the memory of the card, and nobody else. */
@@ -277,8 +288,10 @@ static tdm_status open_card(int index, tdmi_device **device, tdm_error *err)
     made->index = index;
     made->driver_version = 13000;
     snprintf(made->uuid, sizeof made->uuid, "shim");
-    if (places.home)
-        made->libraries = tdmi_cuda_libraries_new(made, &places);
+    struct tdmi_cuda_places alone = {"/nowhere/libcudnn.so.9", "/nowhere/libcublasLt.so.13",
+                                     places.nvjpeg, NULL};
+    if (places.home || places.nvjpeg)
+        made->libraries = tdmi_cuda_libraries_new(made, places.home ? &places : &alone);
     return TDM_OK;
 }
 
@@ -292,7 +305,7 @@ static void close_card(tdmi_device *device)
 static void describe(const tdmi_device *device, char *text, size_t text_bytes)
 {
     char libraries[512] = "";
-    if (device->libraries)
+    if (places.home)
         tdmi_cuda_libraries_describe(device->libraries, libraries, sizeof libraries);
     snprintf(text, text_bytes, "the shim%s%s", libraries[0] ? ", " : "", libraries);
 }
@@ -335,4 +348,5 @@ const struct tdmi_backend tdmi_backend_shim = {
     .storages = 1u << TDMI_DTYPE_BF16 | 1u << TDMI_DTYPE_F16,
     .update = &tdmi_cuda_update_table,
     .changes = &tdmi_cuda_changes,
+    .pictures = &tdmi_cuda_pictures,
 };

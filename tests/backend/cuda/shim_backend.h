@@ -20,4 +20,8 @@ void tdmi_shim_limit(size_t bytes);
  * work as kernels do (fake_launch.h), and keep choices below home. All NULL: none, as at first. */
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home);
 
+/* Cards that are opened from now on have this file as their nvJPEG, which queues its work likewise.
+ * NULL: none, as at first. */
+void tdmi_shim_nvjpeg(const char *file);
+
 #endif

@@ -7,6 +7,7 @@
  * whatever they compute (TANDEM_CARD_REPLAY_MS); and for test_card_libraries.sh.
  */
 #include "fake_cudnn.h"
+#include "fake_nvjpeg.h"
 #include "shim_backend.h"
 #include "shim_streams.h"
 #include "base/plugin.h"
@@ -59,6 +60,23 @@ static bool memory_of(const tdmi_device *device, int64_t *free_bytes, int64_t *t
     return is_known;
 }
 
+/* TANDEM_CARD_NVJPEG: the file that stands for it; TANDEM_CARD_NVJPEG_VERSION: 12.4, unless it is
+ * another; _REFUSES: files of which it takes none, by their sums (fake_nvjpeg.h); _DECODED: a file
+ * that gets a byte a picture. */
+static const char *use_nvjpeg(void)
+{
+    const char *file = getenv("TANDEM_CARD_NVJPEG"), *word;
+    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    struct fake_nvjpeg *fake = library ? dlsym(library, "fake_nvjpeg") : NULL;
+    if (fake && (word = getenv("TANDEM_CARD_NVJPEG_VERSION")) != NULL)
+        fake->version[0] = (int)strtol(word, NULL, 10);
+    if (fake && (word = getenv("TANDEM_CARD_NVJPEG_REFUSES")) != NULL)
+        fake->refuses_one_of = (int)strtol(word, NULL, 10);
+    if (fake)
+        fake->told = getenv("TANDEM_CARD_NVJPEG_DECODED");
+    return file;
+}
+
 /* TANDEM_CARD_CUDNN, TANDEM_CARD_CUBLASLT: files that stand for NVIDIA's; TANDEM_CARD_WORKSPACE:
  * bytes that the fastest engine of the first wants, which is the fastest by far then. */
 static void use_libraries(void)
@@ -71,6 +89,7 @@ static void use_libraries(void)
         fake->right_bytes = strtol(workspace, NULL, 10);
         fake->slow_ns = 20000000;
     }
+    tdmi_shim_nvjpeg(use_nvjpeg());
     if (cudnn || cublaslt)
         tdmi_shim_libraries(cudnn ? cudnn : "/nowhere/libcudnn.so.9",
                             cublaslt ? cublaslt : "/nowhere/libcublasLt.so.13",
