@@ -153,6 +153,7 @@ struct tdmi_values tdmi_session_trained(const struct tdmi_session *session);
  * begun with? session_decoder.c */
 tdm_status tdmi_session_open_decoder(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 void tdmi_session_close_decoder(struct tdmi_session *session);
+void tdmi_session_tell_decoder(struct tdmi_session *session);
 const char *tdmi_session_decoder_name(const struct tdmi_session *session);
 tdm_status tdmi_session_match_decoder(const struct tdmi_session *session,
                                       tdm_error *err) TDM_MUST_USE;

@@ -34,6 +34,15 @@ void tdmi_session_close_decoder(struct tdmi_session *session)
     session->decoder = NULL;
 }
 
+void tdmi_session_tell_decoder(struct tdmi_session *session)
+{
+    if (session->decoder && tdmi_run_found(session->run) == TDMI_RUN_NONE)
+        tdmi_session_note(session,
+                          "decode card: JPEG files that %s takes are decoded on %s, to pixels that "
+                          "are near the processor's; evaluate and predict decode on the processor",
+                          session->decoder->name, session->options.device);
+}
+
 const char *tdmi_session_decoder_name(const struct tdmi_session *session)
 {
     return session->decoder ? session->decoder->name : "cpu";

@@ -216,6 +216,7 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_loader *loader;
+    tdmi_session_tell_decoder(session);
     TDM_TRY(open_order(session, err), err, "preparing to read training pictures");
     TDM_TRY(open_loader(session, VALIDATION, &loader, err), err, "feeding the validation");
     tdm_status status = take_test_picture(session, loader, err);

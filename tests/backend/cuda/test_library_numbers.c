@@ -1,7 +1,10 @@
-/* What cudnn_api.h says of cuDNN's numbers is what its own headers say, where they are installed.
+/*
+ * What cudnn_api.h, cublaslt_api.h and nvjpeg_api.h say of NVIDIA's numbers is what its own headers
+ * say, where they are installed.
  */
 #include "backend/cuda/cublaslt_api.h"
 #include "backend/cuda/cudnn_api.h"
+#include "backend/cuda/nvjpeg_api.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +20,31 @@
 #else
 #define HAS_HEADERS 0
 #endif
+
+#if __has_include(<nvjpeg.h>)
+#include <nvjpeg.h>
+#define HAS_NVJPEG 1
+#else
+#define HAS_NVJPEG 0
+#endif
+
+static void nvjpegs_are_those_of_its_header(void **state)
+{
+    (void)state;
+#if HAS_NVJPEG
+#define X(ours, theirs, number) assert_int_equal(theirs, number);
+    TDMI_NVJPEG_NUMBERS(X)
+#undef X
+    assert_int_equal(sizeof(nvjpegImage_t), sizeof(struct tdmi_nvjpeg_image));
+    assert_int_equal(offsetof(nvjpegImage_t, pitch),
+                     offsetof(struct tdmi_nvjpeg_image, stride_bytes));
+    assert_int_equal(NVJPEG_MAX_COMPONENT, TDMI_NVJPEG_PLANES);
+    assert_int_equal(sizeof(nvjpegOutputFormat_t), sizeof(int));
+#else
+    print_message("the header of nvJPEG is not installed: nothing to compare with\n");
+    skip();
+#endif
+}
 
 static void numbers_are_those_of_the_headers(void **state)
 {
@@ -45,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_headers),
+        cmocka_unit_test(nvjpegs_are_those_of_its_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
