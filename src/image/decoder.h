@@ -80,7 +80,8 @@ static inline int tdmi_decoder_height(const struct tdmi_decoder_file *file)
  * memory of room is used. Fails for want of memory alone. */
 tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_image_limits limits,
                               tdmi_image *room, bool *is_sound, tdm_error *err) TDM_MUST_USE;
-/* What is made of the upright picture. *is_planned false: that is nothing for another decoder. */
+/* What is made of the upright picture. *is_planned false: that is nothing for another decoder, such
+ * as what is reduced before, for which ours leave detail out. */
 tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_resize *how,
                              struct tdmi_decoder_room *room, bool *is_planned,
                              tdm_error *err) TDM_MUST_USE;

@@ -325,10 +325,7 @@ bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, i
                                     .part_height = preprocess->height};
         return true;
     }
-    if (preprocess->uses_draft && divisor_of(preprocess, width, height) > 1)
-        return false;
-    return plan(preprocess, &draft, how, NULL) == TDM_OK && how->reduce_x <= 1 &&
-           how->reduce_y <= 1;
+    return plan(preprocess, &draft, how, NULL) == TDM_OK;
 }
 
 /* ---- rows as they are decoded ---------------------------------------------------------------- */

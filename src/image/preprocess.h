@@ -54,8 +54,8 @@ tdm_status tdmi_preprocess_image(const struct tdmi_preprocess *preprocess, const
                                  struct tdmi_preprocess_scratch *scratch, uint8_t *out,
                                  tdm_error *err) TDM_MUST_USE;
 /* For who makes pictures elsewhere (decoder.h): the resize that an upright picture of this size
- * takes, of a box of it where there is one, whatever fit says then. false: it is reduced while it
- * is decoded, or cannot be fitted. */
+ * takes, of a box of it where there is one, whatever fit says then. What would be reduced while it
+ * is decoded is reduced before. false: it cannot be fitted. */
 bool tdmi_preprocess_plan(const struct tdmi_preprocess *preprocess, int width, int height,
                           const struct tdmi_box *box, struct tdmi_resize *how);
 /* And what that made, RGB in the resize's part, into (height, width, channels) at out. */

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    GROUP_BYTES = 48 << 20, /* planes of files that are decoded at once, unless one has more */
+    GROUP_BYTES = 16 << 20, /* planes of files that are decoded at once, unless one has more */
     ALIGNMENT = 64,
     LINE = 16 /* rows and their bytes are rounded up to it */
 };

@@ -323,6 +323,7 @@ int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
         if (is_refused(bytes[i], lengths[i]) || !decode_file(bytes[i], lengths[i], &copy)) {
             pthread_mutex_lock(&lock);
             fake_nvjpeg.failed_batches++;
+            fake_nvjpeg.failed_alone += it->n == 1;
             pthread_mutex_unlock(&lock);
             it->n = 0; /* until it is begun anew */
             return TDMI_NVJPEG_BAD;

@@ -16,6 +16,7 @@ struct fake_nvjpeg {
     int alive;                  /* handles, states and streams that were not given back */
     int by_engines, by_kernels; /* pictures that were decoded */
     int batches, largest_batch, failed_batches;
+    int failed_alone; /* of these, of one file */
 };
 
 #endif
