@@ -48,11 +48,11 @@ expect_stderr_matches 'cut\.jpg: .*truncated'
 expect_stderr_matches 'decode card: JPEG files that nvJPEG 12\.4\.0 takes are decoded on cuda'
 expect_true "the run says who decoded" grep -q '"decoder": "nvJPEG 12\.4\.0"' plain-card/run.json
 expect_true "and so does that of the host" grep -q '"decoder": "cpu"' plain-cpu/run.json
-same changed --epochs 2 --augment resized-crop,flip,rotate:10,mixup:0.2 --cache none
+same changed --epochs 1 --augment resized-crop,flip,rotate:10,mixup:0.2 --cache none
 same kept --epochs 2 --cache encoded --memory 64M
 TANDEM_CARD_NVJPEG_REFUSES=2
 export TANDEM_CARD_NVJPEG_REFUSES
-same refused --epochs 2 --cache none
+same refused --epochs 1 --cache none
 unset TANDEM_CARD_NVJPEG_REFUSES
 
 # ---- features are the same, and are not taken for each other ------------------------------------
