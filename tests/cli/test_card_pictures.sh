@@ -28,6 +28,7 @@ head -c 700 "$first" >"$(dirname "$first")/cut.jpg"
 printf 'P3 2 2 255\n255 0 0  0 255 0  0 0 255  9 9 9\n' >"$(dirname "$first")/other.ppm"
 
 # ---- trainings have the bits of the host's ------------------------------------------------------
+least=20 # pictures that are decoded at least, of 30
 same() { # name options…
     name=$1
     shift
@@ -36,7 +37,7 @@ same() { # name options…
     said=$(grep -o 'skipped: .*' "$err" | sort)
     expect_same 0 "$(n_decoded)" "$name: --decode cpu gives no file away"
     expect_exit 0 train -o "$name-card" --decode card "$@"
-    expect_true "$name: the card decodes ($(n_decoded) pictures)" [ "$(n_decoded)" -gt 20 ]
+    expect_true "$name: the card decodes ($(n_decoded) pictures)" [ "$(n_decoded)" -gt "$least" ]
     expect_same "$said" "$(grep -o 'skipped: .*' "$err" | sort)" "$name: what is skipped"
     for file in best last; do
         expect_true "$name: $file weights are the same" \
@@ -52,7 +53,9 @@ same changed --epochs 1 --augment resized-crop,flip,rotate:10,mixup:0.2 --cache 
 same kept --epochs 2 --cache encoded --memory 64M
 TANDEM_CARD_NVJPEG_REFUSES=2
 export TANDEM_CARD_NVJPEG_REFUSES
+least=8
 same refused --epochs 1 --cache none
+least=20
 unset TANDEM_CARD_NVJPEG_REFUSES
 
 # ---- features are the same, and are not taken for each other ------------------------------------
