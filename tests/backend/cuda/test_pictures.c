@@ -48,7 +48,7 @@ static void add_jpeg(struct fixture *f, const char *name, int width, int height,
     tdmi_image image = {0};
     tdmi_text jpeg = {0}, whole = {0};
     assert_int_equal(tdmi_image_reshape(&image, width, height, NULL), TDM_OK);
-    for (int i = 0; i < 3 * width * height; i++)
+    for (unsigned i = 0; i < 3u * (unsigned)(width * height); i++)
         image.pixels[i] = (uint8_t)(i * i / 7 % 251 > 120 ? 230 - i % 31 : i % 97);
     assert_int_equal(tdmi_image_encode(&image, TDMI_IMAGE_JPEG, quality, &jpeg, NULL), TDM_OK);
     uint8_t segment[sizeof exif];
