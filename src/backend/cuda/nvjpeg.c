@@ -6,8 +6,6 @@
 #include "backend/cuda/nvjpeg.h"
 #include "base/memory.h"
 
-#include <string.h>
-
 enum { oldest = 110000, n_ways = 2 };
 enum way { BY_ENGINES, BY_KERNELS };
 
@@ -18,11 +16,21 @@ struct tdmi_nvjpeg {
     void *handles[n_ways]; /* NULL: not on this card */
 };
 
+/* Files that go one way together. */
+struct batch {
+    int n;
+    int of[TDMI_DECODER_FILES]; /* files */
+    const uint8_t *bytes[TDMI_DECODER_FILES];
+    size_t lengths[TDMI_DECODER_FILES];
+    struct tdmi_nvjpeg_image images[TDMI_DECODER_FILES];
+};
+
 struct tdmi_nvjpeg_state {
     tdmi_nvjpeg *nvjpeg;
     struct {
         void *state;
-        int n; /* files that it was begun for; 0: it has to be begun */
+        int n;              /* files that it was begun for; 0: it has to be begun */
+        struct batch batch; /* stays until the next: decoding goes on behind the call */
     } ways[n_ways];
     void *stream; /* that headers are read into; NULL: no engines */
 };
@@ -178,29 +186,20 @@ static enum way way_of(const tdmi_nvjpeg_state *state, const struct tdmi_decoder
     return refusal == 0 ? BY_ENGINES : BY_KERNELS;
 }
 
-struct batch {
-    int n;
-    int of[TDMI_DECODER_FILES]; /* files */
-    const uint8_t *bytes[TDMI_DECODER_FILES];
-    size_t lengths[TDMI_DECODER_FILES];
-    struct tdmi_nvjpeg_image images[TDMI_DECODER_FILES];
-};
-
-/* Files begin … begin + n of the batch. */
-static bool decode(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream,
-                   const struct batch *batch, int begin, int n)
+/* Files begin … begin + n of a way's batch. What nvJPEG says of it. */
+static int decode(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream, int begin, int n)
 {
     const struct tdmi_nvjpeg_calls *calls = &state->nvjpeg->calls;
     void *handle = state->nvjpeg->handles[way], *it = state->ways[way].state;
-    struct tdmi_nvjpeg_image images[TDMI_DECODER_FILES];
-    struct CUstream_st *queue = tdmi_cuda_queue(stream);
-    memcpy(images, batch->images + begin, sizeof *images * (size_t)n);
-    if (state->ways[way].n != n && calls->begin_batch(handle, it, n, 1, TDMI_NVJPEG_AS_PLANES) != 0)
-        return false;
-    const int code = calls->decode_batch(handle, it, batch->bytes + begin, batch->lengths + begin,
-                                         images, queue);
+    struct batch *batch = &state->ways[way].batch;
+    int code = 0;
+    if (state->ways[way].n != n)
+        code = calls->begin_batch(handle, it, n, 1, TDMI_NVJPEG_AS_PLANES);
+    if (code == 0)
+        code = calls->decode_batch(handle, it, batch->bytes + begin, batch->lengths + begin,
+                                   batch->images + begin, tdmi_cuda_queue(stream));
     state->ways[way].n = code == 0 ? n : 0;
-    return code == 0;
+    return code;
 }
 
 static void add(struct batch *batch, int i, const struct tdmi_decoder_file *file,
@@ -213,16 +212,30 @@ static void add(struct batch *batch, int i, const struct tdmi_decoder_file *file
     batch->n++;
 }
 
-static tdm_status decode_all(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream,
-                             const struct batch *batch, bool *is_done, tdm_error *err)
+/* Without memory on the card no picture is to blame, and decoded here it would have other pixels
+ * than in a run that had more. */
+static tdm_status judge(int code, tdm_error *err)
 {
-    const bool is_whole = decode(state, way, stream, batch, 0, batch->n);
+    if (code == TDMI_NVJPEG_NO_MEMORY)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "decoding pictures on the card: nvJPEG finds no memory there; a smaller "
+                        "batch, fewer --threads or --decode cpu is wanted");
+    return TDM_OK;
+}
+
+static tdm_status decode_all(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream,
+                             bool *is_done, tdm_error *err)
+{
+    const struct batch *batch = &state->ways[way].batch;
+    int code = decode(state, way, stream, 0, batch->n);
+    const bool is_whole = code == 0 || batch->n == 1;
     for (int k = 0; k < batch->n; k++) {
-        if (!is_whole && batch->n > 1) {
+        if (!is_whole) {
             TDM_TRY(tdmi_cuda_stream_wait(stream, err), err, "decoding pictures on the card");
-            is_done[batch->of[k]] = decode(state, way, stream, batch, k, 1);
-        } else
-            is_done[batch->of[k]] = is_whole;
+            code = decode(state, way, stream, k, 1);
+        }
+        is_done[batch->of[k]] = code == 0;
+        TDM_TRY(judge(code, err), err, "decoding %d pictures", batch->n);
     }
     return TDM_OK;
 }
@@ -232,15 +245,16 @@ tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               const struct tdmi_nvjpeg_image *images, int n, bool *is_done,
                               tdm_error *err)
 {
-    struct batch batches[n_ways] = {{0}};
     tdm_status status = TDM_OK;
+    for (int way = 0; way < n_ways; way++)
+        state->ways[way].batch.n = 0;
     for (int i = 0; i < n; i++) {
         is_done[i] = false;
         if (is_agreed(state->nvjpeg, &files[i]))
-            add(&batches[way_of(state, &files[i])], i, &files[i], &images[i]);
+            add(&state->ways[way_of(state, &files[i])].batch, i, &files[i], &images[i]);
     }
     for (int way = 0; way < n_ways && status == TDM_OK; way++)
-        if (batches[way].n > 0)
-            status = decode_all(state, (enum way)way, stream, &batches[way], is_done, err);
+        if (state->ways[way].batch.n > 0)
+            status = decode_all(state, (enum way)way, stream, is_done, err);
     return status;
 }

@@ -27,7 +27,8 @@ void tdmi_nvjpeg_state_close(tdmi_nvjpeg_state *state);
 
 /* Queues the decoding of n files into images, whose planes have the sizes of planes.h. Which
  * engines decode one, and whether they do (is_done), follows from the file alone. Fails where the
- * card does. What was queued with the state before has to be done. */
+ * card does. What was queued with the state before, or works with the images' memory, has to be
+ * done: the card's engines write when they are asked, not when the stream comes to it. */
 tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               const struct tdmi_decoder_file *files,
                               const struct tdmi_nvjpeg_image *images, int n, bool *is_done,

@@ -48,6 +48,7 @@ struct tdmi_nvjpeg_calls {
     X(BY_HARDWARE, NVJPEG_BACKEND_HARDWARE, 3)            \
     X(BAD, NVJPEG_STATUS_BAD_JPEG, 3)                     \
     X(NOT_SUPPORTED, NVJPEG_STATUS_JPEG_NOT_SUPPORTED, 4) \
+    X(NO_MEMORY, NVJPEG_STATUS_ALLOCATOR_FAILURE, 5)      \
     X(OTHER_CARD, NVJPEG_STATUS_ARCH_MISMATCH, 7)         \
     X(CSS_444, NVJPEG_CSS_444, 0)                         \
     X(CSS_422, NVJPEG_CSS_422, 1)                         \

@@ -318,6 +318,10 @@ int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
     (void)queue;
     if (it->n == 0)
         return uninitialised;
+    if (fake_nvjpeg.has_no_memory) {
+        it->n = 0;
+        return TDMI_NVJPEG_NO_MEMORY;
+    }
     for (int i = 0; i < it->n; i++) {
         struct copy copy = {.to = images[i], .off = fake_nvjpeg.off};
         if (is_refused(bytes[i], lengths[i]) || !decode_file(bytes[i], lengths[i], &copy)) {

@@ -10,6 +10,7 @@ struct fake_nvjpeg {
     int has_engines;            /* the card decodes JPEG in hardware: grey and 4:2:0, here */
     int create_code;            /* of a handle; 0: it can be had */
     int refuses_one_of;         /* of so many files one, by the sum of its bytes; 0: none */
+    int has_no_memory;          /* the card has none for what is decoded */
     int off;                    /* added to each sample: another transform */
     int sees_other;             /* says another size of pictures than they have */
     const char *told;           /* gets a byte a picture; NULL: nobody is told */
