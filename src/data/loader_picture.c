@@ -405,8 +405,10 @@ static tdm_status load_encoded(const struct tdmi_picture_way *way,
         return status;
     if (scratch->decoder != NULL)
         status = offer(way, scratch, bytes, length_bytes, job, err);
-    if (status == TDM_OK && job->is_waiting)
+    if (status == TDM_OK && job->is_waiting) { /* the picture is counted when it is there */
+        scratch->times.ns[TDMI_STAGE_DECODE] += tdmi_clock_ns() - *since;
         return TDM_OK;
+    }
     if (status == TDM_OK)
         status = decode(way, scratch, job->key, bytes, length_bytes, pixels, err);
     count(scratch, TDMI_STAGE_DECODE, way->picture_bytes, since);

@@ -335,6 +335,7 @@ static tdm_status run(tdmi_decoder_thread *thread, struct tdmi_decoder_file *fil
         files[i].pixels = NULL;
         bytes += made_bytes(&files[i]);
     }
+    tdmi_cuda_make_current(thread->decoder->device); /* another thread may have opened it */
     status = grow(thread->decoder, &thread->made_here, bytes, true, err);
     uint8_t *here = thread->made_here.memory;
     for (int at = 0; at < n && status == TDM_OK;) {
@@ -343,6 +344,8 @@ static tdm_status run(tdmi_decoder_thread *thread, struct tdmi_decoder_file *fil
         here += group.made_bytes;
         at += group.n;
     }
+    if (status != TDM_OK) /* what was queued may still read files, which are the caller's */
+        (void)thread->decoder->backend->stream.wait(thread->stream, NULL);
     return status;
 }
 
