@@ -14,19 +14,17 @@ static const double part_of_memory = 0.9;
 
 struct room {
     bool is_known;
-    int64_t free_bytes, bytes; /* on the device; and of it, for rows */
+    int64_t bytes; /* of the device, for rows */
 };
 
 /* What makes rows comes and goes beside them: views, and whatever is made anew. */
 static struct room room_now(const struct tdmi_session *session)
 {
     const struct tdmi_device_table *device = &session->backend->device;
-    int64_t total_bytes = 0;
-    struct room room = {0};
-    room.is_known =
-        device->memory && device->memory(session->device, &room.free_bytes, &total_bytes);
-    room.bytes =
-        (int64_t)(part_of_memory * (double)room.free_bytes) - session->features.maker_bytes;
+    int64_t free_bytes = 0, total_bytes = 0;
+    struct room room = {.is_known = device->memory &&
+                                    device->memory(session->device, &free_bytes, &total_bytes)};
+    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - session->features.maker_bytes;
     return room;
 }
 
@@ -68,30 +66,39 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
     return tdmi_feed_keep(feed, *there, err);
 }
 
+/* Too little was counted; or a card that counts nothing, or other than it gives, refused. */
+static void say_room(const struct room *room, int64_t bytes, char *text, size_t text_bytes)
+{
+    if (room->is_known && bytes > room->bytes)
+        snprintf(text, text_bytes, ", and beside the training there is room for %.1f MiB",
+                 mib(room->bytes > 0 ? room->bytes : 0));
+    else
+        snprintf(text, text_bytes, ", which the card refused");
+}
+
 /* Where somebody may wonder why a card waits for copies. */
 static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_features *features = &session->features;
     const struct tdmi_kept_rows_options train = options_of(session, n_train),
                                         val = options_of(session, session->split.n_val);
-    char free_text[60] = "";
-    if (room->is_known)
-        snprintf(free_text, sizeof free_text, ", free on the card are %.1f MiB",
-                 mib(room->free_bytes));
+    const int64_t bytes = (features->train_there ? 0 : tdmi_kept_rows_bytes(&train)) +
+                          (features->val_there ? 0 : tdmi_kept_rows_bytes(&val));
+    char room_text[80];
     if (features->train_there)
         tdmi_session_note(session, "features that train%s stay on the card: %.1f MiB",
                           features->val_there ? ", and those that validate," : "",
                           mib(session->kept_rows_bytes));
-    if (!features->train_there || !features->val_there)
-        tdmi_session_note(session,
-                          "features that %s do not fit on the card and are copied batch by batch: "
-                          "they take %.1f MiB%s",
-                          features->train_there ? "validate"
-                          : features->val_there ? "train"
-                                                : "train, and those that validate,",
-                          mib((features->train_there ? 0 : tdmi_kept_rows_bytes(&train)) +
-                              (features->val_there ? 0 : tdmi_kept_rows_bytes(&val))),
-                          free_text);
+    if (features->train_there && features->val_there)
+        return;
+    say_room(room, bytes, room_text, sizeof room_text);
+    tdmi_session_note(session,
+                      "features that %s do not fit on the card and are copied batch by batch: "
+                      "they take %.1f MiB%s",
+                      features->train_there ? "validate"
+                      : features->val_there ? "train"
+                                            : "train, and those that validate,",
+                      mib(bytes), room_text);
 }
 
 tdm_status tdmi_session_keep_rows(struct tdmi_session *session, tdm_error *err)

@@ -194,10 +194,10 @@ static void pictures_without_a_row_are_left_out_as_ever(void **state)
 static int64_t copied_by(const struct tdm_train_options *options)
 {
     struct tdm_train_result result;
-    struct tdmi_shim_copied before = tdmi_shim_copied();
+    (void)tdmi_shim_copied(); /* by others before it */
     must_train(options, (tdm_sink){0}, &result);
-    before = tdmi_shim_copied();
-    return before.pinned_bytes + before.other_bytes;
+    const struct tdmi_shim_copied copied = tdmi_shim_copied();
+    return copied.pinned_bytes + copied.other_bytes;
 }
 
 /* A number in place of each row, but for the one time; what validates as often. */
@@ -303,9 +303,12 @@ static void where_memory_is_short_rows_travel(void **state)
 
     /* a card that refuses what it is asked for, and says nothing beforehand */
     static const char *const refused[] = {
-        "features that train do not fit on the card and are copied batch by batch",
-        "features that validate do not fit on the card and are copied batch by batch",
-        "features that train, and those that validate, do not fit on the card and are copied"};
+        "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
+        "MiB, which the card refused",
+        "features that validate do not fit on the card and are copied batch by batch: they take "
+        "0.0 MiB, which the card refused",
+        "features that train, and those that validate, do not fit on the card and are copied batch "
+        "by batch: they take 0.0 MiB, which the card refused"};
     for (int i = 0; i < 3; i++) {
         char name[20];
         snprintf(name, sizeof name, "refused-%d", i);
@@ -349,8 +352,14 @@ static void where_memory_is_short_rows_travel(void **state)
         int n_made;
     } cards[] = {
         {"roomy", "features that train, and those that validate, stay on the card", 0, 2},
-        {"tight", "features that validate do not fit on the card", val / 2, 1},
-        {"tighter", "features that train do not fit on the card", val + train / 2, 1},
+        {"tight",
+         "features that validate do not fit on the card and are copied batch by batch: they take "
+         "0.0 MiB, and beside the training there is room for 0.0 MiB",
+         val / 2, 1},
+        {"tighter",
+         "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
+         "MiB, and beside the training there is room for 0.0 MiB",
+         val + train / 2, 1},
     };
     for (int k = 0; k < 3; k++) {
         options = on_card(tree, cards[k].run);
