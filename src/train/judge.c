@@ -242,7 +242,8 @@ static void take_batch(tdmi_judge *judge, const struct tdmi_batch *batch,
                        struct tdmi_judgement *judgements, float *probabilities, float *logits)
 {
     for (int p = 0; p < batch->n; p++) {
-        judge->pixels[p] = batch->pixels + (size_t)p * image_bytes(judge);
+        if (!batch->rows)
+            judge->pixels[p] = batch->pixels + (size_t)p * image_bytes(judge);
         judge->labels[p] = batch->labels[p] < 0 ? 0 : batch->labels[p];
     }
     judge->n = batch->n;
