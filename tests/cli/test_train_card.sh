@@ -102,12 +102,24 @@ expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
 # ---- rows of a frozen base are of the type that they were computed in ------------------------
 export TANDEM_HOME="$temp/home"
 expect_exit 0 on_card -o rows --weights f32 --freeze base --hidden 4 --epochs 1
+expect_stderr_matches 'features that train, and those that validate, stay on the card: 0\.0 MiB'
 expect_exit 0 on_card -o rows16 --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
 expect_same 0 "$(json_value features.reused)" "rows in f32 are not those in bf16"
 expect_exit 0 on_card -o again --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
 expect_same 24 "$(json_value features.reused)" "rows in bf16 are found"
 expect_true "and weights are the same" cmp rows16/best.safetensors again/best.safetensors
 expect_exit 0 "$TANDEM" evaluate again pictures --threads 1 --json
+
+# ---- and have the same bits whether they stay on the card or travel --------------------------
+set -- --weights f32 --freeze base --hidden 4 --augment flip,crop:1 --views 2
+expect_exit 0 on_card "$@" -o stay --epochs 4
+expect_stderr_matches 'stay on the card'
+export TANDEM_CARD_GATHERS=0
+expect_exit 0 on_card "$@" -o travel --epochs 4
+expect_true "nothing stays" sh -c "! grep -q 'on the card:' '$err'"
+unset TANDEM_CARD_GATHERS
+expect_true "the best weights are the same" cmp stay/best.safetensors travel/best.safetensors
+expect_true "the last weights are the same" cmp stay/last.safetensors travel/last.safetensors
 unset TANDEM_HOME
 
 # ---- a card of little memory: parts of a batch, kept by whoever goes on with more of it -------
