@@ -53,13 +53,18 @@ __device__ __forceinline__ f16 of_float<f16>(float value)
     return __float2half_rn(value);
 }
 
-/* 0, or the code of what went wrong; what goes wrong later shows when the queue is waited for. */
+/* 0, or the code of what went wrong; what goes wrong later shows when the queue is waited for. Not
+ * by <<<>>>, which leaves its code to cudaGetLastError: that also tells what failed before, on any
+ * queue of the thread. */
 template <class... P, class... A>
 static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUstream_st *queue,
                          A... given)
 {
-    kernel<<<grid, block, 0, queue>>>(given...);
-    return (int)cudaGetLastError();
+    cudaLaunchConfig_t how = {};
+    how.gridDim = grid;
+    how.blockDim = block;
+    how.stream = queue;
+    return (int)cudaLaunchKernelEx(&how, kernel, given...);
 }
 
 #else
