@@ -48,10 +48,12 @@ static tdm_status absent(int index, tdm_error *err)
 static tdm_status look_at(tdmi_device *device, tdm_error *err)
 {
     struct cudaDeviceProp facts;
-    const cudaError_t code = cudaGetDeviceProperties(&facts, device->index);
-    if (code != cudaSuccess)
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening card %d: %s", device->index,
-                        cudaGetErrorString(code));
+    cudaError_t code = cudaGetDeviceProperties(&facts, device->index);
+    if (code != cudaSuccess) {
+        (void)cudaGetLastError();
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening card %d: CUDA says %d, %s", device->index,
+                        (int)code, cudaGetErrorString(code));
+    }
     snprintf(device->name, sizeof device->name, "%s", facts.name);
     for (int i = 0; i < 16; i++)
         snprintf(device->uuid + 2 * i, 3, "%02x", (unsigned char)facts.uuid.bytes[i]);
@@ -65,7 +67,14 @@ static tdm_status look_at(tdmi_device *device, tdm_error *err)
                         "opening card %d: %s has compute capability %d.%d, and %d.0 or newer is "
                         "wanted",
                         device->index, device->name, facts.major, facts.minor, oldest_major);
-    return TDM_OK;
+    code = cudaSetDevice(device->index); /* begins to use it, which others may not allow */
+    if (code == cudaSuccess)
+        return TDM_OK;
+    (void)cudaGetLastError();
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "opening card %d: %s gives this process no room to compute: CUDA says %d, %s; "
+                    "who else uses it is told by nvidia-smi",
+                    device->index, device->name, (int)code, cudaGetErrorString(code));
 }
 
 tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err)
