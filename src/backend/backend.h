@@ -83,7 +83,8 @@ struct tdmi_stream_table {
      * host meanwhile. A replay queues them all with the arguments that they were recorded with:
      * what is to be another each time lies in memory. After a failure there is no recording, and
      * of a replay that failed nothing was queued. Streams that the thread makes wait for an event
-     * of the recorded one are recorded with it, until it has waited for them. */
+     * of the recorded one are recorded with it, until it has waited for them. A recording is closed
+     * before the stream that replayed it, and waits for that. */
     tdm_status (*capture_begin)(tdmi_stream *stream, tdm_error *err);
     tdm_status (*capture_end)(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err);
     tdm_status (*replay)(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err);

@@ -60,6 +60,8 @@ void tdmi_lane_close(tdmi_lane *lane)
 {
     if (!lane)
         return;
+    if (lane->staging) /* what failed on the way has left work that reads its memory */
+        (void)lane->plan->backend->stream.wait(lane->stream, NULL);
     tdmi_staging_close(lane->staging);
     if (lane->memory)
         lane->plan->backend->memory.free(lane->device, lane->memory);

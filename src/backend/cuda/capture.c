@@ -10,6 +10,7 @@
 struct tdmi_recording {
     tdmi_device *device;
     cudaGraphExec_t graph;
+    struct CUstream_st *queue; /* that it was replayed on last; NULL: it was not */
 };
 
 static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t code,
@@ -74,7 +75,10 @@ tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording
 
 tdm_status tdmi_cuda_replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
 {
-    const cudaError_t code = cudaGraphLaunch(recording->graph, tdmi_cuda_queue(stream));
+    struct CUstream_st *queue = tdmi_cuda_queue(stream);
+    const cudaError_t code = cudaGraphLaunch(recording->graph, queue);
+    if (code == cudaSuccess)
+        recording->queue = queue;
     return code == cudaSuccess ? TDM_OK
                                : failure(err, stream->device, code, "replaying a recorded step");
 }
@@ -84,6 +88,8 @@ void tdmi_cuda_recording_close(tdmi_recording *recording)
     if (!recording)
         return;
     (void)cudaSetDevice(recording->device->index);
+    if (recording->queue) /* CUDA does not say what becomes of one that runs */
+        (void)cudaStreamSynchronize(recording->queue);
     (void)cudaGraphExecDestroy(recording->graph);
     tdmi_free(recording);
 }

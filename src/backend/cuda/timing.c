@@ -126,6 +126,8 @@ static double seconds_of(struct tdmi_cuda_timing *it, struct candidate *candidat
         if (took < best)
             best = took;
     }
+    if (!is_run) /* some of it may be queued */
+        (void)tdmi_cuda_stream_wait(it->stream, NULL);
     if (candidate->workspace)
         tdmi_cuda_free(it->device, candidate->workspace);
     return is_run ? best : -1.0;
