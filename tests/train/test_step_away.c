@@ -154,9 +154,10 @@ static struct on_rows begin_rows(const struct bench *of, const struct tdmi_backe
                                         .first_node = first_node};
     const struct tdmi_step_options options = {.max_batch = most_batch};
     struct on_rows it = {.backend = backend,
-                         .params = placed(backend, of->params, graph->param_values),
-                         .states = placed(backend, of->states, graph->state_values),
                          .sums = calloc((size_t)tdmi_graph_sums_values(graph), sizeof(float))};
+    const struct training there = {.backend = backend};
+    it.params = placed_floats(&there, of->params, graph->param_values);
+    it.states = placed_floats(&there, of->states, graph->state_values);
     assert_int_equal(tdmi_plan_make(graph, backend, &wish, &it.plan, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(it.plan, NULL, pool, &options, &it.step, NULL), TDM_OK);
     return it;
@@ -340,8 +341,9 @@ static void rows_that_are_kept_there_are_judged_alike(void **state)
     const int first = first_dense(graph);
     struct kept kept = keep_rows((size_t)tdmi_shape_values(graph->nodes[first - 1].out));
     float *values = calloc(most_batch * kept.width, sizeof *values);
-    float *params = placed(away(), of->params, graph->param_values),
-          *states = placed(away(), of->states, graph->state_values);
+    const struct training there = {.backend = away()};
+    float *params = placed_floats(&there, of->params, graph->param_values),
+          *states = placed_floats(&there, of->states, graph->state_values);
     tdmi_pool *pool;
     assert_non_null(values);
     assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);

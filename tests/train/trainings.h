@@ -13,6 +13,7 @@ struct training {
     const struct tdmi_backend *backend;
     const struct bench *of;
     tdmi_device *device;
+    tdmi_stream *stream; /* of the test */
     tdmi_plan *plan, *judge_plan;
     tdmi_pool *pool;
     tdmi_step *step;
@@ -32,14 +33,25 @@ struct way {
     const struct tdmi_collective *collective; /* of queued steps */
 };
 
-static inline float *placed(const struct tdmi_backend *backend, const float *from, int64_t n)
+/* And it is there when this returns. */
+static inline void put_there(const struct training *it, void *to, const void *from, size_t bytes)
 {
-    float *to = backend->memory.alloc(NULL, sizeof *to * (size_t)(n + 1));
+    assert_int_equal(it->backend->memory.upload(it->stream, to, from, bytes, NULL), TDM_OK);
+    assert_int_equal(it->backend->stream.wait(it->stream, NULL), TDM_OK);
+}
+
+static inline void *placed(const struct training *it, const void *from, size_t bytes)
+{
+    void *to = it->backend->memory.alloc(it->device, bytes + sizeof(float));
     assert_non_null(to);
     if (from)
-        assert_int_equal(backend->memory.upload(NULL, to, from, sizeof *to * (size_t)n, NULL),
-                         TDM_OK);
+        put_there(it, to, from, bytes);
     return to;
+}
+
+static inline float *placed_floats(const struct training *it, const float *from, int64_t n)
+{
+    return placed(it, from, sizeof *from * (size_t)n);
 }
 
 /* What depends on which nodes are frozen: made anew where that is another. */
@@ -93,18 +105,15 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     const struct tdmi_loss_scale scale = {.scale = way.loss_scale};
     const int64_t n = of->graph->param_values;
     assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
-    it.params = placed(backend, of->params, n);
-    it.states = placed(backend, of->states, of->graph->state_values);
-    for (int i = 0; i < optimizer->n_slots; i++)
-        it.slots[i] = placed(backend, NULL, n);
-    it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
-    if (way.loss_scale > 0.0f) {
-        it.loss_scale = backend->memory.alloc(NULL, sizeof scale);
-        assert_non_null(it.loss_scale);
-        assert_int_equal(backend->memory.upload(NULL, it.loss_scale, &scale, sizeof scale, NULL),
-                         TDM_OK);
-    }
     assert_int_equal(backend->device.open(0, &it.device, NULL), TDM_OK);
+    assert_int_equal(backend->stream.open(it.device, &it.stream, NULL), TDM_OK);
+    it.params = placed_floats(&it, of->params, n);
+    it.states = placed_floats(&it, of->states, of->graph->state_values);
+    for (int i = 0; i < optimizer->n_slots; i++)
+        it.slots[i] = placed_floats(&it, NULL, n);
+    it.sums = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it.sums);
+    if (way.loss_scale > 0.0f)
+        it.loss_scale = placed(&it, &scale, sizeof scale);
     assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
     open_border(&it, way);
     return it;
@@ -114,21 +123,23 @@ static inline void end(struct training *it)
 {
     close_border(it);
     tdmi_pool_free(it->pool);
-    it->backend->memory.free(NULL, it->params);
-    it->backend->memory.free(NULL, it->states);
+    it->backend->memory.free(it->device, it->params);
+    it->backend->memory.free(it->device, it->states);
     for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
         if (it->slots[i])
-            it->backend->memory.free(NULL, it->slots[i]);
+            it->backend->memory.free(it->device, it->slots[i]);
     if (it->loss_scale)
-        it->backend->memory.free(NULL, it->loss_scale);
+        it->backend->memory.free(it->device, it->loss_scale);
+    it->backend->stream.close(it->stream);
     it->backend->device.close(it->device);
     free(it->sums);
 }
 
 static inline void fetch(const struct training *it, float *to, const float *from, int64_t n)
 {
-    assert_int_equal(it->backend->memory.download(NULL, to, from, sizeof *to * (size_t)n, NULL),
-                     TDM_OK);
+    assert_int_equal(
+        it->backend->memory.download(it->stream, to, from, sizeof *to * (size_t)n, NULL), TDM_OK);
+    assert_int_equal(it->backend->stream.wait(it->stream, NULL), TDM_OK);
 }
 
 /* Sums of one batch, then a step; by_segment runs segments one by one. */

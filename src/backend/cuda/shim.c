@@ -75,13 +75,6 @@ static _Thread_local struct run *current;
 static _Thread_local struct tdmi_shim_way the_way;
 static _Thread_local struct tdmi_shim_facts the_facts;
 
-static _Thread_local void (*the_visit)(int is_inside);
-
-void tdmi_shim_around(void (*visit)(int is_inside))
-{
-    the_visit = visit;
-}
-
 void tdmi_shim_use(struct tdmi_shim_way way)
 {
     the_way = way;
@@ -435,112 +428,48 @@ static void forget_crew(void)
     (void)pthread_setspecific(crew_key, NULL);
 }
 
-/* ---- recording -------------------------------------------------------------------------- */
-
-struct kept {
-    struct tdmi_shim_launch launch; /* self: a copy */
-    struct kept *next;
-};
-
-struct tdmi_shim_recording {
-    struct kept *first, **end;
-    bool is_incomplete; /* memory ran out */
-};
-
-static _Thread_local struct tdmi_shim_recording *the_recording;
-static _Thread_local bool is_recording;
-
-void tdmi_shim_record_begin(void)
-{
-    is_recording = true;
-    the_recording = tdmi_alloc(1, sizeof *the_recording);
-    if (the_recording)
-        the_recording->end = &the_recording->first;
-}
-
-bool tdmi_shim_is_recording(void)
-{
-    return is_recording;
-}
-
-static int keep(const struct tdmi_shim_launch *launch)
-{
-    struct kept *kept = the_recording ? tdmi_alloc(1, sizeof *kept) : NULL;
-    if (kept)
-        kept->launch = *launch;
-    if (kept)
-        kept->launch.self = tdmi_alloc_aligned(launch->self_bytes);
-    if (!kept || !kept->launch.self) {
-        tdmi_free(kept);
-        if (the_recording)
-            the_recording->is_incomplete = true;
-        return out_of_memory;
-    }
-    memcpy(kept->launch.self, launch->self, launch->self_bytes);
-    *the_recording->end = kept;
-    the_recording->end = &kept->next;
-    return 0;
-}
-
-struct tdmi_shim_recording *tdmi_shim_record_end(void)
-{
-    struct tdmi_shim_recording *recording = the_recording;
-    is_recording = false;
-    the_recording = NULL;
-    if (recording && recording->is_incomplete) {
-        tdmi_shim_recording_free(recording);
-        return NULL;
-    }
-    return recording;
-}
-
-int tdmi_shim_replay(const struct tdmi_shim_recording *recording)
-{
-    int code = 0;
-    for (const struct kept *kept = recording->first; kept && code == 0; kept = kept->next)
-        code = tdmi_shim_launch(&kept->launch);
-    return code;
-}
-
-void tdmi_shim_recording_free(struct tdmi_shim_recording *recording)
-{
-    while (recording && recording->first) {
-        struct kept *kept = recording->first;
-        recording->first = kept->next;
-        tdmi_free(kept->launch.self);
-        tdmi_free(kept);
-    }
-    tdmi_free(recording);
-}
-
 /* ---- a launch --------------------------------------------------------------------------- */
+
+static int refuse(const struct tdmi_shim_launch *launch)
+{
+    snprintf(the_facts.problem, sizeof the_facts.problem,
+             "no card runs a grid of %u×%u×%u blocks of %u×%u×%u threads", launch->grid.x,
+             launch->grid.y, launch->grid.z, launch->block.x, launch->block.y, launch->block.z);
+    return invalid_configuration;
+}
+
+static int lack_crew(const struct tdmi_shim_launch *launch)
+{
+    snprintf(the_facts.problem, sizeof the_facts.problem, "no memory for %d threads",
+             (int)size_of(launch->block));
+    return out_of_memory;
+}
 
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch)
 {
-    if (is_recording)
-        return keep(launch);
-    note(launch);
     if (!is_possible(launch->grid, launch->block)) {
-        snprintf(the_facts.problem, sizeof the_facts.problem,
-                 "no card runs a grid of %u×%u×%u blocks of %u×%u×%u threads", launch->grid.x,
-                 launch->grid.y, launch->grid.z, launch->block.x, launch->block.y, launch->block.z);
-        return invalid_configuration;
+        note(launch);
+        return refuse(launch);
     }
+    if (!launch->queue)
+        return tdmi_shim_run(launch);
+    if (crew_of((int)size_of(launch->block)))
+        return tdmi_shim_queue(launch);
+    return lack_crew(launch);
+}
+
+int tdmi_shim_run(const struct tdmi_shim_launch *launch)
+{
+    note(launch);
     const int n = (int)size_of(launch->block);
     struct run run = {
         .launch = launch, .crew = crew_of(n), .is_reversed = the_way.is_reversed, .n_threads = n};
-    if (!run.crew) {
-        snprintf(the_facts.problem, sizeof the_facts.problem, "no memory for %d threads", n);
-        return out_of_memory;
-    }
+    if (!run.crew)
+        return lack_crew(launch);
     current = &run;
     blockDim = launch->block;
     gridDim = launch->grid;
-    if (the_visit)
-        the_visit(1);
     run_blocks(&run);
-    if (the_visit)
-        the_visit(0);
     current = NULL;
     free_shared(&run);
     if (run.problem[0] == '\0')

@@ -147,10 +147,10 @@ template <class... P, class... A>
 static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUstream_st *queue,
                          A... given)
 {
-    (void)queue;
     auto body = [=]() { kernel(given...); };
     static_assert(__is_trivially_copyable(decltype(body)), "arguments of kernels are bytes");
     const struct tdmi_shim_launch what = {
+        queue,
         {grid.x, grid.y, grid.z},
         {block.x, block.y, block.z},
         [](void *self) { (*static_cast<decltype(body) *>(self))(); },

@@ -29,19 +29,6 @@ struct tdmi_shim_facts {
 /* For launches of the calling thread from now on; what was known of earlier ones is forgotten. */
 void tdmi_shim_use(struct tdmi_shim_way way);
 struct tdmi_shim_facts tdmi_shim_facts(void);
-/* Is told when a launch of the calling thread begins (1) and ends (0): whose memory is a card's
- * lets kernels alone touch it. NULL: nobody is. */
-void tdmi_shim_around(void (*visit)(int is_inside));
-
-/* Launches of the calling thread from begin to end are kept with copies of their arguments and do
- * not run; each replay runs them all: 0, or the code of the first that failed. end gives NULL where
- * there was no memory for all of them. */
-struct tdmi_shim_recording;
-void tdmi_shim_record_begin(void);
-bool tdmi_shim_is_recording(void);
-struct tdmi_shim_recording *tdmi_shim_record_end(void);
-int tdmi_shim_replay(const struct tdmi_shim_recording *recording);
-void tdmi_shim_recording_free(struct tdmi_shim_recording *recording);
 
 /* ---- for shim.cuh ---------------------------------------------------------------------------- */
 
@@ -52,14 +39,22 @@ struct tdmi_shim_place {
 /* The thread whose turn it is. */
 extern __thread struct tdmi_shim_place threadIdx, blockIdx, blockDim, gridDim;
 
+struct CUstream_st;
+
 struct tdmi_shim_launch {
+    struct CUstream_st *queue; /* NULL: it runs at once */
     struct tdmi_shim_place grid, block;
     void (*run)(void *self); /* the kernel, for the thread whose turn it is */
     void *self;
     size_t self_bytes;
 };
-/* 0, or the code that CUDA's runtime would give. */
+/* Both give 0, or the code that CUDA's runtime would give. */
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch);
+/* All of its blocks, now. */
+int tdmi_shim_run(const struct tdmi_shim_launch *launch);
+/* Of a launch that a card would take, with a queue: to be given by whoever has queues, and calls
+ * tdmi_shim_run when its turn comes. What self points to is lent. */
+int tdmi_shim_queue(const struct tdmi_shim_launch *launch);
 
 /* The one piece of memory that a block's threads know by this mark; full of NaN at first. */
 void *tdmi_shim_shared(const void *mark, size_t bytes);

@@ -318,7 +318,6 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
     const struct timespec anyhow = {0, fake_cublaslt.every_ns};
     const bool adds = adds_bias(it), is_known = adds || is_relu(it) || it->epilogue == 1;
     const float times_added = *(const float *)beta;
-    (void)stream;
     if (!handle || !a || !b || !c || !d || *(const float *)alpha != 1.0f ||
         (times_added != 0.0f && times_added != 1.0f) || algorithm->words[1] != mark ||
         algorithm->words[0] >= FAKE_ALGORITHMS || !is_known || adds != (it->bias != NULL) ||
@@ -348,7 +347,7 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
                             .workspace = workspace,
                             .workspace_bytes = workspace_bytes};
     if (fake_cublaslt.launch)
-        return fake_cublaslt.launch(run_queued, &queued, sizeof queued);
+        return fake_cublaslt.launch(stream, run_queued, &queued, sizeof queued);
     run_queued(&queued);
     return 0;
 }

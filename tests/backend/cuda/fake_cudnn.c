@@ -61,7 +61,7 @@ int cudnnCreate(tdmi_cudnn_handle *handle)
     if (fake_cudnn.handle_code != 0)
         return complain(fake_cudnn.handle_code, "no card for you");
     fake_cudnn.handles++;
-    *handle = malloc(1);
+    *handle = calloc(1, sizeof(struct CUstream_st *));
     return 0;
 }
 
@@ -76,8 +76,10 @@ int cudnnDestroy(tdmi_cudnn_handle handle)
 int cudnnSetStream(tdmi_cudnn_handle handle, struct CUstream_st *stream);
 int cudnnSetStream(tdmi_cudnn_handle handle, struct CUstream_st *stream)
 {
-    (void)stream;
-    return handle ? 0 : complain(bad_param, "a stream for no handle");
+    if (!handle)
+        return complain(bad_param, "a stream for no handle");
+    *(struct CUstream_st **)handle = stream;
+    return 0;
 }
 
 int cudnnBackendCreateDescriptor(int kind, tdmi_cudnn_descriptor *made);
@@ -589,7 +591,8 @@ int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
     queued.workspace = *(void **)workspace->values;
     queued.workspace_bytes = (size_t)workspace_of(engine);
     if (fake_cudnn.launch)
-        return fake_cudnn.launch(run_queued, &queued, sizeof queued);
+        return fake_cudnn.launch(*(struct CUstream_st **)handle, run_queued, &queued,
+                                 sizeof queued);
     run_queued(&queued);
     return 0;
 }

@@ -5,7 +5,10 @@
 
 #include <stddef.h>
 
+struct CUstream_st;
+
 /* 0, or a code. NULL in its place: it runs at once. */
-typedef int fake_launch(void (*run)(void *self), void *self, size_t self_bytes);
+typedef int fake_launch(struct CUstream_st *queue, void (*run)(void *self), void *self,
+                        size_t self_bytes);
 
 #endif

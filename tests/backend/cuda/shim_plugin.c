@@ -9,7 +9,6 @@
 #include "fake_cudnn.h"
 #include "fake_nvjpeg.h"
 #include "shim_backend.h"
-#include "shim_streams.h"
 #include "base/plugin.h"
 #include "tandem/api.h"
 
@@ -96,14 +95,27 @@ static void use_libraries(void)
                             getenv("TANDEM_HOME"));
 }
 
-/* TANDEM_CARD_PACE: "late" or "slow" (shim_streams.h). */
+/* TANDEM_CARD_PACE: "late", "slow" or "chance" (fake_runtime.h). */
 static void pace(void)
 {
     const char *word = getenv("TANDEM_CARD_PACE");
     if (word && strcmp(word, "late") == 0)
-        tdmi_shim_pace(TDMI_SHIM_LATE);
+        fake_runtime_pace(FAKE_LATE);
     if (word && strcmp(word, "slow") == 0)
-        tdmi_shim_pace(TDMI_SHIM_SLOW_STEPS);
+        fake_runtime_pace(FAKE_SLOW_KERNELS);
+    if (word && strcmp(word, "chance") == 0)
+        fake_runtime_pace(FAKE_BY_CHANCE);
+}
+
+/* TANDEM_CARD_BYTES: a card of so little memory. */
+static void shrink(void)
+{
+    const char *bytes = getenv("TANDEM_CARD_BYTES");
+    struct fake_cards cards = fake_runtime_first_cards();
+    if (!bytes)
+        return;
+    cards.bytes = (size_t)strtoll(bytes, NULL, 10);
+    fake_runtime_cards(cards);
 }
 
 /* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory, records nothing and keeps no
@@ -128,9 +140,10 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
     }
     if (gathers && strcmp(gathers, "0") == 0)
         card.memory.gather = NULL;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     use_libraries();
     pace();
+    shrink();
     if (getenv("TANDEM_CARD_PLAIN")) {
         card.changes = NULL;
         card.memory.gather = NULL;

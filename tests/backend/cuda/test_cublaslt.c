@@ -171,7 +171,8 @@ static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **sta
     assert_int_equal(tdmi_folder_list(folder_path(&home, "run"), &arena, &entries, &n, NULL),
                      TDM_OK);
     assert_int_equal(n, 1);
-    snprintf(path, sizeof path, "%s/cuda/shim-0-130100-13000/%s", home.path, entries[0].name);
+    snprintf(path, sizeof path, "%s/cuda/a0a1a2a3a4a5a6a7a8a9aaabacadaeaf-0-130100-13000/%s",
+             home.path, entries[0].name);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         spoil(path, damages[i].at, damages[i].with);
         assert_int_equal(guesses_for(&home, NULL), 1);

@@ -435,7 +435,7 @@ static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **sta
     assert_int_equal(guesses_for(&home, NULL, &engine), 1);
     assert_int_equal(guesses_for(&home, NULL, &engine), 0);
     assert_int_equal(engine, FAKE_RIGHT);
-    only_file(folder_path(&home, "cuda/shim-91900-130100-13000"), path);
+    only_file(folder_path(&home, "cuda/a0a1a2a3a4a5a6a7a8a9aaabacadaeaf-91900-130100-13000"), path);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         spoil(path, damages[i].at, damages[i].with);
         assert_int_equal(guesses_for(&home, NULL, &engine), 1);

@@ -5,7 +5,6 @@
  * turn.
  */
 #include "shim_backend.h"
-#include "shim_streams.h"
 #include "data/virtual_loader.h"
 #include "nn/known_network.h"
 #include "train/feed.h"
@@ -45,14 +44,12 @@ static struct tdmi_backend plain_backend(void)
 
 static void *take_pinned(void *self, size_t bytes)
 {
-    (void)self;
-    return tdmi_shim_alloc_pinned(NULL, bytes);
+    return tdmi_backend_shim.memory.alloc_pinned(self, bytes);
 }
 
 static void give_pinned(void *self, void *block)
 {
-    (void)self;
-    tdmi_shim_free_pinned(NULL, block);
+    tdmi_backend_shim.memory.free_pinned(self, block);
 }
 
 struct feeding {
@@ -61,8 +58,9 @@ struct feeding {
     uint32_t views;
 };
 
+/* Its slots are pinned by the card; NULL: the host changes pictures. */
 static tdmi_feed *open_feed(const struct virtual_source *virtual, const struct feeding *how,
-                            bool is_fed)
+                            tdmi_device *card)
 {
     static const int label_map[] = {0, 1, 2, 0, 2, 1, 1};
     struct tdmi_loader_options options = options_of(virtual, &shuffled);
@@ -72,9 +70,9 @@ static tdmi_feed *open_feed(const struct virtual_source *virtual, const struct f
     options.augment_seed = 11;
     options.views.n = how->views;
     options.depth = how->depth;
-    if (is_fed) {
+    if (card) {
         options.leaves_rest = true;
-        options.allocator = (struct tdmi_loader_allocator){take_pinned, give_pinned, NULL};
+        options.allocator = (struct tdmi_loader_allocator){take_pinned, give_pinned, card};
     }
     assert_int_equal(tdmi_feed_open_pictures(open_loader(&options), &feed, NULL), TDM_OK);
     return feed;
@@ -105,7 +103,7 @@ static void train_epoch(struct training *it, tdmi_feed *feed, const struct tdmi_
     assert_int_equal(tdmi_step_brought(it->step, NULL), TDM_OK);
 }
 
-static void compare_at(const struct feeding *how, enum tdmi_shim_pace pace)
+static void compare_at(const struct feeding *how, enum fake_pace pace)
 {
     enum { most_steps = (N + 7) / 8 };
     const struct tdmi_backend plain = plain_backend();
@@ -119,14 +117,14 @@ static void compare_at(const struct feeding *how, enum tdmi_shim_pace pace)
     struct training host = begin(&of, &plain, way), card = begin(&of, &tdmi_backend_shim, way);
     tdmi_update_use_stream(host.update, tdmi_step_stream(host.step));
     tdmi_update_use_stream(card.update, tdmi_step_stream(card.step));
-    tdmi_feed *feeds[2] = {open_feed(&virtual, how, false), open_feed(&virtual, how, true)};
+    tdmi_feed *feeds[2] = {open_feed(&virtual, how, NULL), open_feed(&virtual, how, card.device)};
     const int64_t n = of.graph->param_values;
     float *params[2] = {calloc((size_t)n, sizeof(float)), calloc((size_t)n, sizeof(float))};
     for (uint32_t epoch = 0; epoch < n_epochs; epoch++) {
         float tails[2][most_steps * TDMI_TAIL_VALUES] = {{0}};
-        tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+        fake_runtime_pace(FAKE_AT_ONCE);
         train_epoch(&host, feeds[0], &augment, epoch, false, tails[0]);
-        tdmi_shim_pace(pace);
+        fake_runtime_pace(pace);
         train_epoch(&card, feeds[1], &augment, epoch, true, tails[1]);
         if (memcmp(tails[0], tails[1], sizeof tails[0]) != 0)
             fail_msg("%s, epoch %u, pace %d: other losses", how->spec, epoch, (int)pace);
@@ -144,7 +142,7 @@ static void compare_at(const struct feeding *how, enum tdmi_shim_pace pace)
     end(&card);
     close_bench(&of);
     tdmi_source_close(virtual.source);
-    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    fake_runtime_pace(FAKE_AT_ONCE);
 }
 
 static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
@@ -160,11 +158,11 @@ static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
         {"crop:2,flip,mixup:0.4", 3, 1, 3, 0}, /* in shards, each brought while one computes */
     };
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-        for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++)
-            compare_at(&ways[k], (enum tdmi_shim_pace)pace);
+        for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++)
+            compare_at(&ways[k], (enum fake_pace)pace);
 }
 
 /* ---- what judges --------------------------------------------------------------------------- */
@@ -201,19 +199,19 @@ static void pictures_that_judge_are_brought_ahead_too(void **state)
     virtual_open(&virtual);
     open_bench_of(&of, colour_graph(3));
     for (int shard = 3; shard <= 8; shard += 5)
-        for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
+        for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
             static struct tdmi_judgement judgements[2][N];
             static float probabilities[2][N * classes];
             const struct feeding how = {"none", 3, 1, shard, 0};
             const struct way way = {.shard = shard, .threads = 2, .optimizer = "sgd"};
             struct training host = begin(&of, &plain, way),
                             card = begin(&of, &tdmi_backend_shim, way);
-            tdmi_feed *feeds[2] = {open_feed(&virtual, &how, false),
-                                   open_feed(&virtual, &how, true)};
+            tdmi_feed *feeds[2] = {open_feed(&virtual, &how, NULL),
+                                   open_feed(&virtual, &how, card.device)};
             memset(judgements, 0, sizeof judgements);
-            tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+            fake_runtime_pace(FAKE_AT_ONCE);
             judge_epoch(&host, feeds[0], false, judgements[0], probabilities[0]);
-            tdmi_shim_pace((enum tdmi_shim_pace)pace);
+            fake_runtime_pace((enum fake_pace)pace);
             judge_epoch(&card, feeds[1], true, judgements[1], probabilities[1]);
             assert_memory_equal(judgements[0], judgements[1], sizeof judgements[0]);
             assert_memory_equal(probabilities[0], probabilities[1], sizeof probabilities[0]);
@@ -221,7 +219,7 @@ static void pictures_that_judge_are_brought_ahead_too(void **state)
             tdmi_feed_close(feeds[1]);
             end(&host);
             end(&card);
-            tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+            fake_runtime_pace(FAKE_AT_ONCE);
         }
     close_bench(&of);
     tdmi_source_close(virtual.source);
@@ -275,8 +273,8 @@ static void who_does_not_wait_for_a_copy_finds_what_was_there(void **state)
     const struct tdmi_backend *shim = &tdmi_backend_shim;
     (void)state;
     struct two_streams it = open_two();
-    tdmi_shim_pace(TDMI_SHIM_LATE);
-    (void)tdmi_shim_copied();
+    fake_runtime_pace(FAKE_LATE);
+    (void)fake_runtime_copied();
     *it.here = 5;
     assert_int_equal(shim->memory.upload(it.copies, it.there, it.here, sizeof *it.here, NULL),
                      TDM_OK);
@@ -297,10 +295,10 @@ static void who_does_not_wait_for_a_copy_finds_what_was_there(void **state)
     ordinary = 8;
     assert_int_equal(shim->stream.wait(it.copies, NULL), TDM_OK);
     assert_int_equal(seen_by_work(&it), 7);
-    const struct tdmi_shim_copied copied = tdmi_shim_copied();
+    const struct fake_copied copied = fake_runtime_copied();
     assert_int_equal(copied.pinned_bytes, 2 * (int64_t)sizeof(int));
     assert_int_equal(copied.other_bytes, (int64_t)sizeof(int));
-    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    fake_runtime_pace(FAKE_AT_ONCE);
     close_two(&it);
 }
 
@@ -326,6 +324,29 @@ static void pictures_that_were_brought_for_nothing_are_not_taken_for_others(void
                         sizeof *host.sums * (size_t)tdmi_graph_sums_values(of.graph));
     end(&host);
     end(&card);
+    close_bench(&of);
+}
+
+/* As after a failure: nobody waits for the step, whose copies read pinned memory. */
+static void a_step_that_is_given_up_is_waited_for(void **state)
+{
+    struct bench of;
+    (void)state;
+    open_bench_of(&of, colour_graph(3));
+    const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
+    struct training it = begin(&of, &tdmi_backend_shim, way);
+    const struct tdmi_batch batch = first_of(&of, most_batch);
+    const struct tdmi_update_rates rates = {.learning_rate = 0.05f, .momentum = 0.9f, .step = 1};
+    tdmi_update_use_stream(it.update, tdmi_step_stream(it.step));
+    fake_runtime_pace(FAKE_LATE);
+    tdmi_step_begin(it.step, (struct tdmi_values){it.params, it.states}, &batch, NULL);
+    assert_int_equal(tdmi_update_tell(it.update, (float)batch.n, rates, NULL), TDM_OK);
+    const struct tdmi_step_next next = tdmi_update_next(it.update);
+    assert_int_equal(tdmi_step_queue(it.step, &next, NULL), TDM_OK);
+    tdmi_step_close(it.step); /* or cudaFreeHost is complained of */
+    it.step = NULL;
+    end(&it);
+    fake_runtime_pace(FAKE_AT_ONCE);
     close_bench(&of);
 }
 
@@ -390,6 +411,7 @@ int main(void)
         cmocka_unit_test(pictures_that_a_card_changes_train_it_to_the_same_bits),
         cmocka_unit_test(pictures_that_judge_are_brought_ahead_too),
         cmocka_unit_test(pictures_that_were_brought_for_nothing_are_not_taken_for_others),
+        cmocka_unit_test(a_step_that_is_given_up_is_waited_for),
         cmocka_unit_test(batches_that_leave_changes_and_others_are_recorded_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

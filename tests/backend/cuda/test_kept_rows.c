@@ -4,7 +4,6 @@
  * and whatever becomes of the rows in between.
  */
 #include "shim_backend.h"
-#include "shim_streams.h"
 #include "train/pictures.h"
 #include "tandem/log.h"
 #include "train/hearing.h"
@@ -80,8 +79,8 @@ static void use_card(bool keeps_rows)
     if (!keeps_rows)
         card.memory.gather = NULL;
     memset(&seen, 0, sizeof seen);
-    tdmi_shim_guard(true);
-    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    fake_runtime_guard(true);
+    fake_runtime_pace(FAKE_AT_ONCE);
 }
 
 static int set_up(void **state)
@@ -93,7 +92,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    fake_runtime_pace(FAKE_AT_ONCE);
     return end_with_tree(state);
 }
 
@@ -144,12 +143,12 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     struct tdm_train_options options = of_kind(tree, kind, name);
     use_card(false);
     train_heard(&options, "on the card:", false);
-    for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
+    for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char kept[60];
         snprintf(kept, sizeof kept, "%s-%d", kind->name, pace);
         options.run = below(tree, kept);
         use_card(true);
-        tdmi_shim_pace((enum tdmi_shim_pace)pace);
+        fake_runtime_pace((enum fake_pace)pace);
         train_heard(&options, "features that train, and those that validate, stay on the card",
                     true);
         same_runs(tree, name, kept);
@@ -194,9 +193,9 @@ static void pictures_without_a_row_are_left_out_as_ever(void **state)
 static int64_t copied_by(const struct tdm_train_options *options)
 {
     struct tdm_train_result result;
-    (void)tdmi_shim_copied(); /* by others before it */
+    (void)fake_runtime_copied(); /* by others before it */
     must_train(options, (tdm_sink){0}, &result);
-    const struct tdmi_shim_copied copied = tdmi_shim_copied();
+    const struct fake_copied copied = fake_runtime_copied();
     return copied.pinned_bytes + copied.other_bytes;
 }
 
@@ -273,7 +272,7 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
             assert_int_equal(result.features.remade, 0);
             options.run = below(tree, mended);
             use_card(true);
-            tdmi_shim_pace(TDMI_SHIM_LATE);
+            fake_runtime_pace(FAKE_LATE);
             must_train(&options, (tdm_sink){&trap, damage_rows}, &result);
             assert_true(trap.has_sprung);
             /* those that are there already are not read any more */
@@ -499,12 +498,12 @@ static void what_thaws_finds_the_memory_of_rows_free(void **state)
     options.epochs = 4;
     use_card(false);
     train_heard(&options, "layers before the head are trained from here on", true);
-    for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
+    for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char name[20];
         snprintf(name, sizeof name, "kept-%d", pace);
         options.run = below(tree, name);
         use_card(true);
-        tdmi_shim_pace((enum tdmi_shim_pace)pace);
+        fake_runtime_pace((enum fake_pace)pace);
         seen.tables[0] = (n_pictures - n_val) * width * sizeof(float);
         seen.tables[1] = n_val * width * sizeof(float);
         seen.n_live_then = -1;

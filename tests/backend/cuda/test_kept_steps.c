@@ -3,7 +3,6 @@
  * own rows, of a table that grows meanwhile, and steps whose rows travel in between.
  */
 #include "shim_backend.h"
-#include "shim_streams.h"
 #include "nn/known_network.h"
 #include "train/trainings.h"
 
@@ -14,6 +13,7 @@ enum { n_rows = 4 * most_batch, n_steps = 14 };
 struct on_rows {
     const struct bench *of;
     tdmi_device *device;
+    tdmi_stream *stream; /* of the test */
     tdmi_pool *pool;
     tdmi_plan *plan;
     tdmi_step *step;
@@ -50,11 +50,13 @@ static struct on_rows open_training(const struct bench *of, enum tdmi_dtype stor
                                         .first_node = first_dense(of->graph)};
     const struct tdmi_step_options options = {.max_batch = most_batch};
     const struct tdmi_optimizer *sgd;
-    struct on_rows it = {.of = of,
-                         .params = placed(shim, of->params, of->graph->param_values),
-                         .states = placed(shim, of->states, of->graph->state_values)};
-    it.slots[0] = placed(shim, NULL, of->graph->param_values);
+    struct on_rows it = {.of = of};
     assert_int_equal(shim->device.open(0, &it.device, NULL), TDM_OK);
+    assert_int_equal(shim->stream.open(it.device, &it.stream, NULL), TDM_OK);
+    const struct training there = {.backend = shim, .device = it.device, .stream = it.stream};
+    it.params = placed_floats(&there, of->params, of->graph->param_values);
+    it.states = placed_floats(&there, of->states, of->graph->state_values);
+    it.slots[0] = placed_floats(&there, NULL, of->graph->param_values);
     assert_int_equal(tdmi_pool_new(1, false, &it.pool, NULL), TDM_OK);
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
     assert_int_equal(tdmi_plan_make(of->graph, shim, &wish, &it.plan, NULL), TDM_OK);
@@ -73,9 +75,10 @@ static void close_training(struct on_rows *it)
     tdmi_step_close(it->step);
     tdmi_plan_free(it->plan);
     tdmi_pool_free(it->pool);
-    shim->memory.free(NULL, it->params);
-    shim->memory.free(NULL, it->states);
-    shim->memory.free(NULL, it->slots[0]);
+    shim->memory.free(it->device, it->params);
+    shim->memory.free(it->device, it->states);
+    shim->memory.free(it->device, it->slots[0]);
+    shim->stream.close(it->stream);
     shim->device.close(it->device);
 }
 
@@ -109,7 +112,7 @@ static void name_rows(tdmi_kept_rows *kept, const float *rows, size_t width, int
 }
 
 static void compare(const struct bench *of, enum tdmi_dtype storage, int shard,
-                    enum tdmi_shim_pace pace)
+                    enum fake_pace pace)
 {
     const tdmi_graph *graph = of->graph;
     const size_t width = (size_t)tdmi_shape_values(graph->nodes[first_dense(graph) - 1].out);
@@ -135,7 +138,7 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard,
     tdmi_step_keep(kept.step, there);
     for (int s = 0; s < n_steps; s++) {
         struct tdmi_batch batch = first_of(of, s % 5 == 4 ? most_batch - 3 : most_batch);
-        tdmi_shim_pace(pace);
+        fake_runtime_pace(pace);
         name_rows(there, rows, width, s, batch.n, values, numbers, number_of);
         batch.pixels = (const uint8_t *)values;
         if (s % 3 != 2) {
@@ -143,7 +146,7 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard,
             batch.pixels = NULL;
         }
         const float got = take_step(&kept, &batch, s);
-        tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+        fake_runtime_pace(FAKE_AT_ONCE);
         batch.rows = NULL;
         batch.pixels = (const uint8_t *)values;
         const float wanted = take_step(&copied, &batch, s);
@@ -165,12 +168,12 @@ static void replayed_steps_find_the_rows_that_they_name(void **state)
     struct bench of;
     (void)state;
     open_bench_of(&of, head_graph());
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     for (int t = 0; t < 3; t++)
         for (int shard = 6; shard <= most_batch; shard += most_batch - 6)
-            for (int pace = TDMI_SHIM_AT_ONCE; pace <= TDMI_SHIM_SLOW_STEPS; pace++)
-                compare(&of, types[t], shard, (enum tdmi_shim_pace)pace);
+            for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++)
+                compare(&of, types[t], shard, (enum fake_pace)pace);
     close_bench(&of);
 }
 

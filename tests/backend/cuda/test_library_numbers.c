@@ -1,7 +1,8 @@
 /*
- * What cudnn_api.h, cublaslt_api.h and nvjpeg_api.h say of NVIDIA's numbers is what its own headers
- * say, where they are installed.
+ * What we say of the numbers of NVIDIA's libraries is what their own headers say, where they are
+ * installed: cuDNN's, cuBLASLt's, nvJPEG's, and those of the runtime that tests stand in for.
  */
+#include "fake_runtime/numbers.h"
 #include "backend/cuda/cublaslt_api.h"
 #include "backend/cuda/cudnn_api.h"
 #include "backend/cuda/nvjpeg_api.h"
@@ -12,6 +13,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
+
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#define HAS_RUNTIME 1
+#else
+#define HAS_RUNTIME 0
+#endif
 
 #if __has_include(<cudnn.h>) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
@@ -66,10 +74,31 @@ static void numbers_are_those_of_the_headers(void **state)
 #endif
 }
 
+static void numbers_are_those_of_the_runtime(void **state)
+{
+    (void)state;
+#if HAS_RUNTIME
+#define X(name, number, words) assert_int_equal(name, number);
+    FAKE_CUDA_ERRORS(X)
+#undef X
+#define X(name, number) assert_int_equal(name, number);
+    FAKE_CUDA_MEMCPY_KINDS(X)
+    FAKE_CUDA_CAPTURE_MODES(X)
+    FAKE_CUDA_FLAGS(X)
+#undef X
+    assert_int_equal(sizeof((struct cudaDeviceProp *)NULL)->name, 256);
+    assert_int_equal(sizeof((struct cudaDeviceProp *)NULL)->uuid.bytes, 16);
+#else
+    print_message("the header of CUDA's runtime is not installed: nothing to compare with\n");
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_headers),
+        cmocka_unit_test(numbers_are_those_of_the_runtime),
 #if HAS_NVJPEG /* no part of every toolkit */
         cmocka_unit_test(nvjpegs_are_those_of_its_header),
 #endif

@@ -60,6 +60,7 @@ static void a_norm_and_an_activation_behind_are_one_call(void **state)
     struct tdmi_op_desc desc = plain;
     struct tdmi_kernel_needs needs = {0};
     struct memory of = {.n = 0};
+    tdmi_device *device;
     tdmi_stream *stream;
     (void)state;
     desc.fusion.folds_norm = true;
@@ -68,7 +69,8 @@ static void a_norm_and_an_activation_behind_are_one_call(void **state)
     assert_true(tdmi_cuda_depthwise.can_run(&desc) && kernel->can_fuse(&desc));
     kernel->needs(&desc, &needs);
     assert_int_equal(needs.packed_bytes, (n_w + n_c) * sizeof(float));
-    assert_int_equal(tdmi_backend_shim.stream.open(NULL, &stream, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
     float *x = take(&of, n_x, 1), *y = take(&of, n_y, 0), *packed = take(&of, n_w + n_c, 0);
     const struct tdmi_pack_call pack = {.params = {take(&of, n_w, 2), take(&of, n_c, 3)},
                                         .norm_params = {take(&of, n_c, 4), take(&of, n_c, 5)},
@@ -92,6 +94,7 @@ static void a_norm_and_an_activation_behind_are_one_call(void **state)
     }
     drop(&of);
     tdmi_backend_shim.stream.close(stream);
+    tdmi_backend_shim.device.close(device);
 }
 
 static void an_activation_before_is_read_through_and_masks_the_gradient(void **state)
@@ -100,13 +103,15 @@ static void an_activation_before_is_read_through_and_masks_the_gradient(void **s
     struct tdmi_op_desc desc = plain;
     struct tdmi_kernel_needs needs = {0};
     struct memory of = {.n = 0};
+    tdmi_device *device;
     tdmi_stream *stream;
     (void)state;
     desc.is_training = desc.wants_dx = true;
     desc.fusion.in[0].act = TDMI_ACT_RELU6;
     assert_true(kernel->can_fuse(&desc) && kernel->adds_dx);
     kernel->needs(&desc, &needs);
-    assert_int_equal(tdmi_backend_shim.stream.open(NULL, &stream, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_backend_shim.stream.open(device, &stream, NULL), TDM_OK);
     float *x = take(&of, n_x, 1), *y = take(&of, n_y, 0), *dy = take(&of, n_y, 2);
     float *dx = take(&of, n_x, 0), *add = take(&of, n_x, 3), *dw = take(&of, n_w, 0);
     float *weights = take(&of, n_w, 4), *bias = take(&of, n_c, 5), *db = take(&of, n_c, 0);
@@ -147,6 +152,7 @@ static void an_activation_before_is_read_through_and_masks_the_gradient(void **s
         expect_near((double)db[c], db_wanted[c], 1e-3, "dbias", c);
     drop(&of);
     tdmi_backend_shim.stream.close(stream);
+    tdmi_backend_shim.device.close(device);
 }
 
 static void what_it_cannot_do_it_does_not_promise(void **state)

@@ -6,7 +6,7 @@
  */
 #include "fake_nvjpeg.h"
 #include "shim_backend.h"
-#include "shim_streams.h"
+#include "fake_runtime.h"
 #include "data/tree.h"
 #include "image/pictures.h"
 #include "data/loader.h"
@@ -109,7 +109,7 @@ static int set_up(void **state)
     assert_non_null(library);
     f->fake = dlsym(library, "fake_nvjpeg");
     tdmi_shim_nvjpeg(FAKE_NVJPEG);
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     *state = f;
     return 0;
 }
@@ -263,13 +263,13 @@ static void whatever_else_the_loader_does(void **state)
     options = options_of(f);
     options.preprocess.uses_draft = true;
     assert_int_equal(compare(f, options), 0);
-    for (int pace = TDMI_SHIM_LATE; pace <= TDMI_SHIM_SLOW_STEPS; pace++) {
-        tdmi_shim_pace((enum tdmi_shim_pace)pace);
+    for (int pace = FAKE_LATE; pace < FAKE_PACES; pace++) {
+        fake_runtime_pace((enum fake_pace)pace);
         options = options_of(f);
         options.threads = 1;
         assert_int_equal(compare(f, options), 0);
     }
-    tdmi_shim_pace(TDMI_SHIM_AT_ONCE);
+    fake_runtime_pace(FAKE_AT_ONCE);
     close_decoder(f);
 }
 
@@ -332,7 +332,7 @@ static void large_pictures_come_in_parts(void **state)
     add_jpeg(&large, "b3.jpg", 1900, 1500, 96, 3);
     add_jpeg(&large, "b4.jpg", 1910, 1500, 80, 1);
     assert_int_equal(tdmi_source_open(large.tree.root, NULL, &large.source, NULL), TDM_OK);
-    tdmi_shim_guard(false);
+    fake_runtime_guard(false);
     open_decoder(&large);
     f->fake->batches = 0;
     (void)n_decoded(f);
@@ -403,9 +403,9 @@ static void lacks_memory(struct fixture *f, const char *words)
 static void no_memory_is_told(void **state)
 {
     struct fixture *f = *state;
-    tdmi_shim_limit(64);
+    fake_runtime_limit(64);
     lacks_memory(f, "decoding pictures on the card: no room for");
-    tdmi_shim_limit(0);
+    fake_runtime_limit(0);
     f->fake->has_no_memory = 1;
     lacks_memory(f, "decoding pictures on the card: nvJPEG finds no memory there");
     f->fake->has_no_memory = 0;
@@ -423,7 +423,7 @@ static void collected_pictures_are_the_hosts(void **state)
         skip();
     struct tdmi_loader_options options = options_of(f);
     options.threads = 2;
-    tdmi_shim_guard(false);
+    fake_runtime_guard(false);
     open_decoder(f);
     assert_int_equal(compare(f, options), 0);
     close_decoder(f);

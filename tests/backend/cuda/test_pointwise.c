@@ -188,9 +188,9 @@ static void what_is_shared_has_room_for_the_larger(void **state)
         make_slow(true);
         assert_non_null(tdmi_cuda_conv_plan(device, &of_conv));
         assert_non_null(tdmi_cuda_product_plan(device, &of_product));
-        tdmi_shim_limit(limits[k]);
+        fake_runtime_limit(limits[k]);
         const struct tdmi_cuda_way way = tdmi_cuda_conv_way(device, &of_conv, &of_product);
-        tdmi_shim_limit(0);
+        fake_runtime_limit(0);
         assert_int_equal(way.product != NULL, k == 0);
         close_card(device);
         folder_remove(&home);

@@ -3,6 +3,7 @@
  * labels and samples, while nothing else of the step changes; and where layers thaw, another step.
  */
 #include "recorded.h"
+#include "backend/cuda/cuda.h"
 #include "backend/cuda/input.h"
 #include "backend/cuda/shim_run.h"
 #include "image/augment.h"
@@ -113,7 +114,7 @@ static void dropout_draws_anew_in_each_replay(void **state)
     const struct tdmi_augment none = {0};
     struct bench of;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     open_bench_of(&of, graph_with_dropout());
     for (int k = 0; k < 2; k++) {
@@ -132,7 +133,7 @@ static void mixing_draws_anew_in_each_replay(void **state)
     struct bench of;
     int x;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     tdmi_graph *graph = begin_graph(&x);
     x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 6, 3, 2, 1, true));
@@ -188,12 +189,14 @@ static void fill(struct pictures *it, uint32_t epoch)
     }
 }
 
-static void queue_changed(struct pictures *it)
+/* stream NULL: at once. */
+static void queue_changed(struct pictures *it, const tdmi_stream *stream)
 {
-    assert_int_equal(tdmi_cuda_input_means(NULL, &it->input, it->pixels, it->changes, it->means),
+    struct CUstream_st *queue = stream ? tdmi_cuda_queue(stream) : NULL;
+    assert_int_equal(tdmi_cuda_input_means(queue, &it->input, it->pixels, it->changes, it->means),
                      0);
     assert_int_equal(
-        tdmi_cuda_input_changed(NULL, &it->input, it->pixels, it->changes, it->means, it->y), 0);
+        tdmi_cuda_input_changed(queue, &it->input, it->pixels, it->changes, it->means, it->y), 0);
 }
 
 static void pictures_are_changed_anew_in_each_replay(void **state)
@@ -202,29 +205,36 @@ static void pictures_are_changed_anew_in_each_replay(void **state)
         .width = wide, .height = high, .channels = 3, .scale = TDMI_SCALE_RAW};
     static struct pictures recorded, queued;
     float before[n_pictures * picture_values] = {0};
+    const struct tdmi_stream_table *table = &tdmi_backend_shim.stream;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_recording *recording;
     (void)state;
     tdmi_shim_use((struct tdmi_shim_way){0});
-    tdmi_shim_around(NULL);
+    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
+    assert_int_equal(table->open(device, &stream, NULL), TDM_OK);
     recorded.input = (struct tdmi_cuda_input){
         .type = TDMI_DTYPE_F32, .n = n_pictures, .h = high, .w = wide, .channels = 3};
     for (int c = 0; c < 3; c++)
         recorded.input.normal[c] = tdmi_preprocess_normal(&raw, c);
     queued.input = recorded.input;
     fill(&recorded, 0);
-    tdmi_shim_record_begin();
-    queue_changed(&recorded);
-    struct tdmi_shim_recording *recording = tdmi_shim_record_end();
-    assert_non_null(recording);
+    assert_int_equal(table->capture_begin(stream, NULL), TDM_OK);
+    queue_changed(&recorded, stream);
+    assert_int_equal(table->capture_end(stream, &recording, NULL), TDM_OK);
     for (uint32_t epoch = 1; epoch < 6; epoch++) {
         fill(&recorded, epoch);
         fill(&queued, epoch);
-        assert_int_equal(tdmi_shim_replay(recording), 0);
-        queue_changed(&queued);
+        assert_int_equal(table->replay(stream, recording, NULL), TDM_OK);
+        assert_int_equal(table->wait(stream, NULL), TDM_OK);
+        queue_changed(&queued, NULL);
         assert_memory_equal(recorded.y, queued.y, sizeof queued.y);
         assert_memory_not_equal(recorded.y, before, sizeof before);
         memcpy(before, queued.y, sizeof before);
     }
-    tdmi_shim_recording_free(recording);
+    table->recording_close(recording);
+    table->close(stream);
+    tdmi_backend_shim.device.close(device);
 }
 
 /* ---- thawing -------------------------------------------------------------------------------- */
@@ -253,7 +263,7 @@ static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
     struct bench of;
     int border;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     tdmi_graph *graph = graph_that_thaws(&border);
     open_bench_of(&of, graph);
@@ -325,7 +335,7 @@ static void compare_thawing(const struct bench *of, int border, struct way way)
     way.first_trained = border;
     struct training both[2] = {begin(of, &plain_shim, way), begin(of, &tdmi_backend_shim, way)};
     for (int k = 0; k < 4; k++)
-        means[k] = placed(&tdmi_backend_shim, k % 2 ? of->states : of->params, n[k % 2]);
+        means[k] = placed_floats(&both[0], k % 2 ? of->states : of->params, n[k % 2]);
     fetch(&both[1], before, both[1].params, n[0]);
     for (int phase = 0; phase < 2; phase++) {
         for (int k = 0; k < 2; k++)
@@ -345,7 +355,7 @@ static void compare_thawing(const struct bench *of, int border, struct way way)
     fetch(&both[1], after, means[2], n[0]);
     assert_memory_equal(before, after, sizeof *before * (size_t)n[0]);
     for (int k = 0; k < 4; k++)
-        tdmi_backend_shim.memory.free(NULL, means[k]);
+        tdmi_backend_shim.memory.free(both[0].device, means[k]);
     for (int k = 0; k < 2; k++)
         end(&both[k]);
     free(before);
@@ -357,7 +367,7 @@ static void layers_that_thaw_are_recorded_anew(void **state)
     struct bench of;
     int border;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     tdmi_graph *graph = graph_that_thaws(&border);
     open_bench_of(&of, graph);
@@ -382,5 +392,6 @@ int main(void)
         cmocka_unit_test(a_queued_step_has_the_sums_of_one_in_parts),
         cmocka_unit_test(layers_that_thaw_are_recorded_anew),
     };
+    fake_runtime_pace(FAKE_BY_CHANCE);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

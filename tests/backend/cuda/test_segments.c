@@ -173,14 +173,11 @@ static tdm_status finish_adding(void *self, tdmi_stream *stream, tdm_error *err)
 static void share_values(const struct training *from, struct training *to)
 {
     const int64_t n[2] = {from->of->graph->param_values, from->of->graph->state_values};
-    const struct tdmi_memory_table *memory = &from->backend->memory;
     for (int k = 0; k < 2; k++) {
         float *values = calloc((size_t)n[k] + 1, sizeof *values);
         assert_non_null(values);
         fetch(from, values, k ? from->states : from->params, n[k]);
-        assert_int_equal(memory->upload(NULL, k ? to->states : to->params, values,
-                                        sizeof *values * (size_t)n[k], NULL),
-                         TDM_OK);
+        put_there(to, k ? to->states : to->params, values, sizeof *values * (size_t)n[k]);
         free(values);
     }
 }
@@ -233,7 +230,7 @@ static void a_collective_of_the_device_is_recorded_with_the_step(void **state)
         {.threads = 1, .optimizer = "adamw", .has_weights = true, .storage = TDMI_DTYPE_BF16}};
     struct bench of;
     (void)state;
-    tdmi_shim_guard(false); /* others look who follows pointers; these networks are wide */
+    fake_runtime_guard(false); /* others look who follows pointers; these networks are wide */
     tdmi_shim_use((struct tdmi_shim_way){0});
     open_bench_of(&of, wide_graph());
     for (int k = 0; k < 2; k++) {
@@ -352,8 +349,9 @@ static void forget_sums(struct rank *it)
     must(none != NULL, "there is no memory", it->s);
     for (int64_t i = 0; i < n; i++)
         none[i] = NAN;
-    must(it->backend->memory.upload(NULL, tdmi_step_sums(it->it.step), none,
-                                    sizeof *none * (size_t)n, NULL) == TDM_OK,
+    must(it->backend->memory.upload(it->it.stream, tdmi_step_sums(it->it.step), none,
+                                    sizeof *none * (size_t)n, NULL) == TDM_OK &&
+             it->backend->stream.wait(it->it.stream, NULL) == TDM_OK,
          "sums are not cleared", it->s);
     it->last_begin = n;
     it->n_begun = 0;
@@ -426,7 +424,7 @@ static void a_collective_of_the_host_stands_between_recordings(void **state)
     struct bench of;
     struct course course;
     (void)state;
-    tdmi_shim_guard(false); /* others look who follows pointers; these networks are wide */
+    fake_runtime_guard(false); /* others look who follows pointers; these networks are wide */
     tdmi_shim_use((struct tdmi_shim_way){0});
     open_bench_of(&of, wide_graph());
     take_course(&of, way, &course);
@@ -469,7 +467,7 @@ static void a_collective_that_fails_ends_the_step(void **state)
     const struct tdmi_mixing mixing = {&none, 4, 0};
     struct bench of;
     (void)state;
-    tdmi_shim_guard(false); /* others look who follows pointers; these networks are wide */
+    fake_runtime_guard(false); /* others look who follows pointers; these networks are wide */
     open_bench_of(&of, wide_graph());
     const struct tdmi_batch batch = first_of(&of, own_shard);
     for (int k = 0; k < 4; k++) {
@@ -507,5 +505,6 @@ int main(void)
         cmocka_unit_test(a_collective_of_the_host_stands_between_recordings),
         cmocka_unit_test(a_collective_that_fails_ends_the_step),
     };
+    fake_runtime_pace(FAKE_LATE);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,5 +195,6 @@ int main(int n_arguments, char **arguments)
         cmocka_unit_test(a_card_that_replays_wrongly_is_caught),
         cmocka_unit_test(a_card_that_gathers_wrongly_is_caught),
     };
+    fake_runtime_pace(FAKE_BY_CHANCE);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void a_small_network_trains_as_on_the_host(void **state)
 {
     struct bench of;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     open_bench_of(&of, small_graph());
     compare(&of, (struct way){
                      .shard = most_batch, .threads = 2, .optimizer = "sgd", .has_weights = true});
@@ -158,8 +158,9 @@ static double loss_of(const struct training *it)
 static struct tdmi_loss_scale scale_of(const struct training *it)
 {
     struct tdmi_loss_scale scale;
-    assert_int_equal(it->backend->memory.download(NULL, &scale, it->loss_scale, sizeof scale, NULL),
-                     TDM_OK);
+    assert_int_equal(
+        it->backend->memory.download(it->stream, &scale, it->loss_scale, sizeof scale, NULL),
+        TDM_OK);
     return scale;
 }
 
@@ -175,7 +176,7 @@ static void a_small_network_trains_in_half_precision(void **state)
     enum { n_taken = 12 };
     struct bench of;
     (void)state;
-    tdmi_shim_guard(true);
+    fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
     open_bench_of(&of, small_graph());
     const struct tdmi_batch batch = first_of(&of, most_batch);
@@ -255,7 +256,7 @@ static void it_trains_by_libraries_too(void **state)
     struct bench of;
     struct folder home = folder_new();
     (void)state;
-    tdmi_shim_guard(false);
+    fake_runtime_guard(false);
     tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home.path);
     open_bench_of(&of, small_graph());
     compare(&of, (struct way){
@@ -273,5 +274,6 @@ int main(void)
         cmocka_unit_test(a_step_that_overflows_is_left_out_and_the_scale_halves),
         cmocka_unit_test(it_trains_by_libraries_too),
     };
+    fake_runtime_pace(FAKE_LATE);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

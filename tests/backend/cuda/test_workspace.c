@@ -141,9 +141,9 @@ static void what_a_full_card_chose_is_the_runs_alone(void **state)
 {
     struct folder home = folder_new(), runs = folder_new();
     (void)state;
-    tdmi_shim_limit(limit);
+    fake_runtime_limit(limit);
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 1), of_slow);
-    tdmi_shim_limit(0);
+    fake_runtime_limit(0);
     assert_int_equal(workspace_of(&home, NULL, 0, 1), roomy);
     assert_int_equal(workspace_of(&home, folder_path(&runs, "a"), 0, 0), of_slow);
     folder_remove(&home);

@@ -1,0 +1,520 @@
+/*
+ * Cards, memory, streams, events and recordings of backend cuda (device.c, memory.c, stream.c,
+ * capture.c) on what looks like CUDA's runtime: whatever call of it fails, somebody is told,
+ * nothing is left open, and what comes next is not taken for what failed.
+ */
+#include "shim_backend.h"
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/elementwise.h"
+#include "backend/cuda/shim_run.h"
+#include "fake_runtime/cuda_runtime_api.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct tdmi_backend *const cuda = &tdmi_backend_shim;
+static char said[fake_said_room];
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void expect_refused(int index, const char *first, const char *second)
+{
+    tdmi_device *device = NULL;
+    tdm_error err = {0};
+    char text[1000];
+    assert_int_equal(cuda->device.open(index, &device, &err), TDM_E_ABSENT);
+    assert_null(device);
+    tdm_error_line(&err, text, sizeof text);
+    if (!strstr(text, first) || !strstr(text, second))
+        fail_msg("it says '%s', and should say '%s' and '%s'", text, first, second);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+}
+
+static void a_card_that_cannot_be_had_is_refused_with_a_sentence(void **state)
+{
+    struct fake_cards cards = fake_runtime_first_cards();
+    (void)state;
+    expect_refused(1, "opening card 1", "CUDA sees 1 of them");
+    expect_refused(-1, "opening card -1", "CUDA says 101");
+
+    cards.driver = 0;
+    cards.count_code = cudaErrorInsufficientDriver;
+    fake_runtime_cards(cards);
+    assert_int_equal(cuda->device.count(), 0);
+    expect_refused(0, "there is no NVIDIA driver", "a driver for CUDA 13.0");
+    cards.driver = 12020;
+    fake_runtime_cards(cards);
+    expect_refused(0, "which serves CUDA up to 12.2", "the driver is older");
+    cards.driver = 13000;
+    cards.count_code = cudaErrorNoDevice;
+    fake_runtime_cards(cards);
+    expect_refused(0, "gives no card to this process", "no card is detected");
+    cards.count_code = 0;
+    cards.n = 0;
+    fake_runtime_cards(cards);
+    expect_refused(0, "gives no card to this process", "it sees none");
+
+    cards = fake_runtime_first_cards();
+    cards.major = 7;
+    fake_runtime_cards(cards);
+    expect_refused(0, "has compute capability 7.0", "8.0 or newer");
+    fake_runtime_cards(fake_runtime_first_cards());
+    fake_runtime_fail("cudaSetDevice", 1, cudaErrorDevicesUnavailable);
+    expect_refused(0, "gives this process no room to compute", "46");
+    fake_runtime_fail("cudaGetDeviceProperties", 1, cudaErrorInitializationError);
+    expect_refused(0, "opening card 0: CUDA says 3", "initialization");
+    fake_runtime_fail(NULL, 0, 0);
+}
+
+static void a_card_says_what_it_is(void **state)
+{
+    struct tdmi_backend_library library;
+    int64_t free_bytes = 0, total_bytes = 0;
+    char text[1000];
+    tdmi_device *device;
+    (void)state;
+    assert_int_equal(cuda->device.count(), 1);
+    assert_int_equal(cuda->device.open(0, &device, NULL), TDM_OK);
+    assert_string_equal(device->uuid, "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf");
+    cuda->device.describe(device, text, sizeof text);
+    assert_non_null(strstr(text, "a card of the shim, compute 9.0, CUDA 13.0, driver for 13.0, no "
+                                 "cuDNN ("));
+    void *memory = cuda->memory.alloc(device, 1 << 20);
+    assert_true(cuda->device.memory(device, &free_bytes, &total_bytes));
+    assert_true(total_bytes == (int64_t)80 << 30 && free_bytes == total_bytes - (1 << 20));
+    cuda->memory.free(device, memory);
+    fake_runtime_fail("cudaMemGetInfo", 1, cudaErrorInitializationError);
+    assert_false(cuda->device.memory(device, &free_bytes, &total_bytes));
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    fake_runtime_fail(NULL, 0, 0);
+    assert_true(tdmi_cuda_device_library(0, &library) && library.is_found);
+    assert_string_equal(library.version, "13.0");
+    assert_true(cuda->device.library(2, &library));
+    assert_false(cuda->device.library(3, &library));
+    cuda->device.close(device);
+    cuda->device.close(NULL);
+}
+
+/* ---- all of it, once ------------------------------------------------------------------------- */
+
+enum { n_values = 300, bytes = n_values * sizeof(float) };
+
+/* What a training does with a card, in small: pictures come on a stream of their own, a step is
+ * queued, recorded and replayed. */
+struct course {
+    tdmi_device *device;
+    tdmi_stream *work, *copies;
+    tdmi_event *is_there;
+    tdmi_recording *recording;
+    float *pinned, *x, *y;
+    float here[n_values];
+};
+
+static void queue_step(struct course *it)
+{
+    tdmi_cuda_note(it->work,
+                   tdmi_cuda_add_act(tdmi_cuda_queue(it->work), TDMI_DTYPE_F32, TDMI_ACT_RELU,
+                                     it->x, NULL, it->y, n_values),
+                   "relu");
+}
+
+static tdm_status open_course(struct course *it, int index, tdm_error *err)
+{
+    TDM_TRY(cuda->device.open(index, &it->device, err), err, "a card");
+    TDM_TRY(cuda->stream.open(it->device, &it->work, err), err, "a stream");
+    TDM_TRY(cuda->stream.open(it->device, &it->copies, err), err, "a stream");
+    TDM_TRY(cuda->stream.event_open(it->device, &it->is_there, err), err, "an event");
+    it->pinned = cuda->memory.alloc_pinned(it->device, bytes);
+    it->x = cuda->memory.alloc(it->device, bytes);
+    it->y = cuda->memory.alloc(it->device, bytes);
+    return it->pinned && it->x && it->y ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "no memory");
+}
+
+static void close_course(struct course *it)
+{
+    cuda->stream.recording_close(it->recording);
+    cuda->stream.event_close(it->is_there);
+    cuda->stream.close(it->copies);
+    cuda->stream.close(it->work);
+    if (it->x)
+        cuda->memory.free(it->device, it->x);
+    if (it->y)
+        cuda->memory.free(it->device, it->y);
+    if (it->pinned)
+        cuda->memory.free_pinned(it->device, it->pinned);
+    cuda->device.close(it->device);
+}
+
+static tdm_status bring(struct course *it, float first, tdm_error *err)
+{
+    for (int i = 0; i < n_values; i++)
+        it->pinned[i] = first + (float)(i - n_values / 2);
+    TDM_TRY(cuda->memory.upload(it->copies, it->x, it->pinned, bytes, err), err, "pictures");
+    TDM_TRY(cuda->stream.event_record(it->copies, it->is_there, err), err, "an event");
+    return TDM_WRAP(err, cuda->stream.event_wait(it->work, it->is_there, err), "an event");
+}
+
+static tdm_status fetch(struct course *it, tdm_error *err)
+{
+    memset(it->here, 0x55, bytes);
+    TDM_TRY(cuda->memory.download(it->work, it->here, it->y, bytes, err), err, "fetching");
+    TDM_TRY(cuda->stream.wait(it->work, err), err, "a step");
+    return TDM_WRAP(err, cuda->stream.wait(it->copies, err), "copies");
+}
+
+static bool is_right(const struct course *it, float first)
+{
+    bool is = true;
+    for (int i = 0; i < n_values; i++) {
+        const float x = first + (float)(i - n_values / 2);
+        is = is && it->here[i] == (x > 0.0f ? x : 0.0f);
+    }
+    return is;
+}
+
+static tdm_status run_course(struct course *it, tdm_error *err)
+{
+    for (int step = 0; step < 4; step++) {
+        const float first = (float)(3 * step);
+        cuda->memory.clear(it->work, it->y, bytes);
+        TDM_TRY(bring(it, first, err), err, "bringing");
+        if (step == 1) {
+            TDM_TRY(cuda->stream.capture_begin(it->work, err), err, "recording");
+            queue_step(it);
+            TDM_TRY(cuda->stream.capture_end(it->work, &it->recording, err), err, "recording");
+        }
+        if (step == 0)
+            queue_step(it);
+        else
+            TDM_TRY(cuda->stream.replay(it->work, it->recording, err), err, "replaying");
+        TDM_TRY(fetch(it, err), err, "fetching");
+        if (!is_right(it, first))
+            return TDM_FAIL(err, TDM_E_FAILED, "step %d: other values", step);
+    }
+    return TDM_OK;
+}
+
+static tdm_status whole_course(int index, tdm_error *err)
+{
+    struct course it = {.device = NULL};
+    tdm_status status = open_course(&it, index, err);
+    if (status == TDM_OK)
+        status = run_course(&it, err);
+    close_course(&it);
+    return status;
+}
+
+static void expect_whole_course(int index)
+{
+    tdm_error err = {0};
+    char text[1000];
+    if (whole_course(index, &err) == TDM_OK)
+        return;
+    tdm_error_line(&err, text, sizeof text);
+    fail_msg("%s", text);
+}
+
+static void a_course_is_right_in_every_pace(void **state)
+{
+    (void)state;
+    for (int guarded = 0; guarded < 2; guarded++)
+        for (int pace = 0; pace < FAKE_PACES; pace++) {
+            fake_runtime_guard(guarded);
+            fake_runtime_pace((enum fake_pace)pace);
+            expect_whole_course(0);
+        }
+    fake_runtime_guard(false);
+    fake_runtime_pace(FAKE_AT_ONCE);
+}
+
+static bool is_giving_back(const char *function)
+{
+    static const char *const all[] = {
+        "cudaFree",         "cudaFreeHost",         "cudaStreamDestroy",
+        "cudaEventDestroy", "cudaGraphExecDestroy", "cudaGraphDestroy"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        is = is || strcmp(function, all[i]) == 0;
+    return is;
+}
+
+/* A failure of giving something back is nobody's to hear of, but of all others somebody does. */
+static void expect_told(const char *function)
+{
+    int n_calls = 0, n_untold = 0;
+    fake_runtime_fail(function, 0, 0);
+    expect_whole_course(0);
+    n_calls = fake_runtime_calls();
+    assert_true(n_calls > 0);
+    for (int at = 1; at <= n_calls; at++) {
+        const struct fake_left none = {0};
+        tdm_error err = {0};
+        said[0] = '\0';
+        fake_runtime_fail(function, at, cudaErrorMemoryAllocation);
+        const tdm_status status = whole_course(0, &err);
+        n_untold += status == TDM_OK;
+        if (status == TDM_E_FAILED) /* of is_right: the failure itself has another */
+            fail_msg("call %d of %s failed, and values are wrong", at, function);
+        const struct fake_left left = fake_runtime_left();
+        if (memcmp(&left, &none, sizeof left) != 0)
+            fail_msg("call %d of %s failed, and not all was given back", at, function);
+        if (said[0] != '\0')
+            fail_msg("call %d of %s failed, and then: %s", at, function, said);
+        fake_runtime_fail(NULL, 0, 0);
+        expect_whole_course(0);
+    }
+    /* When a stream or a recording is closed it is waited for once more, and a thread's card is
+     * made its own before what then fails or not. */
+    if (!is_giving_back(function) && strcmp(function, "cudaStreamSynchronize") != 0 &&
+        strcmp(function, "cudaSetDevice") != 0 && n_untold > 0)
+        fail_msg("%d of %d calls of %s failed, and nobody was told", n_untold, n_calls, function);
+}
+
+static void whatever_fails_is_told_and_leaves_nothing_open(void **state)
+{
+    static const char *const functions[] = {"cudaGetDeviceCount",
+                                            "cudaGetDeviceProperties",
+                                            "cudaSetDevice",
+                                            "cudaMalloc",
+                                            "cudaFree",
+                                            "cudaHostAlloc",
+                                            "cudaFreeHost",
+                                            "cudaMemset",
+                                            "cudaMemsetAsync",
+                                            "cudaMemcpyAsync",
+                                            "a launch",
+                                            "cudaStreamCreateWithFlags",
+                                            "cudaStreamDestroy",
+                                            "cudaStreamSynchronize",
+                                            "cudaStreamWaitEvent",
+                                            "cudaEventCreateWithFlags",
+                                            "cudaEventDestroy",
+                                            "cudaEventRecord",
+                                            "cudaStreamBeginCapture",
+                                            "cudaStreamEndCapture",
+                                            "cudaGraphInstantiate",
+                                            "cudaGraphUpload",
+                                            "cudaGraphLaunch",
+                                            "cudaGraphDestroy",
+                                            "cudaGraphExecDestroy"};
+    (void)state;
+    fake_runtime_hear(said);
+    for (int pace = FAKE_AT_ONCE; pace <= FAKE_LATE; pace++) {
+        fake_runtime_pace((enum fake_pace)pace);
+        for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+            expect_told(functions[i]);
+    }
+    fake_runtime_pace(FAKE_AT_ONCE);
+    fake_runtime_hear(NULL);
+}
+
+/* ---- several cards, several threads ---------------------------------------------------------- */
+
+static void *run_elsewhere(void *self)
+{
+    struct course *it = self;
+    return run_course(it, NULL) == TDM_OK ? it : NULL;
+}
+
+/* A thread that uses one has it as its own card, whichever it had before. */
+static void cards_are_used_by_turns_and_by_any_thread(void **state)
+{
+    struct fake_cards cards = fake_runtime_first_cards();
+    struct course both[2] = {{.device = NULL}, {.device = NULL}};
+    pthread_t threads[2];
+    (void)state;
+    cards.n = 2;
+    fake_runtime_cards(cards);
+    fake_runtime_guard(true); /* a card's kernels reach no other card's memory */
+    fake_runtime_pace(FAKE_LATE);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(open_course(&both[k], k, NULL), TDM_OK);
+    assert_string_not_equal(both[0].device->uuid, both[1].device->uuid);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(bring(&both[k], 5.0f, NULL), TDM_OK);
+    for (int k = 0; k < 2; k++)
+        queue_step(&both[k]);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(fetch(&both[k], NULL), TDM_OK);
+        assert_true(is_right(&both[k], 5.0f));
+    }
+    tdmi_event *event; /* of the first card, by a thread that had the second */
+    assert_int_equal(cuda->stream.event_open(both[0].device, &event, NULL), TDM_OK);
+    assert_int_equal(cuda->stream.event_record(both[0].work, event, NULL), TDM_OK);
+    cuda->stream.event_close(event);
+    for (int k = 0; k < 2; k++) /* both new threads begin with card 0 */
+        assert_int_equal(pthread_create(&threads[k], NULL, run_elsewhere, &both[k]), 0);
+    for (int k = 0; k < 2; k++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[k], &result), 0);
+        assert_ptr_equal(result, &both[k]);
+    }
+    for (int k = 0; k < 2; k++)
+        close_course(&both[k]);
+    fake_runtime_pace(FAKE_AT_ONCE);
+    fake_runtime_guard(false);
+    fake_runtime_cards(fake_runtime_first_cards());
+}
+
+/* ---- one by one ------------------------------------------------------------------------------ */
+
+/* Also for a stream that waits for nobody, and where the clearing is late. */
+static void memory_is_zero_from_the_first(void **state)
+{
+    struct course it = {.device = NULL};
+    const float zeros[n_values] = {0};
+    (void)state;
+    fake_runtime_pace(FAKE_LATE);
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    assert_int_equal(fetch(&it, NULL), TDM_OK);
+    assert_memory_equal(it.here, zeros, bytes);
+    close_course(&it);
+    void *nothing = NULL;
+    assert_int_equal(cuda->device.open(0, &it.device, NULL), TDM_OK);
+    assert_non_null(nothing = cuda->memory.alloc(it.device, 0));
+    cuda->memory.free(it.device, nothing);
+    assert_null(cuda->memory.alloc(it.device, (size_t)81 << 30));
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    cuda->device.close(it.device);
+    fake_runtime_pace(FAKE_AT_ONCE);
+}
+
+static void a_recording_that_is_queued_is_closed_when_it_has_run(void **state)
+{
+    struct course it = {.device = NULL};
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    assert_int_equal(run_course(&it, NULL), TDM_OK);
+    fake_runtime_pace(FAKE_LATE);
+    assert_int_equal(bring(&it, 100.0f, NULL), TDM_OK);
+    assert_int_equal(cuda->stream.replay(it.work, it.recording, NULL), TDM_OK);
+    cuda->stream.recording_close(it.recording);
+    it.recording = NULL;
+    assert_int_equal(fetch(&it, NULL), TDM_OK);
+    assert_true(is_right(&it, 100.0f));
+    close_course(&it);
+    fake_runtime_pace(FAKE_AT_ONCE);
+}
+
+static void *reserve_elsewhere(void *self)
+{
+    struct course *it = self;
+    void *memory = cuda->memory.alloc(it->device, 1), *pinned = NULL;
+    pinned = cuda->memory.alloc_pinned(it->device, 1);
+    if (!memory || !pinned)
+        return NULL;
+    cuda->memory.free(it->device, memory);
+    cuda->memory.free_pinned(it->device, pinned);
+    return it;
+}
+
+static void others_reserve_memory_while_one_records(void **state)
+{
+    struct course it = {.device = NULL};
+    pthread_t thread;
+    void *result;
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    assert_int_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
+    queue_step(&it);
+    assert_int_equal(pthread_create(&thread, NULL, reserve_elsewhere, &it), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, &it);
+    assert_int_equal(cuda->stream.capture_end(it.work, &it.recording, NULL), TDM_OK);
+    assert_int_equal(bring(&it, 1.0f, NULL), TDM_OK);
+    assert_int_equal(cuda->stream.replay(it.work, it.recording, NULL), TDM_OK);
+    assert_int_equal(fetch(&it, NULL), TDM_OK);
+    assert_true(is_right(&it, 1.0f));
+    close_course(&it);
+}
+
+/* The first failure of a queue is told by its next wait, with what it was, and then forgotten. */
+static void a_wait_tells_what_failed_first(void **state)
+{
+    struct course it = {.device = NULL};
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    fake_runtime_hear(said);
+    cuda->memory.clear(it.work, it.y + 1, bytes); /* one value too far */
+    tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "another kernel");
+    assert_int_not_equal(cuda->stream.capture_begin(it.work, &err), TDM_OK);
+    assert_non_null(strstr(err.frames[0].text, "clearing memory on card 0 (a card of the shim): "
+                                               "CUDA says 1, invalid argument"));
+    tdm_error_clear(&err);
+    assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
+    assert_non_null(strstr(err.frames[0].text, "clearing memory"));
+    assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_OK);
+    tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "a kernel");
+    assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_E_MEMORY);
+    assert_int_equal(run_course(&it, NULL), TDM_OK);
+    fake_runtime_hear(NULL);
+    close_course(&it);
+}
+
+static void meet_nobody(void *self)
+{
+    (void)self;
+    if (threadIdx.x == 0)
+        tdmi_shim_meet(2, 0, -1);
+}
+
+static void a_kernel_that_breaks_the_card_is_told_from_then_on(void **state)
+{
+    struct course it = {.device = NULL};
+    tdm_error err = {0};
+    char nothing = 0;
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    fake_runtime_hear(said);
+    fake_runtime_pace(FAKE_LATE);
+    const struct tdmi_shim_launch launch = {
+        tdmi_cuda_queue(it.work), {1, 1, 1}, {2, 1, 1}, meet_nobody, &nothing, 1};
+    tdmi_cuda_note(it.work, tdmi_shim_launch(&launch), "a kernel");
+    for (int i = 0; i < 2; i++) {
+        tdm_error_clear(&err);
+        assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
+        assert_non_null(strstr(err.frames[0].text,
+                               "running kernels on card 0 (a card of the shim): "
+                               "CUDA says 719"));
+    }
+    assert_null(cuda->memory.alloc(it.device, 1));
+    assert_int_not_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
+    close_course(&it);
+    fake_runtime_pace(FAKE_AT_ONCE);
+    fake_runtime_cards(fake_runtime_first_cards());
+    fake_runtime_hear(NULL);
+}
+
+static int nothing_is_left(void **state)
+{
+    const struct fake_left left = fake_runtime_left(), none = {0};
+    (void)state;
+    return memcmp(&left, &none, sizeof left);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_card_that_cannot_be_had_is_refused_with_a_sentence,
+                                  nothing_is_left),
+        cmocka_unit_test_teardown(a_card_says_what_it_is, nothing_is_left),
+        cmocka_unit_test_teardown(a_course_is_right_in_every_pace, nothing_is_left),
+        cmocka_unit_test_teardown(whatever_fails_is_told_and_leaves_nothing_open, nothing_is_left),
+        cmocka_unit_test_teardown(cards_are_used_by_turns_and_by_any_thread, nothing_is_left),
+        cmocka_unit_test_teardown(memory_is_zero_from_the_first, nothing_is_left),
+        cmocka_unit_test_teardown(a_recording_that_is_queued_is_closed_when_it_has_run,
+                                  nothing_is_left),
+        cmocka_unit_test_teardown(others_reserve_memory_while_one_records, nothing_is_left),
+        cmocka_unit_test_teardown(a_wait_tells_what_failed_first, nothing_is_left),
+        cmocka_unit_test_teardown(a_kernel_that_breaks_the_card_is_told_from_then_on,
+                                  nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
