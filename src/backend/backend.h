@@ -84,7 +84,7 @@ struct tdmi_stream_table {
      * what is to be another each time lies in memory. After a failure there is no recording, and
      * of a replay that failed nothing was queued. Streams that the thread makes wait for an event
      * of the recorded one are recorded with it, until it has waited for them. A recording is closed
-     * before the stream that replayed it, and waits for that. */
+     * before the streams that recorded and replayed it, and waits for the last of them. */
     tdm_status (*capture_begin)(tdmi_stream *stream, tdm_error *err);
     tdm_status (*capture_end)(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err);
     tdm_status (*replay)(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err);

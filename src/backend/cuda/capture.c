@@ -10,7 +10,7 @@
 struct tdmi_recording {
     tdmi_device *device;
     cudaGraphExec_t graph;
-    struct CUstream_st *queue; /* that it was replayed on last; NULL: it was not */
+    struct CUstream_st *queue; /* that it was recorded on, or replayed on last */
 };
 
 static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t code,
@@ -62,6 +62,7 @@ tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording
         (void)cudaGraphDestroy(graph);
     if (before == 0 && code == cudaSuccess && made) {
         made->device = stream->device;
+        made->queue = stream->queue; /* has it brought to the card */
         *recording = made;
         return TDM_OK;
     }
@@ -88,8 +89,8 @@ void tdmi_cuda_recording_close(tdmi_recording *recording)
     if (!recording)
         return;
     (void)cudaSetDevice(recording->device->index);
-    if (recording->queue) /* CUDA does not say what becomes of one that runs */
-        (void)cudaStreamSynchronize(recording->queue);
+    /* CUDA does not say what becomes of one that runs, or is brought to the card. */
+    (void)cudaStreamSynchronize(recording->queue);
     (void)cudaGraphExecDestroy(recording->graph);
     tdmi_free(recording);
 }

@@ -35,7 +35,8 @@ cudaError_t fake_capture_work(cudaStream_t stream, const struct fake_work *work)
     cudaError_t code = cudaSuccess;
     if (work->kind > FAKE_KERNEL) {
         fake_invalidate(stream->capture);
-        code = fake_refuse(cudaErrorStreamCaptureUnsupported, "a replay inside a capture");
+        code = fake_refuse(cudaErrorStreamCaptureUnsupported,
+                           "a graph is brought or replayed inside a capture");
     } else if (stream->capture->is_invalid)
         code = cudaErrorStreamCaptureInvalidated;
     else if (!(node = calloc(1, sizeof *node)))
@@ -271,8 +272,11 @@ static cudaGraphExec_t *place_of(const char *function, cudaGraphExec_t exec)
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
     cudaError_t code = fake_begin(__func__);
-    if (code == cudaSuccess && (!place_of(__func__, exec) || !fake_stream(stream)))
+    stream = fake_stream(stream);
+    if (code == cudaSuccess && (!place_of(__func__, exec) || !stream))
         code = cudaErrorInvalidResourceHandle;
+    if (code == cudaSuccess)
+        code = fake_queue(stream, &(struct fake_work){.kind = FAKE_UPLOAD, .exec = exec});
     return fake_end(code);
 }
 

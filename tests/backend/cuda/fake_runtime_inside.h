@@ -11,7 +11,15 @@
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-enum fake_kind { FAKE_COPY, FAKE_CLEAR, FAKE_KERNEL, FAKE_REPLAY, FAKE_RECORD, FAKE_WAIT };
+enum fake_kind {
+    FAKE_COPY,
+    FAKE_CLEAR,
+    FAKE_KERNEL,
+    FAKE_REPLAY,
+    FAKE_UPLOAD,
+    FAKE_RECORD,
+    FAKE_WAIT
+};
 
 /* Of a stream, in its order; the first three also of a graph. */
 struct fake_work {

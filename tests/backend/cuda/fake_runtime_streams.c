@@ -38,6 +38,8 @@ static void do_work(cudaStream_t stream, const struct fake_work *work)
     case FAKE_RECORD:
         work->event->n_reached = work->number;
         return;
+    case FAKE_UPLOAD:
+        return;
     case FAKE_WAIT:
         if (work->event->n_reached < work->number)
             catch_up(work->event->of, work->event, work->number);
@@ -64,7 +66,7 @@ static void do_first(cudaStream_t stream)
     if (!is_lost || work->kind == FAKE_RECORD)
         do_work(stream, work);
     stream->is_at_work = false;
-    if (work->kind == FAKE_REPLAY)
+    if (work->exec)
         work->exec->n_queued--;
     stream->first = work->next;
     if (!stream->first)
@@ -195,7 +197,7 @@ cudaError_t fake_queue(cudaStream_t stream, const struct fake_work *work)
     made->next = NULL;
     if (made->event)
         made->event->n_holders++;
-    if (made->kind == FAKE_REPLAY)
+    if (made->exec)
         made->exec->n_queued++;
     take_turns(stream);
     *stream->end = made;

@@ -402,6 +402,21 @@ static void a_recording_that_is_queued_is_closed_when_it_has_run(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
+static void a_recording_that_nobody_replayed_is_closed_when_it_is_there(void **state)
+{
+    struct course it = {.device = NULL};
+    (void)state;
+    fake_runtime_pace(FAKE_LATE);
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    assert_int_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
+    queue_step(&it);
+    assert_int_equal(cuda->stream.capture_end(it.work, &it.recording, NULL), TDM_OK);
+    cuda->stream.recording_close(it.recording);
+    it.recording = NULL;
+    close_course(&it);
+    fake_runtime_pace(FAKE_AT_ONCE);
+}
+
 static void *reserve_elsewhere(void *self)
 {
     struct course *it = self;
@@ -510,6 +525,8 @@ int main(void)
         cmocka_unit_test_teardown(cards_are_used_by_turns_and_by_any_thread, nothing_is_left),
         cmocka_unit_test_teardown(memory_is_zero_from_the_first, nothing_is_left),
         cmocka_unit_test_teardown(a_recording_that_is_queued_is_closed_when_it_has_run,
+                                  nothing_is_left),
+        cmocka_unit_test_teardown(a_recording_that_nobody_replayed_is_closed_when_it_is_there,
                                   nothing_is_left),
         cmocka_unit_test_teardown(others_reserve_memory_while_one_records, nothing_is_left),
         cmocka_unit_test_teardown(a_wait_tells_what_failed_first, nothing_is_left),
