@@ -111,8 +111,7 @@ static void name_rows(tdmi_kept_rows *kept, const float *rows, size_t width, int
     assert_int_equal(tdmi_kept_rows_flush(kept, NULL), TDM_OK);
 }
 
-static void compare(const struct bench *of, enum tdmi_dtype storage, int shard,
-                    enum fake_pace pace)
+static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, enum fake_pace pace)
 {
     const tdmi_graph *graph = of->graph;
     const size_t width = (size_t)tdmi_shape_values(graph->nodes[first_dense(graph) - 1].out);
