@@ -182,7 +182,6 @@ static void too_little_memory_is_told(void **state)
     tdmi_graph *graph = network_new("convnet7", 16, 5);
     const struct tdmi_optimizer *sgd;
     float *const slots[TDMI_OPTIMIZER_SLOTS] = {NULL, NULL};
-    tdm_status status = TDM_E_MEMORY;
     struct world it;
     tdmi_device *device;
     tdmi_pool *pool;
@@ -192,21 +191,28 @@ static void too_little_memory_is_told(void **state)
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     assert_int_equal(tdmi_pool_new(1, false, &pool, NULL), TDM_OK);
     float *const given[TDMI_OPTIMIZER_SLOTS] = {it.arrays[FIRST], slots[1]};
-    int n_refused = 0;
-    for (int n = 1; status != TDM_OK; n++) {
-        tdmi_update *update = NULL;
-        tdmi_memory_fail_from(n);
-        status = tdmi_update_open(graph, 0, &tdmi_backend_shim, device, sgd, pool,
-                                  it.arrays[PARAMS], it.arrays[STATES], given, &update, NULL);
-        if (status == TDM_OK)
-            status = tdmi_update_run(update, it.arrays[SUMS], 1.0f,
-                                     (struct tdmi_update_rates){.learning_rate = 0.1f}, NULL);
-        tdmi_memory_fail_from(0);
-        assert_true(status == TDM_OK || status == TDM_E_MEMORY);
-        n_refused += status != TDM_OK;
-        tdmi_update_close(update);
+    int n_refused[2] = {0};
+    for (int k = 0; k < 2; k++) { /* the host's memory, then the card's */
+        tdm_status status = TDM_E_MEMORY;
+        for (int n = 1; status != TDM_OK; n++) {
+            tdmi_update *update = NULL;
+            if (k == 0)
+                tdmi_memory_fail_from(n);
+            else
+                fake_runtime_fail("cudaMalloc", n, 2);
+            status = tdmi_update_open(graph, 0, &tdmi_backend_shim, device, sgd, pool,
+                                      it.arrays[PARAMS], it.arrays[STATES], given, &update, NULL);
+            if (status == TDM_OK)
+                status = tdmi_update_run(update, it.arrays[SUMS], 1.0f,
+                                         (struct tdmi_update_rates){.learning_rate = 0.1f}, NULL);
+            tdmi_memory_fail_from(0);
+            fake_runtime_fail(NULL, 0, 0);
+            assert_true(status == TDM_OK || status == TDM_E_MEMORY);
+            n_refused[k] += status != TDM_OK;
+            tdmi_update_close(update);
+        }
     }
-    assert_true(n_refused >= 8);
+    assert_true(n_refused[0] >= 8 && n_refused[1] >= 2);
     tdmi_pool_free(pool);
     tdmi_backend_shim.device.close(device);
     close_world(&it);
