@@ -118,6 +118,18 @@ static void shrink(void)
     fake_runtime_cards(cards);
 }
 
+/* TANDEM_CARD_FAIL: a function of CUDA's runtime and which call of it fails, as "cudaMalloc 3";
+ * "a-launch" is a kernel's. */
+static void fail(void)
+{
+    const char *wanted = getenv("TANDEM_CARD_FAIL");
+    char function[40];
+    int at;
+    if (wanted && sscanf(wanted, "%39s %d", function, &at) == 2)
+        fake_runtime_fail(strcmp(function, "a-launch") == 0 ? "a launch" : function, at,
+                          2); /* out of memory */
+}
+
 /* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory, records nothing and keeps no
  * rows; TANDEM_CARD_GATHERS=0: the last alone. */
 const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
@@ -144,6 +156,7 @@ const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_b
     use_libraries();
     pace();
     shrink();
+    fail();
     if (getenv("TANDEM_CARD_PLAIN")) {
         card.changes = NULL;
         card.memory.gather = NULL;
