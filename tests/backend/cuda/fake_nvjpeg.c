@@ -315,7 +315,6 @@ int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
                         struct CUstream_st *queue)
 {
     struct state *it = state;
-    (void)queue;
     if (it->n == 0)
         return uninitialised;
     if (fake_nvjpeg.has_no_memory) {
@@ -332,8 +331,9 @@ int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
             it->n = 0; /* until it is begun anew */
             return TDMI_NVJPEG_BAD;
         }
-        const int code = fake_nvjpeg.launch ? fake_nvjpeg.launch(run_copy, &copy, sizeof copy)
-                                            : (run_copy(&copy), 0);
+        const int code = fake_nvjpeg.launch
+                             ? fake_nvjpeg.launch(queue, run_copy, &copy, sizeof copy)
+                             : (run_copy(&copy), 0);
         if (code)
             return code;
     }
