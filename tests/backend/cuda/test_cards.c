@@ -95,8 +95,8 @@ static void a_card_says_what_it_is(void **state)
     fake_runtime_fail(NULL, 0, 0);
     assert_true(tdmi_cuda_device_library(0, &library) && library.is_found);
     assert_string_equal(library.version, "13.0");
-    assert_true(cuda->device.library(2, &library));
-    assert_false(cuda->device.library(3, &library));
+    assert_true(cuda->device.library(3, &library));
+    assert_false(cuda->device.library(4, &library));
     cuda->device.close(device);
     cuda->device.close(NULL);
 }
