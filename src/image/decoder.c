@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
-
 void tdmi_decoder_room_release(struct tdmi_decoder_room *room)
 {
     tdmi_free(room->memory);
@@ -58,23 +56,6 @@ tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_
 
 /* ---- the way into the input ------------------------------------------------------------------ */
 
-static void *carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes)
-{
-    const size_t at = (*used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *used = at + count * item_bytes;
-    return base ? base + at : NULL;
-}
-
-static void carve_pass(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
-                       enum tdmi_filter filter, struct tdmi_weights *weights)
-{
-    const size_t n = (size_t)axis->part_output;
-    const int groups = tdmi_weights_max_groups(axis, filter);
-    weights->spans = carve(base, used, n, sizeof *weights->spans);
-    weights->taps = carve(base, used, n * (size_t)groups * TDMI_RESIZE_GROUP, sizeof(int32_t));
-    weights->real = carve(base, used, tdmi_weights_real(groups), sizeof(double));
-}
-
 static struct tdmi_decoder_pass fill_pass(const struct tdmi_axis *axis, enum tdmi_filter filter,
                                           struct tdmi_weights *weights)
 {
@@ -94,9 +75,9 @@ static size_t carve_all(uint8_t *base, const struct tdmi_resize_passes *passes,
 {
     size_t used = 0;
     if (passes->has_across)
-        carve_pass(base, &used, &passes->across, filter, across);
+        tdmi_weights_carve(base, &used, &passes->across, filter, across);
     if (passes->has_down)
-        carve_pass(base, &used, &passes->down, filter, down);
+        tdmi_weights_carve(base, &used, &passes->down, filter, down);
     return used;
 }
 

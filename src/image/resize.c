@@ -28,20 +28,11 @@
 enum {
     QUAD = 4,                             /* rows */
     STRIP = QUAD * TDMI_RESIZE_MAX_QUADS, /* rows that one call of a kernel takes */
-    ALIGNMENT = 64,     /* of what is set aside: a cache line, the widest vector */
     STRETCH = 256,      /* bytes of a row that are woven at once where no horizontal pass does it */
     MOST_SIDE = 1 << 24 /* up to it a box's floats tell every pixel from the next */
 };
 
 /* ---- plan ------------------------------------------------------------------------------------ */
-
-/* Set *at aside in a workspace of which *used bytes are taken; only counts when base is NULL. */
-static void *carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes)
-{
-    size_t start = (*used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *used = start + count * item_bytes;
-    return base == NULL ? NULL : base + start;
-}
 
 static bool is_moved(const struct tdmi_axis *axis)
 {
@@ -101,20 +92,10 @@ tdm_status tdmi_resize_passes_of(int width, int height, const struct tdmi_resize
     return status;
 }
 
-static void carve_weights(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
-                          enum tdmi_filter filter, struct tdmi_weights *weights)
-{
-    const size_t n = (size_t)axis->part_output;
-    const int groups = tdmi_weights_max_groups(axis, filter);
-    weights->spans = carve(base, used, n, sizeof *weights->spans);
-    weights->taps = carve(base, used, n * (size_t)groups * TDMI_RESIZE_GROUP, sizeof(int32_t));
-    weights->real = carve(base, used, tdmi_weights_real(groups), sizeof(double));
-}
-
 static size_t quad_bytes_of(size_t columns)
 {
-    size_t bytes = QUAD * columns + TDMI_RESIZE_QUAD_SLACK + ALIGNMENT - 1;
-    return bytes / ALIGNMENT * ALIGNMENT;
+    size_t bytes = QUAD * columns + TDMI_RESIZE_QUAD_SLACK + TDMI_RESIZE_ALIGNMENT - 1;
+    return bytes / TDMI_RESIZE_ALIGNMENT * TDMI_RESIZE_ALIGNMENT;
 }
 
 /* Quads that are woven here lie close together where they are narrow: nothing is written behind
@@ -134,28 +115,30 @@ static void carve_all(uint8_t *base, size_t *used, const struct tdmi_resize *how
     const size_t all_quads = ((size_t)r->source_height + QUAD - 1) / QUAD;
     const int rows_across = r->has_down && r->is_turned ? how->part_height : r->source_height;
     if (r->has_across) {
-        carve_weights(base, used, across, how->filter, &r->across);
+        tdmi_weights_carve(base, used, across, how->filter, &r->across);
         if (r->kernels->arranged_bytes != NULL)
-            r->across.arranged =
-                carve(base, used, 1,
-                      r->kernels->arranged_bytes(across->part_output,
-                                                 tdmi_weights_max_groups(across, how->filter)));
+            r->across.arranged = tdmi_resize_carve(
+                base, used, 1,
+                r->kernels->arranged_bytes(across->part_output,
+                                           tdmi_weights_max_groups(across, how->filter)));
     }
     if (r->has_down)
-        carve_weights(base, used, down, how->filter, &r->down);
+        tdmi_weights_carve(base, used, down, how->filter, &r->down);
     if (r->has_down) {
         r->quad_bytes =
             tdmi_resampler_takes_rows(r) ? quad_bytes_of(row_bytes) : woven_bytes_of(source_bytes);
-        r->quads = carve(base, used, 1, all_quads * r->quad_bytes + TDMI_RESIZE_QUAD_SLACK);
+        r->quads =
+            tdmi_resize_carve(base, used, 1, all_quads * r->quad_bytes + TDMI_RESIZE_QUAD_SLACK);
     }
     if (r->has_across) {
         r->strip_bytes = quad_bytes_of(row_bytes);
-        r->strip = carve(base, used, TDMI_RESIZE_MAX_QUADS, r->strip_bytes);
-        r->spare = carve(base, used, (size_t)(rows_across < STRIP ? rows_across : STRIP),
-                         source_bytes + TDMI_RESIZE_SLACK);
+        r->strip = tdmi_resize_carve(base, used, TDMI_RESIZE_MAX_QUADS, r->strip_bytes);
+        r->spare =
+            tdmi_resize_carve(base, used, (size_t)(rows_across < STRIP ? rows_across : STRIP),
+                              source_bytes + TDMI_RESIZE_SLACK);
     }
     if (r->has_across && r->has_down && r->is_turned)
-        r->between = carve(base, used, (size_t)how->part_height, source_bytes);
+        r->between = tdmi_resize_carve(base, used, (size_t)how->part_height, source_bytes);
 }
 
 bool tdmi_resampler_takes_rows(const struct tdmi_resampler *resampler)
@@ -197,11 +180,11 @@ static tdm_status plan(struct tdmi_resampler *r, int width, int height,
     carve_all(NULL, &used, how, across, down, r);
     tdm_status status = check_workspace(r, how, used, err);
     if (status == TDM_OK)
-        status = tdmi_image_reserve(room, kept_bytes + ALIGNMENT + used, err);
+        status = tdmi_image_reserve(room, kept_bytes + TDMI_RESIZE_ALIGNMENT + used, err);
     if (status != TDM_OK)
         return status;
     uint8_t *base = room->pixels + kept_bytes;
-    base += -(uintptr_t)base % ALIGNMENT;
+    base += -(uintptr_t)base % TDMI_RESIZE_ALIGNMENT;
     used = 0;
     carve_all(base, &used, how, across, down, r);
     if (r->has_across) {

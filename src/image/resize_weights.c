@@ -271,6 +271,25 @@ static void weigh_lanczos(const struct tdmi_axis *axis, const struct filter *fil
     }
 }
 
+void *tdmi_resize_carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes)
+{
+    const size_t start =
+        (*used + TDMI_RESIZE_ALIGNMENT - 1) / TDMI_RESIZE_ALIGNMENT * TDMI_RESIZE_ALIGNMENT;
+    *used = start + count * item_bytes;
+    return base ? base + start : NULL;
+}
+
+void tdmi_weights_carve(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
+                        enum tdmi_filter filter, struct tdmi_weights *weights)
+{
+    const size_t n = (size_t)axis->part_output;
+    const int groups = tdmi_weights_max_groups(axis, filter);
+    weights->spans = tdmi_resize_carve(base, used, n, sizeof *weights->spans);
+    weights->taps =
+        tdmi_resize_carve(base, used, n * (size_t)groups * TDMI_RESIZE_GROUP, sizeof(int32_t));
+    weights->real = tdmi_resize_carve(base, used, tdmi_weights_real(groups), sizeof(double));
+}
+
 void tdmi_weights_fill(const struct tdmi_axis *axis, enum tdmi_filter which,
                        enum tdmi_grouping grouping, struct tdmi_weights *weights)
 {

@@ -42,6 +42,14 @@ enum tdmi_grouping { TDMI_GROUPS_ANYWHERE, TDMI_GROUPS_AT_FOURS };
 int tdmi_weights_max_groups(const struct tdmi_axis *axis, enum tdmi_filter filter);
 size_t tdmi_weights_real(int max_groups);
 
+/* Sets count items aside in a workspace of which *used bytes are taken, on a cache line of their
+ * own; only counts when base is NULL. */
+enum { TDMI_RESIZE_ALIGNMENT = 64 /* a cache line, the widest vector */ };
+void *tdmi_resize_carve(uint8_t *base, size_t *used, size_t count, size_t item_bytes);
+/* The arrays of weights, likewise. */
+void tdmi_weights_carve(uint8_t *base, size_t *used, const struct tdmi_axis *axis,
+                        enum tdmi_filter filter, struct tdmi_weights *weights);
+
 /* Fills weights, whose arrays have room for part_output outputs of max_groups groups. */
 void tdmi_weights_fill(const struct tdmi_axis *axis, enum tdmi_filter filter,
                        enum tdmi_grouping grouping, struct tdmi_weights *weights);
