@@ -1,6 +1,6 @@
 # Finds nvcc and the CUDA toolkit (12 or newer). Sets TDM_HAVE_CUDA, or cuda_missing: one sentence
 # about what is not there. cuDNN and cuBLASLt are not looked for, nor headers of theirs: they are
-# opened at run time (docs/gpu.md).
+# opened at run time (docs/design/gpu.md).
 set(cuda_missing "")
 
 find_package(CUDAToolkit 12 QUIET)
@@ -26,6 +26,10 @@ endif()
 # meant for C reaches it.
 function(cuda_objects result)
   set(objects)
+  list(JOIN harden_compile "," harden)
+  if(harden)
+    set(harden -Xcompiler ${harden})
+  endif()
   foreach(source ${ARGN})
     get_filename_component(name ${source} NAME)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
@@ -34,7 +38,7 @@ function(cuda_objects result)
         -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
         -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unused-function
         -Xcompiler -fno-exceptions,-fno-threadsafe-statics # nothing of the C++ library is linked
-        -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+        ${harden} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
       DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM)
     list(APPEND objects ${object})
   endforeach()

@@ -12,6 +12,16 @@ if(TANDEM_LIBRARIES)
   find_package(PkgConfig QUIET)
 endif()
 
+# link_beside_build(FOLDER): links in the build folder to libraries that tools/deps unpacked, so that
+# what is built finds them beside itself, as what is installed does.
+function(link_beside_build folder)
+  file(GLOB libraries ${folder}/*.so*)
+  foreach(library ${libraries})
+    get_filename_component(name ${library} NAME)
+    file(CREATE_LINK ${library} ${CMAKE_BINARY_DIR}/${name} SYMBOLIC)
+  endforeach()
+endfunction()
+
 # tandem_report(NAME what-it-is): one line for the person who configures.
 function(tandem_report name text)
   if(TDM_HAVE_${name})
@@ -42,18 +52,18 @@ macro(tandem_feature name package minimum sources)
   tandem_report(${name} ${package})
 endmacro()
 
-tandem_feature(JPEG libjpeg 2.1 src/image/jpeg.c)
-tandem_feature(PNG spng 0.7 src/image/png.c)
-tandem_feature(GIF libgif 5.2 src/image/gif.c)
-tandem_feature(WEBP libwebp 1.2 src/image/webp.c)
-tandem_feature(ZLIB zlib 1.2.11 src/data/inflate_zlib.c)
-tandem_feature(HWLOC hwloc 2.0 src/base/affinity_hwloc.c)
+tandem_feature(JPEG libjpeg 2.1 src/image/formats/jpeg.c)
+tandem_feature(PNG spng 0.7 src/image/formats/png.c)
+tandem_feature(GIF libgif 5.2 src/image/formats/gif.c)
+tandem_feature(WEBP libwebp 1.2 src/image/formats/webp.c)
+tandem_feature(ZLIB zlib 1.2.11 src/io/compress/inflate_zlib.c)
+tandem_feature(HWLOC hwloc 2.0 src/base/system/affinity_hwloc.c)
 
 # oneDNN: Debian 12's own has the old interface, which the version asked for refuses.
 option(TANDEM_ONEDNN "use oneDNN" ON)
 set(TDM_HAVE_ONEDNN 0)
 set(TDM_ONEDNN_VERSION "")
-file(GLOB onednn_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/onednn_*.c)
+file(GLOB onednn_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/onednn/*.c)
 list(APPEND onednn_sources ${CMAKE_SOURCE_DIR}/src/backend/cpu/matmul_probe.c)
 if(TANDEM_LIBRARIES AND TANDEM_ONEDNN)
   find_package(dnnl 3.2 CONFIG QUIET)
@@ -64,6 +74,10 @@ if(TANDEM_LIBRARIES AND TANDEM_ONEDNN)
     set(TDM_HAVE_ONEDNN 1)
     set(TDM_ONEDNN_VERSION "${dnnl_VERSION}")
     list(APPEND tandem_libraries DNNL::dnnl)
+    string(FIND "${dnnl_DIR}" "${deps}/" at)
+    if(at EQUAL 0)
+      link_beside_build(${deps}/onednn/lib)
+    endif()
   endif()
 endif()
 if(NOT TDM_HAVE_ONEDNN)
@@ -72,7 +86,7 @@ endif()
 tandem_report(ONEDNN oneDNN)
 
 # Arrow C++ behind a few C++ files, a library of their own (CMakeLists.txt); its headers want C++20.
-# Without it arrow_absent.c stands in.
+# Without it src/io/arrow/absent.c stands in.
 option(TANDEM_ARROW "use Apache Arrow C++" ON)
 set(TDM_HAVE_ARROW 0)
 set(TDM_ARROW_VERSION "")
@@ -85,13 +99,13 @@ if(TANDEM_LIBRARIES AND TANDEM_ARROW)
     set(CMAKE_CXX_STANDARD 20)
     set(CMAKE_CXX_STANDARD_REQUIRED ON)
     set(TDM_HAVE_ARROW 1)
-    list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/data/arrow_absent.c)
+    list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/io/arrow/absent.c)
   else()
     set(TDM_ARROW_VERSION "")
   endif()
 endif()
 if(NOT TDM_HAVE_ARROW)
-  list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/data/arrow_load.c)
+  list(APPEND tandem_sources_off ${CMAKE_SOURCE_DIR}/src/io/arrow/load.c)
 endif()
 tandem_report(ARROW "Arrow C++")
 
@@ -116,7 +130,7 @@ tandem_report(MICROHTTPD libmicrohttpd)
 
 # The CUDA toolkit: backend cuda, a library of its own that is opened when a card is asked for. AUTO
 # takes it where it is there; ON, which is preset cuda, ends where it is not. Sanitizers see
-# its kernels through the shim (docs/gpu.md). Without it cuda_absent.c stands in.
+# its kernels through the shim (docs/design/gpu.md). Without it cuda_absent.c stands in.
 set(TANDEM_CUDA AUTO CACHE STRING "use the CUDA toolkit: AUTO, ON or OFF")
 set(TDM_HAVE_CUDA 0)
 set(TDM_CUDA_VERSION "")

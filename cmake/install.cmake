@@ -5,17 +5,26 @@
 set(private_libdir ${CMAKE_INSTALL_LIBDIR}/tandem)
 file(RELATIVE_PATH from_bin_to_lib /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 
-set_target_properties(tandem_shared PROPERTIES INSTALL_RPATH "$ORIGIN/tandem")
+# The same search path serves the build folder and the installed tree: beside the file itself, and
+# where its neighbours are installed. CMake's own exchange of two paths is not used, because it ends
+# the first with ':', an empty element, which the loader takes for the current folder. Folders of
+# libraries outside this project and the system's own are added by CMake.
+function(tandem_search_path target)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN;${ARGN}"
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
+tandem_search_path(tandem_shared "$ORIGIN/tandem")
 install(TARGETS tandem_shared EXPORT tandemTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET tandem)
-  set_target_properties(tandem PROPERTIES INSTALL_RPATH "$ORIGIN/${from_bin_to_lib}")
+  tandem_search_path(tandem "$ORIGIN/${from_bin_to_lib}")
   install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # What libtandem opens at run time lies with the libraries it is for.
 set(plugins)
 foreach(plugin tandem_arrow tandem_http tandem_cuda)
   if(TARGET ${plugin})
-    set_target_properties(${plugin} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    tandem_search_path(${plugin})
     install(TARGETS ${plugin} LIBRARY DESTINATION ${private_libdir})
     list(APPEND plugins "\"${CMAKE_BINARY_DIR}/lib${plugin}.so\"")
   endif()
@@ -34,6 +43,11 @@ install(CODE "
     message(FATAL_ERROR \"libtandem needs \${missing}, which the loader does not find here\")
   endif()
   foreach(file IN LISTS found)
+    # The build folder has links to them.
+    get_filename_component(name \${file} NAME)
+    get_filename_component(file \${file} REALPATH)
+    get_filename_component(file \${file} DIRECTORY)
+    string(APPEND file /\${name})
     if(file MATCHES \"^${CMAKE_SOURCE_DIR}/.deps/([a-z]+)/\")
       set(name \${CMAKE_MATCH_1})
       file(INSTALL \${file} DESTINATION \${target} FOLLOW_SYMLINK_CHAIN)

@@ -3,7 +3,7 @@
 #ifndef TANDEM_FUZZ_ARCHIVE_H
 #define TANDEM_FUZZ_ARCHIVE_H
 
-#include "data/archive.h"
+#include "io/archive/archive.h"
 #include "fuzz_files.h"
 
 /* As fuzz_source, but pictures in archives may be damaged one by one. */

@@ -2,7 +2,7 @@
  * Any text as a description of augmentation, in words or in JSON: it is refused with one sentence,
  * or what was understood is written, read and found to be the same.
  */
-#include "image/augment.h"
+#include "image/augment/augment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void use(const struct tdmi_augment *augment)
         abort();
 }
 
-static void judge(tdm_status status, const struct tdmi_augment *augment, const tdm_error *err)
+static void evaluator(tdm_status status, const struct tdmi_augment *augment, const tdm_error *err)
 {
     if (status != TDM_OK && err->n_frames != 1)
         abort(); /* a refusal without its sentence */
@@ -67,11 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     if (length > 0)
         memcpy(spec, bytes, length);
     spec[length] = '\0';
-    judge(tdmi_augment_read(spec, &augment, &err), &augment, &err);
+    evaluator(tdmi_augment_read(spec, &augment, &err), &augment, &err);
     if (tdm_json_read(spec, length, "fuzz", &document, NULL) == TDM_OK) {
         tdm_error_clear(&err);
-        judge(tdmi_augment_from_json(tdm_json_root(document), "fuzz", &augment, &err), &augment,
-              &err);
+        evaluator(tdmi_augment_from_json(tdm_json_root(document), "fuzz", &augment, &err), &augment,
+                  &err);
     }
     tdm_json_document_free(document);
     free(spec);

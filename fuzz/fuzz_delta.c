@@ -2,8 +2,8 @@
  * The log of a Delta table: the input is its commits, each ended by byte 0x1e. It must be refused
  * with a sentence or give a table that is consistent in itself.
  */
-#include "data/delta_replay.h"
-#include "data/delta_schema.h"
+#include "data/delta/replay.h"
+#include "data/delta/schema.h"
 
 #include <stdlib.h>
 #include <string.h>

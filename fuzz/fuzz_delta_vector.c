@@ -3,7 +3,7 @@
  * comes the bitmap. What is taken is ascending and within the file.
  */
 #include "base/memory.h"
-#include "data/delta_vector.h"
+#include "data/delta/vector.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Any bytes as metrics.jsonl: what is no line of an epoch is passed over, and scores that come out
  * can be drawn. */
-#include "train/review/review.h"
+#include "train/report/review.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef TANDEM_FUZZ_FILES_H
 #define TANDEM_FUZZ_FILES_H
 
-#include "data/source.h"
+#include "data/source/source.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A network from a model file: any JSON text as its nodes. What is accepted must plan, and come out
  * of writing and reading as it went in. */
-#include "nn/plan.h"
+#include "graph/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

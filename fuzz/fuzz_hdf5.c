@@ -2,8 +2,8 @@
  * Any bytes as Keras's HDF5: refused with a sentence, or a list whose values can all be read; and
  * the same structure once more with checksums passed over, so that what lies behind them is met.
  */
-#include "nn/weights/hdf5.h"
-#include "nn/weights/weights.h"
+#include "weights/hdf5/hdf5.h"
+#include "weights/weights.h"
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -27,6 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
         next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
+        if (!tdmi_headers_is_odd_target(line) && strpbrk(line, " \t\r\v\x1f\x7f"))
+            abort();
         char *value = strchr(line, ':');
         if (value)
             *value++ = '\0';
@@ -36,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
         n_encodings += strcasecmp(line, "Transfer-Encoding") == 0;
     }
     const bool is_old = bytes[0] == '0';
-    tdmi_headers_judge(&headers, is_old, &head);
+    tdmi_headers_check(&headers, is_old, &head);
     if ((head.problem_status == 0) != (head.problem == NULL))
         abort();
     if (head.problem && *head.problem == '\0')

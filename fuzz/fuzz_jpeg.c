@@ -4,8 +4,8 @@
  * row.
  */
 #include "base/memory.h"
-#include "image/codec.h"
-#include "image/jpeg_plain.h"
+#include "image/formats/codec.h"
+#include "image/jpeg/plain.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
                                              .deadline_ns = INT64_MAX,
                                              .max_ns = INT64_MAX,
                                              .orientation = 1,
+                                             .is_strict = true,
                                              .by_library = true};
     const struct tdmi_jpeg_kernels *kernels;
     tdmi_image ours = {0}, theirs = {0};

@@ -1,8 +1,8 @@
 /* Any JSON text as what a file with one tensor says of its network, as a model_config or node by
  * node as files of ours do: refused, or a network that plans. */
-#include "nn/plan.h"
-#include "nn/weights/import.h"
-#include "nn/weights/safetensors.h"
+#include "graph/plan.h"
+#include "weights/import/import.h"
+#include "weights/safetensors/safetensors.h"
 #include "base/memory.h"
 #include "tandem/log.h"
 
@@ -30,10 +30,10 @@ static tdmi_weights *file_with(const char *key, const char *config, void **file)
 
 static void import_with(const tdmi_weights *weights, int classes)
 {
-    const struct tdmi_import_wish wish = {.head.classes = classes};
+    const struct tdmi_import_request request = {.head.classes = classes};
     struct tdmi_import import;
     tdmi_plan *plan = NULL;
-    if (tdmi_import(weights, &wish, &import, NULL) != TDM_OK)
+    if (tdmi_import(weights, &request, &import, NULL) != TDM_OK)
         return;
     if (import.graph->param_values < (1 << 20) &&
         tdmi_plan_new(import.graph, &tdmi_backend_ref, 1, false, &plan, NULL) != TDM_OK)

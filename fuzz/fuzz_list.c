@@ -2,7 +2,7 @@
  * Lists: the first byte says whether the rest is CSV or JSONL. Either the rows come out, each with
  * a path, or a sentence that names the line.
  */
-#include "data/list_file.h"
+#include "data/source/list_file.h"
 #include "fuzz_files.h"
 
 static tdm_status take_row(void *self, const struct tdmi_list_row *row, tdm_error *err)

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes)
     if (!body)
         return 0;
     memcpy(body, line + 1, body_bytes);
-    struct tdmi_part parts[MOST];
+    struct tdmi_form_part parts[MOST];
     tdm_error err = {0};
     int n = 0;
     if (tdmi_multipart_read(type, body, body_bytes, parts, MOST, &n, &err) == TDM_OK) {

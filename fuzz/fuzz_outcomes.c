@@ -1,6 +1,6 @@
 /* Any bytes as a file of outcomes: refused, or counted without leaving an array, and counted to as
  * many pictures as it has. */
-#include "train/metrics.h"
+#include "train/evaluate/metrics.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * pages, each as two bytes of length (little endian), head and body together.
  */
 #include "base/memory.h"
-#include "data/parquet_page.h"
+#include "data/parquet/page.h"
 
 #include <stdlib.h>
 #include <string.h>

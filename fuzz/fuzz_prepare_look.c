@@ -3,9 +3,9 @@
  * parser behind it is reached; what is taken is in order, and writes back to the same bytes or to
  * bytes that read the same.
  */
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
-#include "data/prepare_look.h"
+#include "prepare/look.h"
 
 #include <stdlib.h>
 #include <string.h>

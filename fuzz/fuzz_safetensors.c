@@ -2,7 +2,7 @@
  * Any bytes as a .safetensors file: refused or opened, and what was opened is written and opened
  * again with every tensor and every note equal.
  */
-#include "nn/weights/safetensors.h"
+#include "weights/safetensors/safetensors.h"
 #include "base/memory.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Any bytes as sample pictures of four outcomes: refused, or each of one of the four and with bytes
  * that are there. */
-#include "train/samples.h"
+#include "train/evaluate/samples.h"
 
 #include <stdlib.h>
 

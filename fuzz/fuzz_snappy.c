@@ -2,7 +2,7 @@
  * Blocks of Snappy: any bytes, unpacked whole and in part. Input: two bytes of the block's length
  * (little endian), then what is packed. Whatever comes out whole must come out in part as well.
  */
-#include "data/snappy.h"
+#include "io/compress/snappy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  */
 #include "fuzz_files.h"
 
-#include "data/store_form.h"
-#include "data/store_table.h"
+#include "features/form.h"
+#include "features/table.h"
 
 enum { MOST_BYTES = 1 << 16 };
 

@@ -3,9 +3,9 @@
 #ifndef TANDEM_FUZZ_WEIGHTS_H
 #define TANDEM_FUZZ_WEIGHTS_H
 
-#include "base/hash.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
-#include "nn/weights/weights.h"
+#include "weights/weights.h"
 
 #include <stdint.h>
 #include <stdlib.h>

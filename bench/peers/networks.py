@@ -1,4 +1,4 @@
-"""The networks of src/nn/models as PyTorch modules, written from the papers' tables: what users of PyTorch
+"""The networks of src/models as PyTorch modules, written from the papers' tables: what users of PyTorch
 would build. Modules carry the names of tandem's nodes, so that fixtures can pair the tensors. padding is
 "symmetric" (as torchvision and timm pad) or "same" (as Keras does: one more after than before).
 """

@@ -1,4 +1,4 @@
-"""What bench_training (bench/training.c) tells of a training, and the outcomes that a peer hands back.
+"""What bench_training (bench/programs/training.c) tells of a training, and the outcomes that a peer hands back.
 
 Peers see the pixels, the split and the order of pictures that tandem sees, and write a run folder of their
 own, so that `tandem runs compare PEER OURS` judges both picture by picture.

@@ -1,4 +1,5 @@
-/* As bench/archive.c, through libzip: a handle is for one thread, so each thread opens its own. */
+/* As bench/programs/archive.c, through libzip: a handle is for one thread, so each thread opens its
+ * own. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

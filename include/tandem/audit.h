@@ -32,7 +32,8 @@ TDM_API bool tdm_verdict_is_bad(enum tdm_verdict verdict);
 struct tdm_audit_options {
     const char *source;
     struct tdm_source_options how; /* where the path does not say it */
-    const char *quarantine;        /* list to write; NULL: none */
+    const char *quarantine;        /* list of bad files to write; NULL: none */
+    bool strict;                   /* damaged files stand in that list too */
     bool find_near;                /* look for near copies too */
     int threads;                   /* 0: all usable CPUs */
 };
@@ -46,7 +47,7 @@ struct tdm_audit_file {
     uint32_t remarks; /* bit v: verdict v applies (the file's own verdict too) */
     uint64_t hash;    /* XXH64 of its bytes; 0: unreadable */
     int64_t bytes;
-    const char *reason; /* of a bad one, a sentence; else "" */
+    const char *reason; /* of a bad or damaged one, a sentence; else "" */
 };
 
 /* Two files that show the same. */
@@ -80,6 +81,9 @@ struct tdm_audit {
     int64_t sizes[TDM_AUDIT_SIZES]; /* of pictures whose size is known */
     int min_width, min_height, max_width, max_height;
     const char *kind; /* of the source: "folder" */
+    /* A sentence about a Parquet file more than half of whose rows are bad: other commands refuse
+     * such a source. NULL: there is none. */
+    const char *refusal;
     double seconds;
     void *memory; /* what the strings live in; see tdm_audit_release */
 };

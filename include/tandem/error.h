@@ -33,7 +33,7 @@ typedef enum tdm_status {
 struct tdm_error_frame {
     const char *file; /* static storage, from __FILE__ */
     int line;
-    char text[TDM_ERROR_TEXT_BYTES]; /* cut at the end when longer, always terminated */
+    char text[TDM_ERROR_TEXT_BYTES]; /* quoted and cut as tandem/quote.h says */
 };
 
 typedef struct tdm_error {

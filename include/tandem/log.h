@@ -23,7 +23,8 @@ typedef enum tdm_log_level {
 TDM_API void tdm_log_set_level(tdm_log_level level);
 TDM_API tdm_log_level tdm_log_level_now(void);
 
-/* One line, written whole (one write call), cut at 1,000 bytes, newline added. */
+/* One line of at most 1,000 bytes, newline included, written whole (one write call). %s is quoted
+ * and cut as tandem/quote.h says. */
 TDM_API void tdm_log(tdm_log_level level, const char *format, ...) TDM_PRINTF(2, 3);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
  * A trained model that answers over HTTP what `tandem predict` answers. The pages and their answers
- * are in docs/serve.md.
+ * are in docs/reference/http.md.
  */
 #ifndef TANDEM_SERVE_H
 #define TANDEM_SERVE_H

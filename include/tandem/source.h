@@ -5,6 +5,7 @@
 #ifndef TANDEM_SOURCE_H
 #define TANDEM_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -17,6 +18,9 @@ struct tdm_source_options {
     const char *raw_shape;                   /* "32x32x3" (height, width, channels) of raw bytes */
     const char *quarantine;                  /* list of pictures to leave out; NULL: none */
     int64_t cache_bytes;                     /* for decoded groups of tables; 0: 256 MiB */
+    /* Read what a local list or Delta table names elsewhere: anything remote and, of a Delta table,
+     * absolute paths, ".." and links that leave its folder. */
+    bool follow;
 };
 
 #ifdef __cplusplus

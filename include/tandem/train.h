@@ -130,7 +130,7 @@ struct tdm_after_best {
 
 /* The one step that helps most by what the run measured. */
 struct tdm_next {
-    const char *step;   /* a word of docs/train.md, such as "cache"; "none". Static storage */
+    const char *step;   /* such as "cache"; "none" (docs/reference/json.md). Static storage */
     char evidence[400]; /* the figures, and an option or a command */
 };
 
@@ -177,7 +177,7 @@ TDM_API const char *tdm_network_name(int index);
 TDM_API const char *tdm_optimizer_name(int index);
 TDM_API const char *tdm_schedule_name(int index);
 TDM_API const char *tdm_lr_scaling_name(int index);
-/* What augment may hold; docs/image.md has the values that may follow. */
+/* What augment may hold; docs/reference/augmentations.md has the values that may follow. */
 TDM_API const char *tdm_augment_name(int index);
 
 /* What the run in that folder was begun with, so that going on needs no option repeated: sets every

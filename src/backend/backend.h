@@ -123,6 +123,7 @@ struct tdmi_kernel {
      * them. */
     tdm_status (*prepare)(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err);
     void (*release)(void *prepared);
+    /* Optional: NULL means nothing. Ask through tdmi_kernel_needs_of. */
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
     /* Optional; NULL where there is nothing to choose from. ways is all 0; of a desc that is
      * prepared. */
@@ -207,7 +208,7 @@ struct tdmi_augment_change;
 struct tdmi_mix;
 
 /* What the op input does to pictures as it makes numbers of their bytes, so that nobody has to do
- * it before: the rest that tdmi_augment_divide leaves, and mixing (image/augment.h). */
+ * it before: the rest that tdmi_augment_divide leaves, and mixing (image/augment/augment.h). */
 struct tdmi_change_table {
     size_t bytes; /* of one picture's, as the op input reads it */
     /* On the host. mix NULL: with nobody; else it names places in the shard, as own is one. */
@@ -255,7 +256,10 @@ tdm_status tdmi_backend_find(const char *name, const struct tdmi_backend **backe
 bool tdmi_backend_knows(const char *name);
 /* The backends that are part of libtandem, NULL past the end. */
 const struct tdmi_backend *tdmi_backend_at(int index);
-/* Backend cuda, which is libtandem_cuda.so (base/plugin.h): opened with the first call.
+/* Memory that this kernel needs for a prepared desc; all 0 where it has no needs. */
+struct tdmi_kernel_needs tdmi_kernel_needs_of(const struct tdmi_kernel *kernel,
+                                              const struct tdmi_op_desc *desc);
+/* Backend cuda, which is libtandem_cuda.so (base/system/plugin.h): opened with the first call.
  * TDM_E_ABSENT: this build has none, or it cannot be opened here. */
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err) TDM_MUST_USE;
 

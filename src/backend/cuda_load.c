@@ -2,13 +2,13 @@
  * file.
  */
 #include "backend/backend.h"
-#include "base/plugin.h"
+#include "base/system/plugin.h"
 
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err)
 {
     const void *found = NULL;
     tdm_status status = tdmi_plugin_open("cuda", "the part of tandem that computes on NVIDIA cards",
-                                         sizeof **backend, &found, err);
+                                         sizeof **backend, 0, &found, err);
     *backend = found;
     return status;
 }

@@ -1,10 +1,18 @@
 /* The processor as a device. */
 #include "backend/host.h"
+#include "base/memory.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-/* There is nothing to hold: device and stream are this one object's address. */
+/* There is nothing to hold: the device is this one object's address. */
 static const char the_host = 0;
+
+/* Threads may share one. */
+struct tdmi_stream {
+    atomic_int failure; /* a tdm_status */
+    _Atomic(const char *) failed;
+};
 
 int tdmi_host_count(void)
 {
@@ -58,19 +66,24 @@ void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err)
 {
     (void)device;
-    (void)err;
-    *stream = (tdmi_stream *)(uintptr_t)&the_host;
-    return TDM_OK;
+    *stream = tdmi_alloc(1, sizeof **stream);
+    return *stream ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "opening a stream: out of memory");
 }
 
 void tdmi_host_stream_close(tdmi_stream *stream)
 {
-    (void)stream;
+    tdmi_free(stream);
+}
+
+void tdmi_host_note(tdmi_stream *stream, tdm_status code, const char *what)
+{
+    int none = TDM_OK;
+    if (stream && atomic_compare_exchange_strong(&stream->failure, &none, (int)code))
+        atomic_store(&stream->failed, what);
 }
 
 tdm_status tdmi_host_stream_wait(tdmi_stream *stream, tdm_error *err)
 {
-    (void)stream;
-    (void)err;
-    return TDM_OK;
+    const tdm_status code = stream ? (tdm_status)atomic_exchange(&stream->failure, TDM_OK) : TDM_OK;
+    return code == TDM_OK ? TDM_OK : TDM_FAIL(err, code, "%s", atomic_load(&stream->failed));
 }

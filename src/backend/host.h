@@ -19,6 +19,10 @@ void tdmi_host_tail(tdmi_stream *stream, const struct tdmi_judgement *judgements
                     const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
                     float *tail);
 
+/* A kernel could not do a call, whose outputs are then NaN: the stream's next wait fails with code
+ * and what, which is kept as it is. The first one counts. NULL, a kernel called by itself: nobody
+ * waits. */
+void tdmi_host_note(tdmi_stream *stream, tdm_status code, const char *what);
 tdm_status tdmi_host_stream_open(tdmi_device *device, tdmi_stream **stream, tdm_error *err);
 void tdmi_host_stream_close(tdmi_stream *stream);
 tdm_status tdmi_host_stream_wait(tdmi_stream *stream, tdm_error *err);

@@ -27,7 +27,7 @@ enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, T
 
 enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
 
-/* All ops share one flat set of attributes; each file in src/nn/ops names those it uses. */
+/* All ops share one flat set of attributes; each file in src/graph/ops names those it uses. */
 struct tdmi_op_attrs {
     int channels;         /* conv, dense: outputs */
     int kernel, stride;   /* conv, max_pool, avg_pool: square windows; lrn: neighbouring channels */
@@ -48,8 +48,9 @@ struct tdmi_op_attrs {
 };
 
 /*
- * What a kernel does beside its own op, so that no tensor is passed over twice (docs/backend.md,
- * "Fusion"). All zero is the op alone; a plan asks for more only where kernel->can_fuse agrees.
+ * What a kernel does beside its own op, so that no tensor is passed over twice
+ * (docs/design/backend.md, "Fusion"). All zero is the op alone; a plan asks for more only where
+ * kernel->can_fuse agrees.
  */
 struct tdmi_op_fusion {
     /* Without training: y = act(op(x) + residual), a batch norm folded into the packed weights. A

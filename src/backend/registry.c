@@ -49,6 +49,15 @@ bool tdmi_backend_stores(const struct tdmi_backend *backend, enum tdmi_dtype typ
     return type == TDMI_DTYPE_F32 || (backend->storages >> type & 1u) != 0;
 }
 
+struct tdmi_kernel_needs tdmi_kernel_needs_of(const struct tdmi_kernel *kernel,
+                                              const struct tdmi_op_desc *desc)
+{
+    struct tdmi_kernel_needs needs = {0};
+    if (kernel->needs)
+        kernel->needs(desc, &needs);
+    return needs;
+}
+
 const struct tdmi_backend *tdmi_backend_at(int index)
 {
     return index >= 0 && index < n_backends ? backends[index] : NULL;

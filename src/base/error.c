@@ -3,6 +3,7 @@
  * neither allocate nor fail, even when the failure is that memory has run out.
  */
 #include "tandem/error.h"
+#include "base/text/quote.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,16 +56,6 @@ void tdm_error_clear(tdm_error *err)
     }
 }
 
-/* What did not fit is said to be missing, and no character is left in half. */
-static void mark_cut(char *text, size_t text_bytes)
-{
-    static const char mark[] = "…";
-    size_t at = text_bytes - sizeof mark;
-    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
-        at--;
-    memcpy(text + at, mark, sizeof mark);
-}
-
 static void write_frame(tdm_error *err, const char *file, int line, const char *format,
                         va_list arguments)
 {
@@ -72,9 +63,7 @@ static void write_frame(tdm_error *err, const char *file, int line, const char *
     struct tdm_error_frame *frame = &err->frames[at];
     frame->file = file;
     frame->line = line;
-    const int length = vsnprintf(frame->text, sizeof frame->text, format, arguments);
-    if (length >= (int)sizeof frame->text)
-        mark_cut(frame->text, sizeof frame->text);
+    tdmi_quote(frame->text, sizeof frame->text, format, arguments);
 }
 
 tdm_status tdm_error_start(tdm_error *err, tdm_status code, const char *file, int line,

@@ -3,6 +3,7 @@
  * call, so lines of several threads or processes do not mix.
  */
 #include "tandem/log.h"
+#include "base/text/quote.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -24,20 +25,11 @@ tdm_log_level tdm_log_level_now(void)
     return (tdm_log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
 }
 
-/* Where to cut at most limit bytes without halving a UTF-8 character. */
-static size_t cut_at(const char *line, size_t limit)
-{
-    size_t at = limit;
-    while (at > 0 && limit - at < 3 && ((unsigned char)line[at] & 0xc0) == 0x80)
-        at--;
-    return at;
-}
-
 void tdm_log(tdm_log_level level, const char *format, ...)
 {
     static const char *const prefixes[] = {"", "error: ", "warning: ", "", "debug: "};
     int saved_errno = errno;
-    char line[line_bytes + 1];
+    char line[line_bytes];
     if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
         return;
 
@@ -45,17 +37,9 @@ void tdm_log(tdm_log_level level, const char *format, ...)
     size_t length = prefix > 0 ? (size_t)prefix : 0;
     va_list arguments;
     va_start(arguments, format);
-    int needed = vsnprintf(line + length, sizeof line - length, format, arguments);
+    length += tdmi_quote(line + length, sizeof line - length, format, arguments);
     va_end(arguments);
-    if (needed > 0)
-        length += (size_t)needed;
-    if (length > line_bytes - 1)
-        length = cut_at(line, line_bytes - 1);
-    /* File names reach this line: a control byte must neither break it nor steer a terminal. */
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = ' ';
-    line[length++] = '\n';
+    line[length++] = '\n'; /* in the place of the zero */
 
     size_t written = 0;
     while (written < length) {

@@ -152,6 +152,26 @@ void tdmi_free(void *block)
     free(block);
 }
 
+/* Not counted, but failing where the next allocation is to fail. */
+bool tdmi_memory_has_room(size_t bytes)
+{
+    const size_t of_pages = 64 * 1024; /* malloc would remember a larger one that was freed */
+    int64_t first = atomic_load_explicit(&fail_from, memory_order_relaxed);
+    if (first != 0 && atomic_load_explicit(&calls, memory_order_relaxed) + 1 >= first)
+        return false;
+    if (bytes < of_pages) {
+        void *volatile block = malloc(bytes); /* volatile: else it is not called */
+        bool has_room = block != NULL;
+        free(block);
+        return has_room;
+    }
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return false;
+    (void)munmap(mapped, bytes);
+    return true;
+}
+
 void tdmi_memory_fail_from(int64_t n)
 {
     int64_t first = n > 0 ? atomic_load_explicit(&calls, memory_order_relaxed) + n : 0;

@@ -5,9 +5,10 @@
  */
 #include "tandem/progress.h"
 #include "base/clock.h"
-#include "base/env.h"
+#include "base/system/env.h"
 #include "base/memory.h"
 #include "base/progress_form.h"
+#include "tandem/quote.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -42,8 +43,8 @@ static bool is_terminal(FILE *stream)
 /* COLUMNS is a person's word; the terminal's own follows its window. */
 static int columns_of(FILE *stream)
 {
-    const char *wish = tdmi_env("COLUMNS");
-    long columns = wish ? strtol(wish, NULL, 10) : 0;
+    const char *request = tdmi_env("COLUMNS");
+    long columns = request ? strtol(request, NULL, 10) : 0;
     struct winsize size;
     if (columns <= 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0)
         columns = size.ws_col;
@@ -61,8 +62,8 @@ tdm_progress *tdm_progress_start(FILE *stream, tdm_progress_style style, const c
     pthread_mutex_init(&progress->lock, NULL);
     progress->stream = stream;
     progress->style = stream ? style : TDM_PROGRESS_QUIET;
-    snprintf(progress->title, sizeof progress->title, "%s", title);
-    snprintf(progress->unit, sizeof progress->unit, "%s", unit);
+    tdm_quote(progress->title, sizeof progress->title, "%s", title);
+    tdm_quote(progress->unit, sizeof progress->unit, "%s", unit);
     progress->total = total > 0 ? total : 0;
     progress->start_ns = progress->sampled_ns = tdmi_clock_ns();
     /* A first bar soon; a first line only when it lasts. */
@@ -119,7 +120,7 @@ void tdm_progress_update(tdm_progress *progress, int64_t done, const char *note)
         progress->done = done;
     int64_t now_ns = tdmi_clock_ns();
     if (note)
-        snprintf(progress->note, sizeof progress->note, "%s", note);
+        tdm_quote(progress->note, sizeof progress->note, "%s", note);
     if (now_ns - progress->drawn_ns >= every_ns)
         draw(progress, now_ns);
     pthread_mutex_unlock(&progress->lock);

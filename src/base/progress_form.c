@@ -7,6 +7,7 @@
  * is cut at its end.
  */
 #include "base/progress_form.h"
+#include "base/text/quote.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -29,10 +30,8 @@ static void add(struct line *line, const char *format, ...)
     size_t room = TDMI_PROGRESS_BYTES - line->length;
     va_list arguments;
     va_start(arguments, format);
-    int added = vsnprintf(line->text + line->length, room, format, arguments);
+    line->length += tdmi_quote(line->text + line->length, room, format, arguments);
     va_end(arguments);
-    if (added > 0)
-        line->length += (size_t)added < room ? (size_t)added : room - 1;
 }
 
 /* Characters, not bytes; every character is taken for one column. */
@@ -42,14 +41,6 @@ static int columns_of(const char *text)
     for (; *text; text++)
         n += ((unsigned char)*text & 0xc0) != 0x80;
     return n;
-}
-
-/* Notes hold file names: nothing in them may move the cursor. */
-static void blank_controls(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = ' ';
 }
 
 static void cut(char *text, int columns)
@@ -141,7 +132,6 @@ void tdmi_progress_bar(const struct tdmi_progress_view *view, int columns,
         add(&line, " [%s]", bar);
     }
     add(&line, "%s", words);
-    blank_controls(text);
     cut(text, columns > 0 ? columns : 0);
 }
 
@@ -170,5 +160,4 @@ void tdmi_progress_line(const struct tdmi_progress_view *view, int is_last,
     }
     if (view->note[0])
         add(&line, ", %s", view->note);
-    blank_controls(text);
 }

@@ -9,8 +9,8 @@
  * do.
  */
 #include "base/thread.h"
-#include "base/affinity.h"
-#include "base/cgroup.h"
+#include "base/system/affinity.h"
+#include "base/system/cgroup.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

@@ -6,8 +6,8 @@
 #ifndef TANDEM_CLI_COMMAND_H
 #define TANDEM_CLI_COMMAND_H
 
-#include "option.h"
-#include "output.h"
+#include "cli/option.h"
+#include "cli/output.h"
 #include "tandem/error.h"
 #include "tandem/json.h"
 #include <stdbool.h>

@@ -1,18 +1,18 @@
 /*
  * The table of commands and the options that all of them share.
  */
-#include "command.h"
+#include "cli/command.h"
 #include "tandem/suggest.h"
 
 #include <string.h>
 
 #define X(name) extern const struct tdmi_command tdmi_command_##name;
-#include "commands.def"
+#include "cli/commands.def"
 #undef X
 
 const struct tdmi_command *const tdmi_commands[] = {
 #define X(name) &tdmi_command_##name,
-#include "commands.def"
+#include "cli/commands.def"
 #undef X
     NULL,
 };

@@ -2,7 +2,7 @@
  * One pass over the lines, in place. Everything that is not understood is refused with its line: a
  * setting that is silently dropped costs its owner more than one that is complained about.
  */
-#include "config.h"
+#include "cli/config.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef TANDEM_CLI_HELP_H
 #define TANDEM_CLI_HELP_H
 
-#include "command.h"
+#include "cli/command.h"
 
 /* command NULL: the list of commands. */
 void tdmi_help_print(struct tdmi_output *out, const struct tdmi_command *command);

@@ -2,15 +2,18 @@
  * The frame around every command: read what was asked, run it, print one result or one error, end
  * with the status that other programs rely on. Reading order: command.h, settings.h, then this.
  */
-#include "command.h"
-#include "help.h"
-#include "settings.h"
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/settings.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* All that one run of the program holds: settings, the command's struct that they fill, output. */
@@ -69,6 +72,41 @@ static void fill_standard_streams(void)
     }
 }
 
+/* The stack of the first thread grows as it is used, and where there is no address space left for
+ * it, the program is killed without a sentence. So what the deepest call needs is taken before
+ * anything else is; noinline, or main would have it for good. */
+enum { STACK_BYTES = 512 << 10 };
+
+__attribute__((noinline)) static void touch_stack(void)
+{
+    volatile char lowest[STACK_BYTES];
+    lowest[0] = 0;
+    (void)lowest[0];
+}
+
+static bool grow_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < 2 * STACK_BYTES)
+        return true; /* whoever made it so small has measured */
+    void *room =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return false;
+    (void)munmap(room, STACK_BYTES);
+    touch_stack();
+    return true;
+}
+
+/* Arrow, where it is loaded: memory of malloc where it would take from an allocator of its own,
+ * which takes 64 MiB of addresses at a time and ends the program without them; and no thread that
+ * returns memory of another that we never use. What somebody has set stays. */
+static void choose_allocators(void)
+{
+    (void)setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0);
+    (void)setenv("JE_ARROW_MALLOC_CONF", "background_thread:false", 0);
+}
+
 /* Errors found while the options are still being read must come in the form asked for, too. */
 static bool is_json_asked(int argc, char **argv)
 {
@@ -102,7 +140,8 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
     const char *text;
     TDM_TRY(tdm_json_finish(json, &text, NULL, err), err,
             "the result could not be written as JSON");
-    tdmi_print(out, "%s\n", text);
+    tdmi_print_raw(out, text);
+    tdmi_print_raw(out, "\n");
     return TDM_OK;
 }
 
@@ -246,7 +285,10 @@ int main(int argc, char **argv)
 
     fill_standard_streams();
     install_signals();
-    tdm_status status = run(&frame, argc, argv, &err);
+    choose_allocators();
+    tdm_status status = grow_stack()
+                            ? run(&frame, argc, argv, &err)
+                            : TDM_FAIL(&err, TDM_E_MEMORY, "starting the program: out of memory");
     if (status != TDM_OK)
         report_error(&frame, frame.globals.json || is_json_asked(argc, argv), &err);
 

@@ -2,7 +2,7 @@
  * Reading, checking, storing and describing one option value. Every refusal is one sentence: where
  * the value stood, what is accepted, what was found.
  */
-#include "option.h"
+#include "cli/option.h"
 
 #include <errno.h>
 #include <math.h>

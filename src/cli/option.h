@@ -202,6 +202,12 @@ struct tdmi_option {
          .default_words = "found by name and type",                              \
          .group = "Source",                                                      \
          .help = "column of a table that holds the classes"},                    \
+        {.name = "follow",                                                       \
+         .type = TDMI_OPTION_FLAG,                                               \
+         .offset = offsetof(struct values, at.follow),                           \
+         .group = "Source",                                                      \
+         .help = "let a local list name files in a store, and a local Delta "    \
+                 "table files in a store or outside of its folder"},             \
     {                                                                            \
         .name = "raw-shape", .type = TDMI_OPTION_TEXT,                           \
         .offset = offsetof(struct values, at.raw_shape), .value_name = "HxWxC",  \

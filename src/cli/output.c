@@ -1,80 +1,118 @@
 /*
  * Checked printing, wrapping and the one place that prints errors.
  */
-#include "output.h"
+#include "cli/output.h"
+#include "tandem/quote.h"
 #include "tandem/shell.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+enum { longest_name = 1000 }; /* bytes; a message is not longer either */
+
+/* Pieces on their way to a stream, a block at a time. */
+struct block {
+    struct tdmi_output *out;
+    size_t length;
+    char bytes[512];
+};
+
+static void flush_block(struct block *block)
+{
+    errno = 0;
+    if (!block->out->problem &&
+        fwrite(block->bytes, 1, block->length, block->out->stream) != block->length)
+        block->out->problem = errno ? errno : EIO;
+    block->length = 0;
+}
+
+static void put_piece(void *to, const char *piece, size_t n_bytes)
+{
+    struct block *block = to;
+    if (block->length + n_bytes > sizeof block->bytes)
+        flush_block(block);
+    memcpy(block->bytes + block->length, piece, n_bytes);
+    block->length += n_bytes;
+}
+
+static void print(struct tdmi_output *out, size_t most_bytes, const char *format, va_list arguments)
+{
+    struct block block = {.out = out};
+    if (out->problem)
+        return;
+    tdm_quote_pieces(put_piece, &block, most_bytes, format, arguments);
+    flush_block(&block);
+}
+
 void tdmi_print(struct tdmi_output *out, const char *format, ...)
 {
     va_list arguments;
-    if (out->problem)
-        return;
     va_start(arguments, format);
-    errno = 0;
-    if (vfprintf(out->stream, format, arguments) < 0)
-        out->problem = errno ? errno : EIO;
+    print(out, longest_name, format, arguments);
     va_end(arguments);
 }
 
-static bool is_control(unsigned char byte)
+void tdmi_print_raw(struct tdmi_output *out, const char *text)
 {
-    return byte < 0x20 || byte == 0x7f;
+    if (out->problem)
+        return;
+    errno = 0;
+    if (fputs(text, out->stream) == EOF)
+        out->problem = errno ? errno : EIO;
 }
 
-/* U+0080 to U+009F: in UTF-8 c2 and a second byte. */
-static bool is_high_control(const char *at)
+static void TDM_PRINTF(2, 3) print_whole(struct tdmi_output *out, const char *format, ...)
 {
-    return (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] >= 0x80 &&
-           (unsigned char)at[1] < 0xa0;
+    va_list arguments;
+    va_start(arguments, format);
+    print(out, SIZE_MAX, format, arguments);
+    va_end(arguments);
 }
 
-void tdmi_blank_controls(char *text)
+void tdmi_print_field(struct tdmi_output *out, const char *text)
 {
-    for (char *at = text; *at; at++) {
-        if (is_high_control(at))
-            at[0] = at[1] = ' ';
-        else if (is_control((unsigned char)*at))
-            *at = ' ';
+    const bool is_quoted = strpbrk(text, ",\"\r\n") != NULL;
+    tdmi_print_raw(out, is_quoted ? "\"" : "");
+    while (*text) {
+        const size_t n = strcspn(text, "\"\n");
+        print_whole(out, "%.*s", (int)n, text);
+        text += n;
+        if (*text)
+            tdmi_print_raw(out, *text++ == '"' ? "\"\"" : "\n");
     }
+    tdmi_print_raw(out, is_quoted ? "\"" : "");
+}
+
+static void count_columns(void *to, const char *piece, size_t n_bytes)
+{
+    int *columns = to;
+    for (size_t i = 0; i < n_bytes; i++)
+        *columns += ((unsigned char)piece[i] & 0xc0) != 0x80;
+}
+
+static int TDM_PRINTF(1, 2) columns_of(const char *format, ...)
+{
+    int columns = 0;
+    va_list arguments;
+    va_start(arguments, format);
+    tdm_quote_pieces(count_columns, &columns, longest_name, format, arguments);
+    va_end(arguments);
+    return columns;
 }
 
 int tdmi_columns(const char *name)
 {
-    int columns = 0;
-    for (const char *at = name; *at; at++)
-        columns += ((unsigned char)*at & 0xc0) != 0x80;
-    return columns;
-}
-
-void tdmi_print_name(struct tdmi_output *out, const char *name, int width)
-{
-    const int columns = tdmi_columns(name);
-    while (*name) {
-        char piece[256];
-        size_t length = strnlen(name, sizeof piece - 1);
-        /* Whole characters only, so that a pair is never judged by its half. */
-        while (name[length] && length > 1 && ((unsigned char)name[length] & 0xc0) == 0x80)
-            length--;
-        memcpy(piece, name, length);
-        piece[length] = '\0';
-        tdmi_blank_controls(piece);
-        tdmi_print(out, "%s", piece);
-        name += length;
-    }
-    if (columns < width)
-        tdmi_print(out, "%*s", width - columns, "");
+    return columns_of("%s", name);
 }
 
 void tdmi_print_word(struct tdmi_output *out, const char *word)
 {
     char text[TDM_SHELL_WORD_BYTES];
-    tdmi_print(out, "%s", tdm_shell_word(word, text, sizeof text));
+    tdmi_print_raw(out, tdm_shell_word(word, text, sizeof text));
 }
 
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word)
@@ -166,9 +204,6 @@ const char *tdmi_format_bytes(double bytes, char *text, size_t text_bytes)
 void tdmi_print_error(const tdm_error *err)
 {
     char text[TDM_ERROR_FRAMES * (TDM_ERROR_TEXT_BYTES + 64)];
-    tdm_error clean = *err;
-    for (int i = 0; i < clean.n_frames; i++)
-        tdmi_blank_controls(clean.frames[i].text);
-    tdm_error_format(&clean, text, sizeof text);
+    tdm_error_format(err, text, sizeof text);
     fprintf(stderr, "tandem: %s", *text ? text : "failed without saying why\n");
 }

@@ -14,18 +14,20 @@ struct tdmi_output {
     int problem; /* errno of the first write that failed, 0 while all went well */
 };
 
-/* The first failure is kept and later calls do nothing, so callers may check once, at the end. */
+/* For people: %s is quoted as tandem/quote.h says, counts its width in characters, and loses its
+ * middle beyond 1,000 bytes. The first failure is kept and later calls do nothing, so callers may
+ * check once, at the end. */
 void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 3);
-/* Names of files and classes are other people's: control bytes, which could break a line or steer a
- * terminal, come out as blanks. Left-aligned in at least width columns. */
-void tdmi_print_name(struct tdmi_output *out, const char *name, int width);
+/* A field of CSV, as RFC 4180 quotes: in quotes where it has a comma, a quote (then doubled) or a
+ * line end. A line feed stays; other controls are spelled as for people. */
+void tdmi_print_field(struct tdmi_output *out, const char *text);
+/* For programs: as it is. */
+void tdmi_print_raw(struct tdmi_output *out, const char *text);
 /* As a word of a command that is to be copied (tandem/shell.h). */
 void tdmi_print_word(struct tdmi_output *out, const char *word);
 /* "next: COMMAND WORD". */
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word);
-int tdmi_columns(const char *name); /* characters of UTF-8 */
-/* Blanks for control bytes in place, for text on its way to standard error. */
-void tdmi_blank_controls(char *text);
+int tdmi_columns(const char *name); /* that %s takes */
 /* Flushes, too. TDM_E_FAILED naming the cause when anything written so far was lost. */
 tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err) TDM_MUST_USE;
 /* The last check: what only closing tells (a full network disk). */

@@ -2,19 +2,17 @@
  * The tables of evaluate and runs show. With hundreds of classes what matters is what goes wrong:
  * both tables begin with the worst and end after so many rows.
  */
-#include "scores.h"
-#include "watch.h"
+#include "cli/scores.h"
+#include "cli/watch.h"
 
 enum { widest_name = 40 };
 
 static void print_class(struct tdmi_output *out, const struct tdm_class_score *class, int widest)
 {
     const tdm_interval interval = tdm_wilson(class->correct, class->n);
-    tdmi_print(out, "  ");
-    tdmi_print_name(out, class->label, widest);
-    tdmi_print(out, "  %7lld  %7lld  %8.4f  %.4f to %.4f", (long long)class->n,
-               (long long)class->correct, (double)class->correct / (double)class->n, interval.low,
-               interval.high);
+    tdmi_print(out, "  %-*s  %7lld  %7lld  %8.4f  %.4f to %.4f", widest, class->label,
+               (long long)class->n, (long long)class->correct,
+               (double)class->correct / (double)class->n, interval.low, interval.high);
     if (class->predicted > 0)
         tdmi_print(out, "  %9.4f\n", (double)class->correct / (double)class->predicted);
     else
@@ -52,11 +50,8 @@ static void print_confusions(struct tdmi_output *out, const struct tdm_metrics *
         tdmi_print(out, "\n  most often mistaken\n");
     for (int i = 0; i < shown; i++) {
         const struct tdm_class_score *class = &metrics->per_class[worst[i].label];
-        tdmi_print(out, "  %7lld of %lld ", (long long)worst[i].n, (long long)class->n);
-        tdmi_print_name(out, class->label, 0);
-        tdmi_print(out, " taken for ");
-        tdmi_print_name(out, metrics->per_class[worst[i].predicted].label, 0);
-        tdmi_print(out, "\n");
+        tdmi_print(out, "  %7lld of %lld %s taken for %s\n", (long long)worst[i].n,
+                   (long long)class->n, class->label, metrics->per_class[worst[i].predicted].label);
     }
 }
 

@@ -2,7 +2,7 @@
 #ifndef TANDEM_CLI_SCORES_H
 #define TANDEM_CLI_SCORES_H
 
-#include "output.h"
+#include "cli/output.h"
 #include "tandem/metrics.h"
 
 /* --show of evaluate and runs: rows of a table. */

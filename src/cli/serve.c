@@ -2,7 +2,7 @@
  * Serving from the command line. The one line on standard output is the address, so that a script
  * that asked for any free port reads it there.
  */
-#include "serve.h"
+#include "cli/serve.h"
 #include "tandem/log.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TANDEM_CLI_SERVE_H
 #define TANDEM_CLI_SERVE_H
 
-#include "command.h"
+#include "cli/command.h"
 #include "tandem/serve.h"
 
 /* Is text an address, and not the next argument? "8080", "127.0.0.1:0", "[::1]:80". */

@@ -1,7 +1,7 @@
 /*
  * The command line, the environment and the positional arguments; settings_config.c adds the file.
  */
-#include "settings.h"
+#include "cli/settings.h"
 #include "tandem/log.h"
 #include "tandem/suggest.h"
 

@@ -8,7 +8,7 @@
 #ifndef TANDEM_CLI_SETTINGS_H
 #define TANDEM_CLI_SETTINGS_H
 
-#include "command.h"
+#include "cli/command.h"
 
 /* Weakest first. */
 enum tdmi_origin {

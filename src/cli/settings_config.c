@@ -2,13 +2,16 @@
  * Settings from the config file. Sections of other commands are checked too: a file that is wrong
  * is better refused today than on the day the other command runs.
  */
-#include "config.h"
-#include "settings.h"
+#include "cli/config.h"
+#include "cli/settings.h"
 #include "tandem/suggest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct visit {
     struct tdmi_settings *settings;
@@ -98,14 +101,35 @@ static tdm_status visit_entry(void *self, const struct tdmi_config_entry *entry,
     return TDM_OK;
 }
 
+/* Opening a pipe must not wait for its writer. */
+static tdm_status open_regular(const char *path, FILE **file, tdm_error *err)
+{
+    struct stat facts;
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is_found = descriptor >= 0 && fstat(descriptor, &facts) == 0;
+    if (is_found && !S_ISREG(facts.st_mode)) {
+        close(descriptor);
+        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s is a %s; a regular file is wanted",
+                        path, S_ISDIR(facts.st_mode) ? "folder" : "pipe or device");
+    }
+    *file = is_found ? fdopen(descriptor, "rb") : NULL;
+    if (*file)
+        return TDM_OK;
+    const int reason = errno;
+    if (descriptor >= 0)
+        close(descriptor);
+    return TDM_FAIL(err, TDM_E_INPUT, "the config file %s could not be opened: %s", path,
+                    strerror(reason));
+}
+
 tdm_status tdmi_settings_read_config(struct tdmi_settings *settings, const char *path,
                                      tdm_error *err)
 {
     struct visit visit = {settings, path};
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return TDM_FAIL(err, TDM_E_INPUT, "the config file %s could not be opened: %s", path,
-                        strerror(errno));
+    FILE *file;
+    tdm_status status = open_regular(path, &file, err);
+    if (status != TDM_OK)
+        return status;
     errno = 0;
     size_t length = fread(settings->config_text, 1, TDMI_CONFIG_BYTES + 1, file);
     int problem = ferror(file) ? errno : 0;

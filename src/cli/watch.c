@@ -2,7 +2,8 @@
  * Events for people. A bar may stand on the line when a note or an epoch arrives; on a terminal the
  * line is cleared first and the bar draws itself again below.
  */
-#include "watch.h"
+#include "cli/watch.h"
+#include "tandem/quote.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -17,8 +18,7 @@ static void clear_line(const struct tdmi_watch *watch)
 static void print_note(const char *text)
 {
     char line[2 * TDM_ERROR_TEXT_BYTES];
-    snprintf(line, sizeof line, "%s", text);
-    tdmi_blank_controls(line);
+    tdm_quote(line, sizeof line, "%s", text);
     fprintf(stderr, "%s\n", line);
 }
 

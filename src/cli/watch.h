@@ -5,7 +5,7 @@
 #ifndef TANDEM_CLI_WATCH_H
 #define TANDEM_CLI_WATCH_H
 
-#include "command.h"
+#include "cli/command.h"
 #include "tandem/event.h"
 #include "tandem/progress.h"
 

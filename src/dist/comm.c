@@ -1,6 +1,6 @@
 /* The list of transports, and `self`: one process, nothing to send. */
 #include "dist/comm.h"
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 static const char the_world = 0;
 

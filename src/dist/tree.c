@@ -1,10 +1,11 @@
 /* The fixed tree of additions. */
 #include "dist/tree.h"
-#include "base/multiversion.h"
+#include "base/system/multiversion.h"
 
-/* block_values: of each array at a time, so that sums that are not kept still are in the first
- * cache when they are added on. most_levels: more than there are shards for. */
-enum { block_values = 512, most_levels = 32 };
+/* most_levels: more than there are shards for. block_values: of each array at a time, so that sums
+ * that are not kept still are in the first cache when they are added on; fewer where so many of
+ * those wait that they would not be: a frame of 16 KiB holds them. */
+enum { most_levels = 32, block_values = 512, kept_values = 8 * block_values };
 
 TDMI_MULTIVERSION
 static void add(float *restrict to, const float *restrict from, int64_t n)
@@ -58,14 +59,20 @@ int tdmi_tree_plan(const struct tdmi_tree_part *parts, int n_parts, int end, int
 void tdmi_tree_sum(const struct tdmi_tree_part *parts, const struct tdmi_tree_addition *additions,
                    int n_additions, int64_t first, int64_t n)
 {
-    float sums[most_levels][block_values];
-    for (int64_t at = first; at < first + n; at += block_values) {
-        const int64_t left = first + n - at, n_now = left < block_values ? left : block_values;
+    float sums[kept_values];
+    int n_levels = kept_values / block_values;
+    for (int i = 0; i < n_additions; i++)
+        n_levels = -additions[i].to > n_levels ? -additions[i].to : n_levels;
+    const int64_t block = kept_values / n_levels / 16 * 16; /* whole vectors */
+    for (int64_t at = first; at < first + n; at += block) {
+        const int64_t left = first + n - at, n_now = left < block ? left : block;
         for (int i = 0; i < n_additions; i++) {
             const struct tdmi_tree_addition *it = &additions[i];
-            float *to = it->to < 0 ? sums[-it->to] : parts[it->to].values + at;
-            const float *a = it->left < 0 ? sums[-it->left] : parts[it->left].values + at;
-            const float *b = it->right < 0 ? sums[-it->right] : parts[it->right].values + at;
+            float *to = it->to < 0 ? sums + (-it->to - 1) * block : parts[it->to].values + at;
+            const float *a =
+                it->left < 0 ? sums + (-it->left - 1) * block : parts[it->left].values + at;
+            const float *b =
+                it->right < 0 ? sums + (-it->right - 1) * block : parts[it->right].values + at;
             if (to == a)
                 add(to, b, n_now);
             else

@@ -2,8 +2,8 @@
 #include "image/decoder.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "image/codec.h"
-#include "image/jpeg_plain.h"
+#include "image/formats/codec.h"
+#include "image/jpeg/plain.h"
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ tdm_status tdmi_decoder_check(const struct tdmi_decoder_file *file, struct tdmi_
 /* ---- the way into the input ------------------------------------------------------------------ */
 
 static struct tdmi_decoder_pass fill_pass(const struct tdmi_axis *axis, enum tdmi_filter filter,
-                                          struct tdmi_weights *weights)
+                                          struct tdmi_resize_weights *weights)
 {
     tdmi_weights_fill(axis, filter, TDMI_GROUPS_ANYWHERE, weights);
     return (struct tdmi_decoder_pass){.is_wanted = true,
@@ -70,8 +70,8 @@ static struct tdmi_decoder_pass fill_pass(const struct tdmi_axis *axis, enum tdm
 }
 
 static size_t carve_all(uint8_t *base, const struct tdmi_resize_passes *passes,
-                        enum tdmi_filter filter, struct tdmi_weights *across,
-                        struct tdmi_weights *down)
+                        enum tdmi_filter filter, struct tdmi_resize_weights *across,
+                        struct tdmi_resize_weights *down)
 {
     size_t used = 0;
     if (passes->has_across)
@@ -98,7 +98,7 @@ tdm_status tdmi_decoder_plan(struct tdmi_decoder_file *file, const struct tdmi_r
                              struct tdmi_decoder_room *room, bool *is_planned, tdm_error *err)
 {
     struct tdmi_resize_passes passes;
-    struct tdmi_weights across = {0}, down = {0};
+    struct tdmi_resize_weights across = {0}, down = {0};
     *is_planned = false;
     if (how->reduce_x > 1 || how->reduce_y > 1 ||
         tdmi_resize_passes_of(tdmi_decoder_width(file), tdmi_decoder_height(file), how, &passes,

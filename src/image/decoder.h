@@ -1,6 +1,6 @@
 /*
  * Somebody else who makes pictures of JPEG files, such as a card: he decodes usual ones
- * (jpeg_layout.h) that were found sound here, and scales them by the weights that he is given. What
+ * (jpeg/layout.h) that were found sound here, and scales them by the weights that he is given. What
  * he makes differs from what preprocess.h makes as far as his inverse transform does; files that
  * are not for him, and those he fails with, are decoded as ever.
  *
@@ -9,7 +9,7 @@
 #ifndef TANDEM_IMAGE_DECODER_H
 #define TANDEM_IMAGE_DECODER_H
 
-#include "image/resize.h"
+#include "image/resize/resize.h"
 
 enum {
     TDMI_DECODER_FILES = 8, /* of one run, at most */
@@ -18,7 +18,7 @@ enum {
 };
 
 /* Of a resize, one dimension: output i is the sum over k of input spans[i].first + k times taps[i]
- * [k], rounded as resize_kernels.h does it. Weights of inputs that there are none of are 0. */
+ * [k], rounded as resize/kernels.h does it. Weights of inputs that there are none of are 0. */
 struct tdmi_decoder_pass {
     bool is_wanted;
     int n_outputs, n_taps; /* taps: (n_outputs, n_taps) */

@@ -3,7 +3,7 @@
  * first directory of a TIFF block, and a library for all of EXIF would be a large door into
  * untrusted bytes. Every read is checked against the block's end; whatever is odd means "upright".
  */
-#include "image/codec.h"
+#include "image/formats/codec.h"
 #include <string.h>
 
 static uint32_t read_big(const uint8_t *at, int n_bytes)

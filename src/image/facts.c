@@ -4,18 +4,8 @@
  * own.
  */
 #include "image/facts.h"
-#include "image/codec.h"
+#include "image/formats/codec.h"
 #include <string.h>
-
-const char *tdmi_colours_name(enum tdmi_colours colours)
-{
-    static const char *const names[] = {
-        [TDMI_COLOURS_UNKNOWN] = "unknown", [TDMI_COLOURS_GREY] = "grey",
-        [TDMI_COLOURS_RGB] = "rgb",         [TDMI_COLOURS_PALETTE] = "palette",
-        [TDMI_COLOURS_CMYK] = "cmyk",       [TDMI_COLOURS_YCCK] = "ycck",
-    };
-    return names[colours <= TDMI_COLOURS_YCCK ? colours : TDMI_COLOURS_UNKNOWN];
-}
 
 static uint32_t read_big(const uint8_t *at, int n_bytes)
 {

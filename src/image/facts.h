@@ -41,6 +41,4 @@ tdm_status tdmi_image_describe(const void *bytes, size_t length_bytes, const cha
  * little where nothing else is wanted. */
 bool tdmi_image_is_jpeg_of(const void *bytes, size_t length_bytes, int width, int height);
 
-const char *tdmi_colours_name(enum tdmi_colours colours); /* "grey" */
-
 #endif

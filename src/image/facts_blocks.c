@@ -1,9 +1,9 @@
 /*
  * What GIF and WebP files say of themselves; both are walked without their libraries.
  */
-#include "image/codec.h"
+#include "image/formats/codec.h"
 #include "image/facts.h"
-#include "image/webp_layout.h"
+#include "image/formats/webp_layout.h"
 #include <string.h>
 
 /* ---- GIF ------------------------------------------------------------------------------------- */

@@ -8,7 +8,8 @@
 
 #include "image/image.h"
 
-/* Pictures at this distance or below are taken for the same; docs/image.md has the error rates. */
+/* Pictures at this distance or below are taken for the same; bench/results/image.md has the error
+ * rates. */
 enum { TDMI_FINGERPRINT_NEAR = 4 };
 
 /* scratch is used as in tdmi_image_resize(). 0 for a picture without

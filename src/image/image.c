@@ -5,7 +5,7 @@
 #include "image/image.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "image/codec.h"
+#include "image/formats/codec.h"
 #include <limits.h>
 
 void tdmi_image_release(tdmi_image *image)

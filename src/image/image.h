@@ -6,7 +6,7 @@
 #ifndef TANDEM_IMAGE_IMAGE_H
 #define TANDEM_IMAGE_IMAGE_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ tdm_status tdmi_image_reshape(tdmi_image *image, int width, int height,
 enum tdmi_image_format {
     TDMI_IMAGE_UNKNOWN,
 #define X(name, extensions, what_brings_it) TDMI_IMAGE_##name,
-#include "image/formats.def"
+#include "image/formats/formats.def"
 #undef X
     TDMI_IMAGE_FORMATS
 };
@@ -54,6 +54,9 @@ struct tdmi_image_limits {
     int64_t max_bytes;  /* of the file; 0: 1 GiB */
     int64_t max_ns;     /* for decoding; 0: a minute, which no honest picture below 178 million
                            pixels needs */
+    /* Refuse also what other programs read with a warning: a JPEG whose coded data lack a piece
+     * within a row of blocks, a PNG with a wrong checksum from its pixel data on. */
+    bool is_strict;
 };
 
 /* name is what messages call the bytes. TDM_E_INPUT: no picture, or a damaged, truncated or too

@@ -4,7 +4,7 @@
  * picture's own memory, so that a loader's thread allocates nothing once its memory has grown.
  */
 #include "base/memory.h"
-#include "image/codec.h"
+#include "image/formats/codec.h"
 #include "image/image.h"
 #include <string.h>
 

@@ -5,9 +5,9 @@
  * torchvision's Resize cuts the rest off.
  */
 #include "image/preprocess.h"
-#include "base/far_copy.h"
-#include "image/codec.h"
-#include "image/resize.h"
+#include "base/file/far_copy.h"
+#include "image/formats/codec.h"
+#include "image/resize/resize.h"
 #include <limits.h>
 #include <math.h>
 #include <string.h>

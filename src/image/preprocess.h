@@ -40,7 +40,7 @@ struct tdmi_preprocess {
 struct tdmi_preprocess_scratch {
     tdmi_image decoded, resized;
     struct tdmi_image_limits limits; /* of what is decoded; zeroed: the decoder's own */
-    bool is_far; /* nobody reads what comes out while a cache would hold it: base/far_copy.h */
+    bool is_far; /* nobody reads what comes out while a cache would hold it: base/file/far_copy.h */
 };
 void tdmi_preprocess_scratch_release(struct tdmi_preprocess_scratch *scratch);
 

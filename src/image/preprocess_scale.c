@@ -1,5 +1,5 @@
 /* What the scale makes of bytes: the end of a preprocessing, and the first op of a network. */
-#include "base/multiversion.h"
+#include "base/system/multiversion.h"
 #include "image/preprocess.h"
 
 /* Divisions, not products with a rounded reciprocal: the same floats as the formulas in the header

@@ -1,6 +1,6 @@
 /* The list of optimisers, and how a learning rate follows the batch. */
 #include "optim/optimizer.h"
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 #include <math.h>
 #include <stdio.h>

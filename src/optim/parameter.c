@@ -18,7 +18,8 @@ void tdmi_parameters_usual(const struct tdmi_parameter *parameters, double *valu
         values[i] = parameters[i].usual;
 }
 
-void tdmi_parameters_list(const struct tdmi_parameter *parameters, tdmi_text *text)
+/* "beta1=0.9 (0 to 0.9999), …"; "no parameters". */
+static void list_parameters(const struct tdmi_parameter *parameters, tdmi_text *text)
 {
     char usual[32], low[32], high[32];
     for (int i = 0; parameters[i].name; i++) {
@@ -37,7 +38,7 @@ static tdm_status refuse(const char *what, const char *text,
                          const struct tdmi_parameter *parameters, const char *why, tdm_error *err)
 {
     tdmi_text known = {0};
-    tdmi_parameters_list(parameters, &known);
+    list_parameters(parameters, &known);
     tdm_status status =
         TDM_FAIL(err, TDM_E_USAGE, "the %s '%s': %s; %.*s takes %s", what, text, why,
                  (int)tdmi_parameters_name_length(text), text, tdmi_text_string(&known));

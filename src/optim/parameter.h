@@ -5,7 +5,7 @@
 #ifndef TANDEM_OPTIM_PARAMETER_H
 #define TANDEM_OPTIM_PARAMETER_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "tandem/error.h"
 
 enum { TDMI_PARAMETERS = 6 }; /* most that one has */
@@ -26,7 +26,5 @@ tdm_status tdmi_parameters_read(const char *what, const char *text,
                                 const struct tdmi_parameter *parameters, double *values,
                                 tdm_error *err) TDM_MUST_USE;
 void tdmi_parameters_usual(const struct tdmi_parameter *parameters, double *values);
-/* "beta1=0.9 (0 to 0.9999), …"; "no parameters". */
-void tdmi_parameters_list(const struct tdmi_parameter *parameters, tdmi_text *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* The schedules, each a line or two of mathematics, and the warm-up before any of them. */
 #include "optim/schedule.h"
-#include "base/choice.h"
+#include "base/text/choice.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ void tdmi_plateau_take(const struct tdmi_schedule_choice *choice, double loss,
 {
     const double *values = choice->values;
     const double best = counted->best_loss * (1.0 - values[PLATEAU_THRESHOLD]);
-    if (counted->n_judged++ == 0 || loss < best) {
+    if (counted->n_evaluated++ == 0 || loss < best) {
         counted->best_loss = loss;
         counted->n_waited = 0;
     } else {

@@ -48,9 +48,9 @@ double tdmi_schedule_factor(const struct tdmi_schedule_choice *choice, struct td
  * first. */
 struct tdmi_plateau {
     double best_loss;
-    int n_judged;  /* 0: there is no best yet */
-    int n_waited;  /* validations without improvement */
-    int n_resting; /* validations that are not counted any more */
+    int n_evaluated; /* 0: there is no best yet */
+    int n_waited;    /* validations without improvement */
+    int n_resting;   /* validations that are not counted any more */
     int n_reductions;
 };
 bool tdmi_schedule_follows_loss(const struct tdmi_schedule_choice *choice);

@@ -1,7 +1,7 @@
 /* Tokens are kept and compared as digests: equal length, and no byte of them is left in memory. */
 #include "serve/guard.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
 #include "tandem/log.h"
 

@@ -24,6 +24,32 @@ static bool is_name(const char *text)
     return is_fine;
 }
 
+static bool is_control(int byte)
+{
+    return byte < ' ' || byte == 0x7f;
+}
+
+static int hex_digit(char c)
+{
+    const char *digits = "0123456789abcdef0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)((at - digits) % 16) : -1;
+}
+
+bool tdmi_headers_is_odd_target(const char *target)
+{
+    for (const char *at = target; *at; at++) {
+        if (*at == ' ' || is_control((unsigned char)*at))
+            return true;
+        if (*at != '%')
+            continue;
+        const int high = hex_digit(at[1]), low = high < 0 ? -1 : hex_digit(at[2]);
+        if (low < 0 || is_control(16 * high + low))
+            return true;
+        at += 2;
+    }
+    return false;
+}
+
 void tdmi_headers_add(struct tdmi_headers *headers, const char *name, const char *value)
 {
     headers->has_odd_name |= !is_name(name);
@@ -42,7 +68,11 @@ static int find_problem(struct tdmi_headers *headers, bool is_old)
     const char *encoding = headers->values[TDMI_HEADER_ENCODING];
     char *problem = headers->problem;
     const size_t room = sizeof headers->problem;
-    if (headers->twice)
+    if (headers->has_odd_target)
+        snprintf(problem, room,
+                 "the path or an argument has a blank, a control character, or a %% without two "
+                 "hexadecimal digits behind it");
+    else if (headers->twice)
         snprintf(problem, room, "the header %s is there twice", headers->twice);
     else if (headers->has_odd_name)
         snprintf(problem, room, "the name of a header has a character that none may have");
@@ -68,7 +98,7 @@ static int64_t length_of(const struct tdmi_headers *headers)
     return length ? strtoll(length, NULL, 10) : 0;
 }
 
-void tdmi_headers_judge(struct tdmi_headers *headers, bool is_old, struct tdmi_http_head *head)
+void tdmi_headers_check(struct tdmi_headers *headers, bool is_old, struct tdmi_http_head *head)
 {
     const char *expect = headers->values[TDMI_HEADER_EXPECT];
     head->host = headers->values[TDMI_HEADER_HOST];

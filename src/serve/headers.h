@@ -24,12 +24,16 @@ struct tdmi_headers { /* start from a zeroed object; strings are lent */
     const char *values[TDMI_HEADERS];
     const char *twice; /* the name of one that came again */
     bool has_odd_name; /* "Content-Length : 3" is a header to some programs */
+    bool has_odd_target;
     char problem[160];
 };
 
+/* Does the path or its query, as it came, hold a blank, a control character (also as %00 to %1F and
+ * %7F), or a % that begins no escape? Unescaped, "/model%00" would be the string "/model". */
+bool tdmi_headers_is_odd_target(const char *target);
 /* One after the other, all of a request. */
 void tdmi_headers_add(struct tdmi_headers *headers, const char *name, const char *value);
 /* Fills what of the head they say; its problem is lent, too. is_old: HTTP/1.0. */
-void tdmi_headers_judge(struct tdmi_headers *headers, bool is_old, struct tdmi_http_head *head);
+void tdmi_headers_check(struct tdmi_headers *headers, bool is_old, struct tdmi_http_head *head);
 
 #endif

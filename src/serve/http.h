@@ -1,14 +1,16 @@
 /*
  * What speaks HTTP, behind one table: libmicrohttpd stands in http_mhd.c and nowhere else, and that
- * file is a library of its own, libtandem_http.so (base/plugin.h), opened when a server starts.
+ * file is a library of its own, libtandem_http.so (base/system/plugin.h), opened when a server
+ * starts.
  *
  * One thread of the layer reads and writes all connections and calls the handler. A request passes
  *
  *     begin ─► take … take ─► finish ─► (suspend … resume ─► finish) ─► answer sent ─► end
  *
  * and end comes for every begin, also when the client has gone away. Time is the layer's: it ends
- * connections whose head, or whose reading of an answer, takes too long, and says by late and hurry
- * when a request is not answered at its deadline, and when nobody waits for its answer any more.
+ * connections whose head, or whose reading of an answer, takes too long, whose client is gone, or
+ * which are slow while others wait for a connection; and it says by late and hurry when a request
+ * is not answered at its deadline, and when nobody waits for its answer any more.
  */
 #ifndef TANDEM_SERVE_HTTP_H
 #define TANDEM_SERVE_HTTP_H
@@ -24,6 +26,7 @@ typedef struct MHD_Connection tdmi_http_connection;
 struct tdmi_http_head {        /* strings are lent for the call; NULL: not there */
     const char *method, *path; /* the path without its query, %-escapes read */
     const char *host, *origin, *authorization, *content_type;
+    uint64_t address;      /* of the client: its IPv4 address, or its IPv6 network of 64 bits */
     int64_t length_bytes;  /* of the body; 0: none, -1: not said */
     bool wants_permission; /* the client sends its body only when it may: Expect: 100-continue */
     int64_t deadline_ns;   /* of tdmi_clock_ns(): when the answer is to be there */
@@ -59,9 +62,9 @@ struct tdmi_http_handler { /* called by one thread */
     bool (*take)(void *request, const void *bytes, size_t length_bytes);
     /* The whole request is there. NULL: it was suspended, and is asked again when resumed. */
     const struct tdmi_http_answer *(*finish)(void *request);
-    /* The deadline has passed and the body is not there: what is said before the connection is
-     * closed. */
-    const struct tdmi_http_answer *(*late)(void *request);
+    /* The body is not there, and the deadline has passed or (is_crowded) it comes slowly while
+     * others wait for a connection: what is said before this one is closed. */
+    const struct tdmi_http_answer *(*late)(void *request, bool is_crowded);
     /* Of one that is suspended: the client has gone, or the deadline has passed. At most once for
      * each of both; it is to be resumed soon, and may be on its way already. */
     void (*hurry)(void *request, bool is_gone);

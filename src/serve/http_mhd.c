@@ -4,7 +4,9 @@
  * no lock. The loop sleeps on libmicrohttpd's descriptor and on one of its own, the bell, which
  * rings when a connection is resumed: libmicrohttpd itself would notice with the next packet only.
  * Its own timeout starts anew with every byte and knows no answer, so it is off: each connection
- * has a deadline that no byte moves, which the sweep looks at.
+ * has a deadline that no byte moves, which the sweep looks at. libmicrohttpd also does not see the
+ * end of a connection that came with its last bytes: it waits for an edge of epoll, and there is
+ * none behind them. So the sweep looks for clients that are gone, too.
  */
 #include "serve/http.h"
 #include "base/clock.h"
@@ -12,7 +14,9 @@
 #include "serve/headers.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,7 +30,10 @@
 #include <unistd.h>
 
 enum { sweep_ms = 200, connection_memory_bytes = 64 << 10 };
-static const int64_t crowded_ns = 1000000000; /* for a head, where every place is taken */
+/* Where every connection is taken, one has a second for a head, … */
+static const int64_t crowded_ns = 1000000000;
+/* … and as long as so many bytes of a body arrive in each, or of an answer are taken. */
+static const double crowded_bytes = 16 << 10;
 
 enum phase {
     FREE,
@@ -36,15 +43,19 @@ enum phase {
     WORK,    /* it is suspended */
     HURRIED, /* and the handler knows that its time is over */
     ANSWER,  /* to be taken by the client */
+    ENDED,   /* it is shut down; libmicrohttpd finds its end and closes it */
 };
 
 struct place { /* of an open connection */
     enum phase phase;
     int descriptor;
     int64_t since_ns, deadline_ns;
-    int64_t line_ns; /* when the request's first line was there; 0: it is not */
-    bool is_told;    /* the handler knows that the client has gone */
-    void *request;   /* the handler's; NULL: none has begun */
+    int64_t moved_bytes;  /* that had been moved by since_ns, in BODY and ANSWER */
+    int64_t line_ns;      /* when the request's first line was there; 0: it is not */
+    const char *line_end; /* of the path and its query, while the head is read */
+    bool has_odd_target;
+    bool is_told;  /* the handler knows that the client has gone */
+    void *request; /* the handler's; NULL: none has begun */
 };
 
 struct tdmi_http {
@@ -52,8 +63,8 @@ struct tdmi_http {
     struct tdmi_http_handler handler;
     int64_t request_ns, idle_ns;
     struct place *places;
-    struct pollfd *polled; /* room for as many */
-    struct place **suspended;
+    struct pollfd *polled;  /* room for as many */
+    struct place **watched; /* those that are polled */
     int n_places, n_taken;
     int64_t swept_ns;
     pthread_t thread;
@@ -76,6 +87,16 @@ static struct place *place_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
+/* That have arrived, and that the client's side has confirmed. */
+static int64_t moved_bytes(const struct place *place)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+    if (getsockopt(place->descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+        return 0;
+    return (int64_t)(info.tcpi_bytes_received + info.tcpi_bytes_acked);
+}
+
 static void enter(struct place *place, enum phase phase, int64_t deadline_ns)
 {
     if (!place)
@@ -83,6 +104,8 @@ static void enter(struct place *place, enum phase phase, int64_t deadline_ns)
     place->phase = phase;
     place->deadline_ns = deadline_ns;
     place->since_ns = tdmi_clock_ns();
+    if (phase == BODY || phase == ANSWER)
+        place->moved_bytes = moved_bytes(place);
 }
 
 static void on_connection(void *self, struct MHD_Connection *connection, void **context,
@@ -115,8 +138,9 @@ static void *on_line(void *self, const char *line, struct MHD_Connection *connec
 {
     struct tdmi_http *http = self;
     struct place *place = place_of(connection);
-    (void)line;
     if (place) {
+        place->has_odd_target = line && tdmi_headers_is_odd_target(line);
+        place->line_end = line ? line + strlen(line) : NULL;
         place->line_ns = tdmi_clock_ns();
         enter(place, HEAD, place->line_ns + http->idle_ns);
     }
@@ -147,7 +171,13 @@ static void say_last(const struct place *place, const struct tdmi_http_answer *a
         return;
 }
 
-static void end_place(struct tdmi_http *http, struct place *place)
+static void shut_down(struct place *place)
+{
+    shutdown(place->descriptor, SHUT_RDWR);
+    enter(place, ENDED, 0);
+}
+
+static void end_place(struct tdmi_http *http, struct place *place, bool is_crowded)
 {
     if (place->phase == WORK) {
         place->phase = HURRIED;
@@ -155,34 +185,58 @@ static void end_place(struct tdmi_http *http, struct place *place)
         return;
     }
     if (place->phase == BODY || place->phase == DISCARD)
-        say_last(place, http->handler.late(place->request));
-    shutdown(place->descriptor, SHUT_RDWR);
-    enter(place, ANSWER, INT64_MAX); /* nothing more is to be done with it */
+        say_last(place, http->handler.late(place->request, is_crowded));
+    shut_down(place);
 }
 
-/* Who waits for an answer says nothing, so the one thing that can be seen is that he went. */
+/* The client has closed its side, and all that it sent before was read. */
+static bool is_at_end(const struct place *place)
+{
+    char byte;
+    return recv(place->descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+/* Whose request is not whole by then never has one; whose request waits for its answer says nothing
+ * more, so the one thing that can be seen of him is that he went. */
 static void find_gone(struct tdmi_http *http)
 {
     nfds_t n = 0;
     for (int i = 0; i < http->n_places; i++) {
         struct place *place = &http->places[i];
-        if ((place->phase != WORK && place->phase != HURRIED) || place->is_told)
+        if (place->phase == FREE || place->phase == ANSWER || place->phase == ENDED ||
+            place->is_told)
             continue;
         http->polled[n] = (struct pollfd){.fd = place->descriptor, .events = POLLRDHUP};
-        http->suspended[n++] = place;
+        http->watched[n++] = place;
     }
     if (n == 0 || poll(http->polled, n, 0) <= 0)
         return;
     for (nfds_t i = 0; i < n; i++) {
+        struct place *place = http->watched[i];
         if (http->polled[i].revents == 0)
             continue;
-        http->suspended[i]->is_told = true;
-        http->handler.hurry(http->suspended[i]->request, true);
+        if (place->phase == WORK || place->phase == HURRIED) {
+            place->is_told = true;
+            http->handler.hurry(place->request, true);
+        } else if (is_at_end(place)) {
+            shut_down(place);
+        }
     }
 }
 
-/* Where every place is taken, those of which nothing is wanted yet, or any more, give way to those
- * who wait outside. */
+/* Where every connection is taken, those of which nothing is wanted yet, or any more, and those
+ * that are slow give way to those who wait outside. */
+static bool can_go(const struct place *place, int64_t now_ns)
+{
+    const int64_t spent_ns = now_ns - place->since_ns;
+    if (spent_ns <= crowded_ns)
+        return false;
+    if (place->phase == BODY || place->phase == ANSWER)
+        return (double)(moved_bytes(place) - place->moved_bytes) <
+               crowded_bytes * 1e-9 * (double)spent_ns;
+    return place->phase == HEAD || place->phase == DISCARD;
+}
+
 static void sweep(struct tdmi_http *http)
 {
     const int64_t now_ns = tdmi_clock_ns();
@@ -192,12 +246,12 @@ static void sweep(struct tdmi_http *http)
     http->swept_ns = now_ns;
     for (int i = 0; i < http->n_places; i++) {
         struct place *place = &http->places[i];
-        if (place->phase == FREE || place->phase == HURRIED)
+        if (place->phase == FREE || place->phase == HURRIED || place->phase == ENDED)
             continue;
-        const bool can_go = place->phase == HEAD || place->phase == DISCARD;
-        if (place->deadline_ns < now_ns ||
-            (is_crowded && can_go && place->since_ns + crowded_ns < now_ns))
-            end_place(http, place);
+        if (place->deadline_ns < now_ns)
+            end_place(http, place, false);
+        else if (is_crowded && can_go(place, now_ns))
+            end_place(http, place, true);
     }
     find_gone(http);
 }
@@ -234,6 +288,33 @@ static enum MHD_Result send_answer(struct tdmi_http *http, struct MHD_Connection
     return is_fine;
 }
 
+static uint64_t address_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    union {
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } client;
+    uint64_t network;
+    if (!info || !info->client_addr)
+        return 0;
+    if (info->client_addr->sa_family == AF_INET) {
+        memcpy(&client.v4, info->client_addr, sizeof client.v4);
+        return client.v4.sin_addr.s_addr;
+    }
+    memcpy(&client.v6, info->client_addr, sizeof client.v6);
+    memcpy(&network, &client.v6.sin6_addr, sizeof network);
+    return network;
+}
+
+/* Is there a NUL in the first line? Then its end is not where its string ends. */
+static bool is_cut(const struct place *place, const char *version)
+{
+    const uintptr_t at = (uintptr_t)version, end = (uintptr_t)place->line_end;
+    return at > end + 1 && at < end + connection_memory_bytes;
+}
+
 static enum MHD_Result begin(struct tdmi_http *http, struct MHD_Connection *connection,
                              const char *path, const char *method, const char *version,
                              void **request)
@@ -243,9 +324,12 @@ static enum MHD_Result begin(struct tdmi_http *http, struct MHD_Connection *conn
     if (!place || place->line_ns == 0) /* without a deadline nothing is begun */
         return MHD_NO;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &headers);
-    struct tdmi_http_head head = {
-        .method = method, .path = path, .deadline_ns = place->line_ns + http->request_ns};
-    tdmi_headers_judge(&headers, strcmp(version, MHD_HTTP_VERSION_1_0) == 0, &head);
+    headers.has_odd_target = place->has_odd_target || is_cut(place, version);
+    struct tdmi_http_head head = {.method = method,
+                                  .path = path,
+                                  .address = address_of(connection),
+                                  .deadline_ns = place->line_ns + http->request_ns};
+    tdmi_headers_check(&headers, strcmp(version, MHD_HTTP_VERSION_1_0) == 0, &head);
     enum tdmi_http_body body = TDMI_HTTP_TAKE;
     *request = http->handler.begin(http->handler.self, connection, &head, &body);
     if (!*request)
@@ -346,12 +430,14 @@ static void resume_connection(tdmi_http *http, tdmi_http_connection *connection)
 /* Until a connection has something, the bell rings, or it is time to sweep. */
 static void sleep_well(struct tdmi_http *http, int descriptor)
 {
+    const int64_t swept_ms = (tdmi_clock_ns() - http->swept_ns) / 1000000;
+    const unsigned left_ms = swept_ms < sweep_ms ? (unsigned)(sweep_ms - swept_ms) : 0;
     struct pollfd ready[] = {{.fd = descriptor, .events = POLLIN},
                              {.fd = http->bell, .events = POLLIN}};
-    MHD_UNSIGNED_LONG_LONG most_ms = sweep_ms;
+    MHD_UNSIGNED_LONG_LONG most_ms = left_ms;
     uint64_t rings;
-    if (MHD_get_timeout(http->daemon, &most_ms) != MHD_YES || most_ms > sweep_ms)
-        most_ms = sweep_ms;
+    if (MHD_get_timeout(http->daemon, &most_ms) != MHD_YES || most_ms > left_ms)
+        most_ms = left_ms;
     if (poll(ready, 2, (int)most_ms) > 0 && (ready[1].revents & POLLIN) &&
         read(http->bell, &rings, sizeof rings) < 0)
         return;
@@ -389,7 +475,7 @@ static void stop(tdmi_http *http)
     }
     if (http->bell >= 0)
         close(http->bell);
-    tdmi_free(http->suspended);
+    tdmi_free(http->watched);
     tdmi_free(http->polled);
     tdmi_free(http->places);
     tdmi_free(http);
@@ -401,8 +487,8 @@ static tdm_status open_daemon(struct tdmi_http *http, const struct tdmi_http_opt
     const size_t most = (size_t)options->most_connections;
     http->places = tdmi_alloc(most, sizeof *http->places);
     http->polled = tdmi_alloc(most, sizeof *http->polled);
-    http->suspended = tdmi_alloc(most, sizeof *http->suspended);
-    if (!http->places || !http->polled || !http->suspended)
+    http->watched = tdmi_alloc(most, sizeof *http->watched);
+    if (!http->places || !http->polled || !http->watched)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing %d connections: out of memory",
                         options->most_connections);
     http->n_places = options->most_connections;

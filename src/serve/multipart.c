@@ -27,25 +27,31 @@ static bool is_boundary_character(char c)
                          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'));
 }
 
-/* The parameter's value, quoted or not, up to room - 1 bytes; 0: there is none, or it is too long.
- */
-static size_t find_boundary(const char *content_type, char *text, size_t room)
+/* Behind "boundary=" of the next parameter of that name; NULL: there is none. */
+static const char *next_boundary(const char *at)
 {
     static const char name[] = "boundary=";
-    const char *at = content_type;
-    size_t length = 0;
     while ((at = strchr(at, ';')) != NULL) {
         at += 1 + strspn(at + 1, " \t");
-        if (strncasecmp(at, name, sizeof name - 1) != 0)
-            continue;
-        at += sizeof name - 1;
-        const bool is_quoted = *at == '"';
-        at += is_quoted;
-        while (*at && (is_quoted ? *at != '"' : !strchr("; \t", *at)) && length < room)
-            text[length++] = *at++;
-        return length == room ? 0 : length;
+        if (strncasecmp(at, name, sizeof name - 1) == 0)
+            return at + sizeof name - 1;
     }
-    return 0;
+    return NULL;
+}
+
+/* The parameter's value, quoted or not, up to room - 1 bytes; 0: there is none, there are two, or
+ * it is too long. */
+static size_t find_boundary(const char *content_type, char *text, size_t room)
+{
+    const char *at = next_boundary(content_type);
+    size_t length = 0;
+    if (!at || next_boundary(at))
+        return 0;
+    const bool is_quoted = *at == '"';
+    at += is_quoted;
+    while (*at && (is_quoted ? *at != '"' : !strchr("; \t", *at)) && length < room)
+        text[length++] = *at++;
+    return length == room ? 0 : length;
 }
 
 static tdm_status read_boundary(const char *content_type, struct delimiter *delimiter,
@@ -60,7 +66,7 @@ static tdm_status read_boundary(const char *content_type, struct delimiter *deli
     if (!is_fine)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "the multipart body has no boundary of 1 to %d characters in its "
-                        "Content-Type",
+                        "Content-Type, or two",
                         boundary_most);
     delimiter->length = length + 4;
     return TDM_OK;
@@ -102,6 +108,12 @@ static char *find_parameter(char *line, const char *name)
     return NULL;
 }
 
+static bool has_twice(char *line, const char *name)
+{
+    char *first = find_parameter(line, name);
+    return first && find_parameter(first, name);
+}
+
 /* What browsers write for the three bytes that a quoted name cannot have (HTML, "multipart form
  * data"); any other % is one, and so is a backslash. */
 static char escaped(const char *at)
@@ -134,22 +146,36 @@ static char *unquote(char *value)
     return value;
 }
 
-static tdm_status read_head(struct rest *rest, struct tdmi_part *part, int number, tdm_error *err)
+static tdm_status read_head(struct rest *rest, struct tdmi_form_part *part, int number,
+                            tdm_error *err)
 {
     static const char disposition[] = "content-disposition:";
     static const char encoding[] = "content-transfer-encoding:";
-    bool has_disposition = false;
+    bool has_disposition = false, has_encoding = false;
     part->name = "";
     for (;;) {
         char *line = take_line(rest);
         if (!line)
             return TDM_FAIL(err, TDM_E_INPUT, "part %d of the body ends before its head does",
                             number);
+        if (strlen(line) != (size_t)(rest->at - 2 - line))
+            return TDM_FAIL(err, TDM_E_INPUT, "the head of part %d of the body has a NUL in it",
+                            number);
         if (*line == '\0') {
             *line = '\r'; /* an empty part's delimiter begins with this line's end */
             break;
         }
-        if (strncasecmp(line, encoding, sizeof encoding - 1) == 0) {
+        const bool is_encoding = strncasecmp(line, encoding, sizeof encoding - 1) == 0;
+        const bool is_disposition = strncasecmp(line, disposition, sizeof disposition - 1) == 0;
+        if ((is_encoding && has_encoding) || (is_disposition && has_disposition) ||
+            (is_disposition && (has_twice(line, "name") || has_twice(line, "filename"))))
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "part %d of the body has its name, its encoding or its "
+                            "Content-Disposition twice",
+                            number);
+        has_encoding |= is_encoding;
+        has_disposition |= is_disposition;
+        if (is_encoding) {
             const char *how = line + sizeof encoding - 1;
             how += strspn(how, " \t");
             if (strcasecmp(how, "binary") != 0 && strcasecmp(how, "8bit") != 0 &&
@@ -159,10 +185,9 @@ static tdm_status read_head(struct rest *rest, struct tdmi_part *part, int numbe
                                 "wanted",
                                 number, how);
         }
-        if (strncasecmp(line, disposition, sizeof disposition - 1) != 0)
+        if (!is_disposition)
             continue;
         char *file = find_parameter(line, "filename"), *field = find_parameter(line, "name");
-        has_disposition = true;
         file = unquote(file);
         part->name = file && *file ? file : field ? unquote(field) : "";
     }
@@ -212,7 +237,7 @@ static bool find_first(struct rest *rest, const struct delimiter *delimiter)
 
 /* From behind the delimiter to behind the next. */
 static tdm_status read_part(struct rest *rest, const struct delimiter *delimiter, int number,
-                            struct tdmi_part *part, tdm_error *err)
+                            struct tdmi_form_part *part, tdm_error *err)
 {
     TDM_TRY(read_head(rest, part, number, err), err, "reading the body");
     struct rest from = {rest->at - 2, rest->end};
@@ -227,7 +252,7 @@ static tdm_status read_part(struct rest *rest, const struct delimiter *delimiter
 }
 
 tdm_status tdmi_multipart_read(const char *content_type, char *body, size_t length_bytes,
-                               struct tdmi_part *parts, int room, int *n_parts, tdm_error *err)
+                               struct tdmi_form_part *parts, int room, int *n_parts, tdm_error *err)
 {
     struct delimiter delimiter;
     struct rest rest = {body, body + length_bytes};

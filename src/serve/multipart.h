@@ -8,7 +8,7 @@
 #include "tandem/error.h"
 #include <stddef.h>
 
-struct tdmi_part {
+struct tdmi_form_part {
     const char *name; /* its file's, else the field's; "" */
     const char *bytes;
     size_t length_bytes;
@@ -17,7 +17,7 @@ struct tdmi_part {
 /* content_type is the header, whose boundary counts. body is changed. At most room parts; one more,
  * or what is no such body, is TDM_E_INPUT. */
 tdm_status tdmi_multipart_read(const char *content_type, char *body, size_t length_bytes,
-                               struct tdmi_part *parts, int room, int *n_parts,
+                               struct tdmi_form_part *parts, int room, int *n_parts,
                                tdm_error *err) TDM_MUST_USE;
 
 #endif

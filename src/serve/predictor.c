@@ -10,8 +10,8 @@
 #include "serve/server.h"
 #include "serve/turn.h"
 #include "tandem/text.h"
-#include "train/model_internal.h"
-#include "train/predict.h"
+#include "train/model/model_internal.h"
+#include "train/evaluate/predict.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -139,6 +139,10 @@ static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
         tdmi_request_refuse(request, 400, "the client closed its side before it was answered");
         return;
     }
+    if (why == TDMI_HURRY_CROWDED) {
+        tdmi_request_refuse_crowded(request);
+        return;
+    }
     tdmi_request_header(request, "Retry-After", "1");
     tdmi_request_refuse(request, 503,
                         "%d of %d pictures were predicted in the %g s that a request has; send "
@@ -146,7 +150,8 @@ static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
                         request->n_told, request->n_pictures, request->server->options.seconds);
 }
 
-/* Is there an answer? A request whose time is over has its answer all the same, if it is whole. */
+/* Is there an answer? A request whose time is over, or whose slot another one has, has its answer
+ * all the same, if it is whole. */
 static bool is_answered(struct tdmi_request *request, tdm_status status, const tdm_error *err)
 {
     const enum tdmi_hurry why = (enum tdmi_hurry)atomic_load(&request->hurry);
@@ -157,7 +162,9 @@ static bool is_answered(struct tdmi_request *request, tdm_status status, const t
         refuse_hurried(request, why);
     else if (is_done && request->n_told == request->n_pictures)
         answer(request);
-    else if (why == TDMI_HURRY_LATE || tdmi_clock_ns() >= request->deadline_ns)
+    else if (why != TDMI_HURRY_NOT)
+        refuse_hurried(request, why);
+    else if (tdmi_clock_ns() >= request->deadline_ns)
         refuse_hurried(request, TDMI_HURRY_LATE);
     else if (is_done)
         answer(request);

@@ -9,6 +9,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text/quote.h"
 #include "serve/server.h"
 #include "tandem/log.h"
 
@@ -23,6 +24,12 @@ static const struct tdmi_route *const routes[] = {
 #include "serve/routes.def"
 #undef X
 };
+
+/* The most that bodies may take, arriving and whole: as much as the whole ones of every slot. */
+static int64_t body_room(const tdm_server *server)
+{
+    return server->options.requests * server->options.body_bytes;
+}
 
 enum { n_routes = sizeof routes / sizeof *routes };
 
@@ -65,7 +72,7 @@ void tdmi_request_refuse(struct tdmi_request *request, int status, const char *f
     if (request->is_answered)
         return;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    tdmi_quote(message, sizeof message, format, arguments);
     va_end(arguments);
     tdm_json_writer *json = tdm_json_writer_new(0);
     tdm_json_object_begin(json, NULL);
@@ -85,6 +92,58 @@ void tdmi_request_refuse(struct tdmi_request *request, int status, const char *f
     else
         tdmi_request_answer(request, status, "application/json", tdmi_text_string(&request->text),
                             request->text.length_bytes);
+}
+
+void tdmi_request_refuse_crowded(struct tdmi_request *request)
+{
+    tdmi_request_header(request, "Retry-After", "1");
+    tdmi_request_refuse(request, 503,
+                        "%d requests with pictures are being answered, which is the most at a "
+                        "time; come again",
+                        request->server->options.requests);
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------
+ */
+
+static void join_arrivals(struct tdmi_request *request)
+{
+    struct tdmi_request **at = &request->server->arriving;
+    while (*at)
+        at = &(*at)->next_arrival;
+    *at = request;
+}
+
+/* Nothing happens to one that is not there. */
+static void leave_arrivals(struct tdmi_request *request)
+{
+    struct tdmi_request **at = &request->server->arriving;
+    while (*at && *at != request)
+        at = &(*at)->next_arrival;
+    if (*at)
+        *at = request->next_arrival;
+    request->next_arrival = NULL;
+}
+
+static void release_body(struct tdmi_request *request)
+{
+    leave_arrivals(request);
+    request->server->held_bytes -= (int64_t)request->body.length_bytes;
+    tdmi_text_release(&request->body);
+}
+
+/* The oldest bodies that still arrive are the slowest; the rest of them is thrown away. */
+static void make_room(tdm_server *server)
+{
+    while (server->held_bytes > body_room(server) && server->arriving) {
+        struct tdmi_request *oldest = server->arriving;
+        tdmi_request_header(oldest, "Retry-After", "1");
+        tdmi_request_refuse(oldest, 503,
+                            "the bodies of all requests have more than %lld bytes, and this one "
+                            "has been arriving for the longest; come again",
+                            (long long)body_room(server));
+        release_body(oldest);
+    }
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
@@ -174,6 +233,7 @@ static void *begin(void *self, tdmi_http_connection *connection, const struct td
     request->begun_ns = tdmi_clock_ns();
     request->deadline_ns = head->deadline_ns;
     request->top = server->options.top;
+    request->slot.address = head->address;
     atomic_fetch_add(&server->n_open, 1);
     look(request, head);
     *body =
@@ -183,6 +243,8 @@ static void *begin(void *self, tdmi_http_connection *connection, const struct td
             : TDMI_HTTP_DISCARD;
     if (*body == TDMI_HTTP_REFUSE)
         close_behind(request);
+    if (*body == TDMI_HTTP_TAKE)
+        join_arrivals(request);
     return request;
 }
 
@@ -199,18 +261,23 @@ static bool take(void *self, const void *bytes, size_t length_bytes)
     if (request->body_bytes > most)
         tdmi_request_refuse(request, 413, "the body has more than the %lld bytes that are accepted",
                             (long long)most);
-    if (!request->is_answered)
+    if (!request->is_answered) {
+        const size_t before = request->body.length_bytes;
         tdmi_text_add(&request->body, bytes, length_bytes);
+        request->server->held_bytes += (int64_t)(request->body.length_bytes - before);
+        make_room(request->server);
+    }
     if (request->body.is_broken)
         tdmi_request_refuse(request, 503, "there is no memory for the body");
     if (request->is_answered)
-        tdmi_text_release(&request->body);
+        release_body(request);
     return true;
 }
 
 static const struct tdmi_http_answer *finish(void *self)
 {
     struct tdmi_request *request = self;
+    leave_arrivals(request);
     if (!request->is_finished && !request->is_answered) {
         request->is_finished = true;
         request->route->answer(request);
@@ -218,13 +285,22 @@ static const struct tdmi_http_answer *finish(void *self)
         if (request->pictures)
             return NULL;
     }
+    /* Who is slow to take an answer holds nothing that others wait for. */
+    tdmi_slots_leave(&request->server->slots, &request->slot);
+    release_body(request);
     return &request->answer;
 }
 
 /* One that was refused before has its answer at last. */
-static const struct tdmi_http_answer *late(void *self)
+static const struct tdmi_http_answer *late(void *self, bool is_crowded)
 {
     struct tdmi_request *request = self;
+    if (is_crowded && !request->is_answered) {
+        tdmi_request_header(request, "Retry-After", "1");
+        tdmi_request_refuse(request, 503,
+                            "all %d connections are taken, and the body comes slowly; come again",
+                            request->server->options.connections);
+    }
     tdmi_request_refuse(request, 408,
                         "%lld bytes of the body arrived in the %g s that a request has",
                         (long long)request->body_bytes, request->server->options.seconds);
@@ -249,12 +325,11 @@ static void end(void *self)
             request->n_pictures);
     if (request->is_answered)
         atomic_fetch_add(&server->n_requests, 1);
-    if (request->holds_place)
-        server->n_places--;
+    tdmi_slots_leave(&server->slots, &request->slot);
+    release_body(request);
     tdm_json_writer_free(request->json);
     tdmi_free(request->pictures);
     tdmi_free(request->pixels);
-    tdmi_text_release(&request->body);
     tdmi_text_release(&request->text);
     tdmi_free(request);
     atomic_fetch_sub(&server->n_open, 1);

@@ -4,6 +4,7 @@
 #include "serve/multipart.h"
 #include "serve/server.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -34,16 +35,10 @@ static void look(struct tdmi_request *request, const struct tdmi_http_head *head
     if (request->is_answered)
         return;
     memcpy(request->content_type, type, strlen(type) + 1);
-    if (server->n_places == server->options.requests) {
-        tdmi_request_header(request, "Retry-After", "1");
-        tdmi_request_refuse(request, 503,
-                            "%d requests are being answered, which is the most at a time; come "
-                            "again",
-                            server->n_places);
-        return;
-    }
-    server->n_places++;
-    request->holds_place = true;
+    /* A slot is taken when the body is there; what has no chance of one need not be sent. */
+    if (server->slots.n_taken == server->slots.most &&
+        !tdmi_slots_giver(&server->slots, request->slot.address))
+        tdmi_request_refuse_crowded(request);
 }
 
 static void argument(void *self, const char *name, const char *value)
@@ -52,21 +47,28 @@ static void argument(void *self, const char *name, const char *value)
     char *end;
     if (strcmp(name, "top") == 0) {
         const long top = strtol(value, &end, 10);
-        if (end == value || *end != '\0' || top < 1 || top > top_most)
+        if (request->has_top)
+            tdmi_request_refuse(request, 400, "the argument top is there twice");
+        else if (*value < '0' || *value > '9' || *end != '\0' || top < 1 || top > top_most)
             tdmi_request_refuse(request, 400, "top takes an integer from 1 to %d; found '%.40s'",
                                 top_most, value);
         else
             request->top = (int)top;
+        request->has_top = true;
     } else if (strcmp(name, "logits") == 0) {
         request->has_logits = strcmp(value, "1") == 0;
-        if (!request->has_logits && strcmp(value, "0") != 0)
+        if (request->has_logits_argument)
+            tdmi_request_refuse(request, 400, "the argument logits is there twice");
+        else if (!request->has_logits && strcmp(value, "0") != 0)
             tdmi_request_refuse(request, 400, "logits takes 0 or 1; found '%.40s'", value);
+        request->has_logits_argument = true;
     } else {
         tdmi_request_refuse(request, 400, "/predict takes top and logits; found '%.40s'", name);
     }
 }
 
-static tdm_status list_parts(struct tdmi_request *request, struct tdmi_part *parts, tdm_error *err)
+static tdm_status list_parts(struct tdmi_request *request, struct tdmi_form_part *parts,
+                             tdm_error *err)
 {
     tdm_status status =
         tdmi_multipart_read(request->content_type, request->body.bytes, request->body.length_bytes,
@@ -90,7 +92,7 @@ static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
     if (request->body.length_bytes == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "the body is empty; a picture is wanted");
     if (request->is_multipart) {
-        struct tdmi_part *parts = tdmi_alloc(pictures_most, sizeof *parts);
+        struct tdmi_form_part *parts = tdmi_alloc(pictures_most, sizeof *parts);
         tdm_status status = parts ? list_parts(request, parts, err)
                                   : TDM_FAIL(err, TDM_E_MEMORY, "there is no memory for a form");
         tdmi_free(parts);
@@ -147,6 +149,25 @@ static void forget_pictures(struct tdmi_request *request)
     request->pixels = NULL;
 }
 
+static struct tdmi_request *owner_of(struct tdmi_request_slot *slot)
+{
+    return (struct tdmi_request *)((char *)slot - offsetof(struct tdmi_request, slot));
+}
+
+/* The request that gives its slot up is answered as soon as the predictor lets it go. */
+static bool take_slot(struct tdmi_request *request)
+{
+    tdm_server *server = request->server;
+    if (tdmi_slots_take(&server->slots, &request->slot))
+        return true;
+    struct tdmi_request_slot *giver = tdmi_slots_giver(&server->slots, request->slot.address);
+    if (!giver)
+        return false;
+    tdmi_slots_leave(&server->slots, giver);
+    tdmi_predictor_hurry(server->predictor, owner_of(giver), TDMI_HURRY_CROWDED);
+    return tdmi_slots_take(&server->slots, &request->slot);
+}
+
 static void answer(struct tdmi_request *request)
 {
     tdm_error err = {0};
@@ -154,6 +175,11 @@ static void answer(struct tdmi_request *request)
     if (status == TDM_OK)
         status = count_pixels(request, &err);
     if (status == TDM_OK && is_too_large(request)) {
+        forget_pictures(request);
+        return;
+    }
+    if (status == TDM_OK && !take_slot(request)) {
+        tdmi_request_refuse_crowded(request);
         forget_pictures(request);
         return;
     }

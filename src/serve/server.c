@@ -2,9 +2,9 @@
 #include "serve/server.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "nn/graph.h"
+#include "graph/graph.h"
 #include "tandem/stop.h"
-#include "train/model_internal.h"
+#include "train/model/model_internal.h"
 
 #include <string.h>
 #include <time.h>
@@ -158,6 +158,7 @@ tdm_status tdm_server_start(tdm_model *model, const struct tdm_serve_options *op
     if (made->options.request_pixels == 0)
         made->options.request_pixels =
             options->pixels > INT64_MAX / 4 ? INT64_MAX : 4 * options->pixels;
+    made->slots.most = options->requests;
     made->listener = -1;
     made->started_ns = tdmi_clock_ns();
     tdm_status status = start(made, options, err);

@@ -12,10 +12,11 @@
 #ifndef TANDEM_SERVE_SERVER_H
 #define TANDEM_SERVE_SERVER_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "serve/address.h"
 #include "serve/guard.h"
 #include "serve/http.h"
+#include "serve/slots.h"
 #include "tandem/json.h"
 #include "tandem/serve.h"
 #include <stdatomic.h>
@@ -50,7 +51,8 @@ struct tdmi_request {
     int64_t begun_ns, deadline_ns;
     bool is_answered; /* answer stands; a body that still comes is thrown away */
     bool is_finished;
-    bool holds_place; /* of those that may bring pictures at a time */
+    struct tdmi_request_slot slot;     /* held from the whole body to its answer */
+    struct tdmi_request *next_arrival; /* in tdm_server.arriving */
     int64_t body_bytes;
     tdmi_text body;
     struct tdmi_http_answer answer;
@@ -61,6 +63,7 @@ struct tdmi_request {
     char content_type[256];
     int top;
     bool has_logits;
+    bool has_top, has_logits_argument; /* ?top, ?logits: once each */
     struct tdm_picture *pictures;
     int64_t *pixels; /* of each, as its header says; 0: it does not, or more than is accepted */
     int n_pictures, n_told, n_seen;
@@ -73,7 +76,12 @@ struct tdmi_request {
     struct tdmi_request *next; /* that waits, or in the same turn */
 };
 
-enum tdmi_hurry { TDMI_HURRY_NOT, TDMI_HURRY_LATE, TDMI_HURRY_GONE };
+enum tdmi_hurry {
+    TDMI_HURRY_NOT,
+    TDMI_HURRY_LATE,
+    TDMI_HURRY_GONE,
+    TDMI_HURRY_CROWDED, /* another address has its slot */
+};
 
 /* {"error": {"status": 404, "message": "…"}}: one sentence. Only the first answer counts. */
 void tdmi_request_refuse(struct tdmi_request *request, int status, const char *format, ...)
@@ -82,6 +90,8 @@ void tdmi_request_refuse(struct tdmi_request *request, int status, const char *f
 void tdmi_request_answer(struct tdmi_request *request, int status, const char *type,
                          const char *text, size_t length_bytes);
 void tdmi_request_header(struct tdmi_request *request, const char *name, const char *value);
+/* 503: every slot is taken. */
+void tdmi_request_refuse_crowded(struct tdmi_request *request);
 
 /* The layer's view of all that. */
 struct tdmi_http_handler tdmi_request_handler(tdm_server *server);
@@ -99,7 +109,10 @@ struct tdm_server {
     tdmi_predictor *predictor;
     tdmi_text about; /* the model, as JSON */
     int64_t started_ns;
-    int n_places; /* taken; of the layer's thread */
+    /* Of the layer's thread: */
+    struct tdmi_slots slots;
+    struct tdmi_request *arriving; /* whose bodies are not there yet; the oldest first */
+    int64_t held_bytes;            /* of bodies, arriving or whole */
     atomic_bool is_draining;
     atomic_int n_open; /* requests begun and not ended */
     atomic_llong n_requests, n_pictures;

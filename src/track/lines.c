@@ -1,6 +1,6 @@
 /* JSON lines: see lines.h. After a failed write the file is cut back to its last whole line. */
 #include "track/lines.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "tandem/json.h"
 #include "tandem/log.h"
@@ -115,7 +115,7 @@ tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err)
 enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
 
 /* end: of what is kept; it moves before the step once a line is met that is made again. */
-static enum verdict judge(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
+static enum verdict evaluator(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
 {
     tdm_json_document *document = NULL;
     tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
@@ -150,7 +150,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
         stop = memchr(line, '\n', (size_t)(after - line));
         if (stop == NULL) /* torn: the writer was killed, as every writer may be */
             break;
-        enum verdict verdict = judge(line, (size_t)(stop - line), &end);
+        enum verdict verdict = evaluator(line, (size_t)(stop - line), &end);
         if (verdict == KEEP)
             tdmi_text_add(&kept, line, (size_t)(stop - line) + 1);
         n_damaged += verdict == DAMAGED;

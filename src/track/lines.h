@@ -5,7 +5,7 @@
 #ifndef TANDEM_TRACK_LINES_H
 #define TANDEM_TRACK_LINES_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@
 #include "track/lock.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include <string.h>
 #include <unistd.h>

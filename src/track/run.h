@@ -1,7 +1,8 @@
 /*
  * A run folder: the one place where a training leaves what it did. This file owns RUN/lock,
  * RUN/run.json (the record: rewritten whole, atomically) and RUN/metrics.jsonl (one line an event,
- * cut back on resume). Model files beside them belong to src/train. docs/files.md has the form.
+ * cut back on resume). Model files beside them belong to src/train. docs/reference/files.md has the
+ * form.
  *
  *     tdmi_run_open(path, TDMI_RUN_RESUME, &run, err)    folder, lock, what was recorded before
  *     tdmi_run_set(run, "options", json, err)            … "machine", "data": facts

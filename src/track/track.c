@@ -2,7 +2,7 @@
 #include "track/track.h"
 #include "base/memory.h"
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tandem/log.h"
 #include "track/sampler.h"
 #include <stdbool.h>
@@ -22,13 +22,11 @@ struct tdmi_track {
         void *self;
         bool is_open, has_failed;
     } sinks[SINKS];
-    int64_t n_failures;
     tdmi_sampler *sampler; /* NULL: nobody watches cards */
 };
 
-static void count_failure(tdmi_track *track, int sink, const tdm_error *err)
+static void warn_once(tdmi_track *track, int sink, const tdm_error *err)
 {
-    track->n_failures++;
     if (!track->sinks[sink].has_failed)
         tdm_log(TDM_LOG_WARNING, "%s: not everything is recorded (%s): %s",
                 tdmi_run_path(track->run), tables[sink]->name,
@@ -48,7 +46,7 @@ tdm_status tdmi_track_new(tdmi_run *run, tdm_sink sink, tdmi_track **track, tdm_
         tdm_error problem = {0};
         made->sinks[i].is_open = tables[i]->open(run, &made->sinks[i].self, &problem) == TDM_OK;
         if (!made->sinks[i].is_open)
-            count_failure(made, i, &problem);
+            warn_once(made, i, &problem);
     }
     *track = made;
     return TDM_OK;
@@ -82,7 +80,7 @@ void tdmi_track_watch_cards(tdmi_track *track, const char *library)
     tdmi_arena_release(&arena);
 }
 
-void tdmi_track_tell(tdmi_track *track, const tdm_event *event)
+void tdmi_track_report(tdmi_track *track, const tdm_event *event)
 {
     if (track->sampler && event->step > 0)
         tdmi_sampler_place(track->sampler, event->step);
@@ -96,13 +94,13 @@ void tdmi_track_record(tdmi_track *track, const tdm_event *event)
         tdm_error problem = {0};
         if (track->sinks[i].is_open &&
             tables[i]->event(track->sinks[i].self, event, &problem) != TDM_OK)
-            count_failure(track, i, &problem);
+            warn_once(track, i, &problem);
     }
 }
 
 void tdmi_track_event(tdmi_track *track, const tdm_event *event)
 {
-    tdmi_track_tell(track, event);
+    tdmi_track_report(track, event);
     tdmi_track_record(track, event);
 }
 
@@ -114,9 +112,4 @@ static void forward(void *self, const tdm_event *event)
 tdm_sink tdmi_track_as_sink(tdmi_track *track)
 {
     return (tdm_sink){.self = track, .event = forward};
-}
-
-int64_t tdmi_track_failures(const tdmi_track *track)
-{
-    return track->n_failures;
 }

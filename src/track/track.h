@@ -43,10 +43,8 @@ void tdmi_track_event(tdmi_track *track, const tdm_event *event);
 /* The halves of it, for what is to be recorded before it is done and told afterwards: the run's
  * sinks, and the caller's. */
 void tdmi_track_record(tdmi_track *track, const tdm_event *event);
-void tdmi_track_tell(tdmi_track *track, const tdm_event *event);
+void tdmi_track_report(tdmi_track *track, const tdm_event *event);
 /* The same as a sink, to give to whatever feeds one. */
 tdm_sink tdmi_track_as_sink(tdmi_track *track);
-/* Events a sink of the run could not record. */
-int64_t tdmi_track_failures(const tdmi_track *track);
 
 #endif

@@ -4,6 +4,7 @@
  * rule; but pictures that are no good come before all, because every other figure rests on them.
  */
 #include "train/advice.h"
+#include "base/text/quote.h"
 #include "tandem/stats.h"
 
 #include <math.h>
@@ -56,7 +57,7 @@ static struct proposal propose(double at_stake, const char *step, const char *fo
     struct proposal proposal = {at_stake, {.step = step}};
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(proposal.next.evidence, sizeof proposal.next.evidence, format, arguments);
+    tdmi_quote(proposal.next.evidence, sizeof proposal.next.evidence, format, arguments);
     va_end(arguments);
     return proposal;
 }
@@ -264,7 +265,7 @@ static struct proposal knows_too_few(const struct tdmi_advice_facts *facts)
 }
 
 /* What must be said with --unfreeze so that the same command takes it. */
-static void name_thawing(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
+static void name_unfreezing(const struct tdmi_advice_facts *facts, char *text, size_t text_bytes)
 {
     const bool is_short = facts->epochs_limit > 0 && facts->epochs_limit <= HEAD_EPOCHS;
     const int64_t head_steps = HEAD_EPOCHS * facts->steps_an_epoch;
@@ -280,18 +281,19 @@ static void name_thawing(const struct tdmi_advice_facts *facts, char *text, size
 
 static struct proposal base_knows_too_little(const struct tdmi_advice_facts *facts)
 {
-    char thawing[160];
+    char unfreezing[160];
     if (!facts->is_head_alone || facts->is_scratch || ended_early(facts) || facts->train.n == 0 ||
         facts->val.n == 0 || knows_by_heart(facts) || facts->train.high >= WELL ||
         facts->val.high >= WELL)
         return nothing;
-    name_thawing(facts, thawing, sizeof thawing);
+    name_unfreezing(facts, unfreezing, sizeof unfreezing);
     return propose(1.0 - facts->train.high, "unfreeze",
                    "with the base frozen no more than %.1f %% (%.1f to %.1f) of the pictures that "
                    "train are right, and %.1f %% of those that judge; in a new run %s trains the "
                    "base too, after %d epochs of the head",
                    percent(facts->train.accuracy), percent(facts->train.low),
-                   percent(facts->train.high), percent(facts->val.accuracy), thawing, HEAD_EPOCHS);
+                   percent(facts->train.high), percent(facts->val.accuracy), unfreezing,
+                   HEAD_EPOCHS);
 }
 
 /* A base that was drawn by chance and frozen, or a whole network that learnt next to nothing. */
@@ -319,7 +321,7 @@ static double half_width_with(const struct tdmi_advice_facts *facts, double frac
     return (interval.high - interval.low) / 2.0;
 }
 
-static struct proposal too_few_judge(const struct tdmi_advice_facts *facts)
+static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
 {
     const double wide = half_width(&facts->val), test = facts->test_fraction;
     char split[60] = "";
@@ -372,7 +374,7 @@ struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
     static rule *const rules[] = {bad_pictures,          diverged,       no_weights,
                                   nothing_to_begin_with, has_just_begun, base_again_and_again,
                                   waits_for_pictures,    still_rises,    goes_on_too_long,
-                                  base_knows_too_little, knows_too_few,  too_few_judge};
+                                  base_knows_too_little, knows_too_few,  too_few_validate};
     struct proposal best = nothing;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct proposal proposal = rules[i](facts);

@@ -1,6 +1,6 @@
 /*
  * What to do after a training: one step, and the sentence of measured figures that it rests on. A
- * pure function of what the run counted and timed; docs/train.md has the rules and their order.
+ * pure function of what the run counted and timed; docs/reference/json.md lists the rules.
  */
 #ifndef TANDEM_TRAIN_ADVICE_H
 #define TANDEM_TRAIN_ADVICE_H

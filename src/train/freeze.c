@@ -29,7 +29,7 @@ tdm_status tdmi_freeze_check(const char *word, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_freeze_check_thawing(const struct tdm_train_options *options, tdm_error *err)
+tdm_status tdmi_freeze_check_unfreezing(const struct tdm_train_options *options, tdm_error *err)
 {
     if (options->unfreeze == 0 && options->unfreeze_layers > 0)
         return TDM_FAIL(
@@ -69,8 +69,8 @@ int tdmi_freeze_head(const tdmi_graph *graph)
     return head;
 }
 
-tdm_status tdmi_freeze_border(const tdmi_graph *graph, const char *word, int *first_trained,
-                              tdm_error *err)
+tdm_status tdmi_freeze_point(const tdmi_graph *graph, const char *word, int *first_trained,
+                             tdm_error *err)
 {
     const int wanted = number_of(word);
     int n_layers = 0;
@@ -106,7 +106,7 @@ int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end)
     return first < end ? layers_before(graph, end) - layers_before(graph, first) : 0;
 }
 
-int tdmi_freeze_thawed(const tdmi_graph *graph, int first, int last, int layers, int times)
+int tdmi_freeze_point_after(const tdmi_graph *graph, int first, int last, int layers, int times)
 {
     const int all = layers_before(graph, first);
     int left = all - (layers > 0 && times <= all / layers ? times * layers : all);

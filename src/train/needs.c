@@ -1,7 +1,7 @@
 /* Adding up, telling, and what would do instead. */
 #include "train/needs.h"
-#include "base/cgroup.h"
-#include "base/cpu.h"
+#include "base/system/cgroup.h"
+#include "base/system/cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 int64_t tdmi_needs_total(const struct tdmi_needs *needs)
 {
-    return needs->weights + needs->activations + needs->gradients + needs->judging +
+    return needs->weights + needs->activations + needs->gradients + needs->evaluating +
            needs->pictures + needs->others;
 }
 
@@ -24,7 +24,7 @@ void tdmi_needs_describe(const struct tdmi_needs *needs, char *text, size_t text
              "%.0f MiB of memory (activations %.0f, gradients %.0f, weights and the optimizer's "
              "state %.0f, judging %.0f, pictures read ahead %.0f, the process itself %.0f)",
              mib(tdmi_needs_total(needs)), mib(needs->activations), mib(needs->gradients),
-             mib(needs->weights), mib(needs->judging), mib(needs->pictures), mib(needs->others));
+             mib(needs->weights), mib(needs->evaluating), mib(needs->pictures), mib(needs->others));
 }
 
 struct tdmi_memory_limit tdmi_memory_limit(const char *root)

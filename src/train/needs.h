@@ -17,9 +17,9 @@ struct tdmi_needs {
     int64_t weights;     /* and the optimiser's state, averages, the host's copies */
     int64_t activations; /* of the shards that run at once */
     int64_t gradients;
-    int64_t judging;  /* and making rows of a frozen part */
-    int64_t pictures; /* batches that are read ahead; caches take what is left */
-    int64_t others;   /* what the process held before */
+    int64_t evaluating; /* and making rows of a frozen part */
+    int64_t pictures;   /* batches that are read ahead; caches take what is left */
+    int64_t others;     /* what the process held before */
 };
 
 int64_t tdmi_needs_total(const struct tdmi_needs *needs);

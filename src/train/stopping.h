@@ -6,7 +6,7 @@
 #define TANDEM_TRAIN_STOPPING_H
 
 #include "tandem/train.h"
-#include "train/model_file.h"
+#include "train/model/model_file.h"
 
 /* Of a monitor the better score. By accuracy: more right, among equals the smaller loss. By loss:
  * the smaller loss, among equals more right. */

@@ -4,8 +4,8 @@
 #include "tandem/text.h"
 #include "base/memory.h"
 #include "tandem/train.h"
-#include "train/options.h"
-#include "train/session.h"
+#include "train/config/options.h"
+#include "train/session/session.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "tandem/stop.h"
 #include "tandem/train.h"
-#include "train/session.h"
+#include "train/session/session.h"
 #include "train/stopping.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@
 static double rate_at(const struct tdmi_session *session, int64_t step)
 {
     struct tdmi_rates rates = session->rates;
-    if (session->thawed_rate > 0.0 && session->first_trained != session->first_border)
-        rates.learning_rate = session->thawed_rate;
+    if (session->unfrozen_rate > 0.0 && session->first_trained != session->first_freeze_point)
+        rates.learning_rate = session->unfrozen_rate;
     return tdmi_rates_at(&rates, &session->options, step, session->steps_per_epoch,
                          &session->progress.plateau);
 }
@@ -104,7 +104,7 @@ static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_b
     const int n = tdmi_step_images(session->step);
     const int64_t number = session->progress.step + 1;
     if (n > 0)
-        TDM_TRY(tdmi_update_tell(session->update, (float)n, rates_now(session), err), err,
+        TDM_TRY(tdmi_update_begin(session->update, (float)n, rates_now(session), err), err,
                 "step %lld", (long long)number);
     const struct tdmi_step_next next = tdmi_update_next(session->update);
     TDM_TRY(tdmi_step_queue(session->step, n > 0 ? &next : NULL, err), err, "step %lld",
@@ -142,7 +142,7 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
 
 /* ---- an epoch --------------------------------------------------------------------------- */
 
-static void tell_progress(struct tdmi_session *session)
+static void report_progress(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
     tdmi_track_event(session->track,
@@ -188,7 +188,7 @@ static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
             break;
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
         session->training_seconds = before + tdmi_clock_seconds_since(started);
-        tell_progress(session);
+        report_progress(session);
         if (tdm_stop_is_requested())
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
@@ -215,7 +215,8 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                   .text = title});
     tdm_status status = train_batches(session, err);
     /* What was looked ahead for may have been for nothing: nobody reads it any more. */
-    const tdm_status settled = tdmi_step_brought(session->step, status == TDM_OK ? err : NULL);
+    const tdm_status settled =
+        tdmi_step_await_prefetch(session->step, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
     if (status != TDM_OK)
         return status;
@@ -227,9 +228,10 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
-    TDM_TRY(tdmi_judge_take(session->judge, tdmi_session_values(session), err), err, "validating");
-    TDM_TRY(tdmi_session_judge(session, session->val_feed, session->split.n_val, "validating",
-                               &session->outcomes, skipped, err),
+    TDM_TRY(tdmi_evaluator_take(session->evaluator, tdmi_session_values(session), err), err,
+            "validating");
+    TDM_TRY(tdmi_session_evaluate(session, session->val_feed, session->split.n_val, "validating",
+                                  &session->outcomes, skipped, err),
             err, "validating");
     TDM_TRY(tdmi_session_count(session, err), err, "validating");
     *score = session->metrics.score;
@@ -272,10 +274,10 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
         .learning_rate = rate_at(session, progress->step - 1),
     };
-    bool is_judged = tdmi_session_is_done(session, progress->epoch + is_whole) ||
-                     event.epoch % session->options.eval_every == 0;
+    bool is_evaluated = tdmi_session_is_done(session, progress->epoch + is_whole) ||
+                        event.epoch % session->options.eval_every == 0;
     int64_t skipped = 0;
-    if (is_judged)
+    if (is_evaluated)
         TDM_TRY(validate(session, &event.val, &skipped, err), err, "after epoch %d", event.epoch);
     if (tdm_stop_is_requested())
         return stop_here(session, err);
@@ -287,9 +289,9 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         progress->epoch_n = progress->epoch_correct = progress->epoch_skipped = 0;
         progress->epoch_loss = 0.0;
     }
-    if (is_judged) {
+    if (is_evaluated) {
         event.metrics = &session->metrics;
-        progress->judged_step = progress->step;
+        progress->evaluated_step = progress->step;
         if (tdmi_schedule_follows_loss(&session->rates.schedule))
             tdmi_plateau_take(&session->rates.schedule, event.val.loss, &progress->plateau);
         progress->val_skipped = skipped;
@@ -357,7 +359,7 @@ static tdm_status record_result(struct tdmi_session *session, const struct tdm_t
 
 /* A rate that never comes is told; an option that says so was refused already, but steps are
  * counted in epochs only when the pictures are. */
-static void tell_rates(struct tdmi_session *session)
+static void report_rates(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     const double epochs = tdmi_rates_total_epochs(options, session->steps_per_epoch);
@@ -380,9 +382,9 @@ static void tell_rates(struct tdmi_session *session)
             epochs, session->rates.warmup_epochs, session->rates.learning_rate);
 }
 
-static tdm_status thaw(struct tdmi_session *session, tdm_error *err)
+static tdm_status unfreeze(struct tdmi_session *session, tdm_error *err)
 {
-    const tdm_status status = tdmi_session_thaw(session, err);
+    const tdm_status status = tdmi_session_unfreeze(session, err);
     if (status == TDM_E_STOPPED)
         TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, NULL), err, "stopping on request");
     return status;
@@ -401,7 +403,7 @@ static tdm_status look_back(struct tdmi_session *session, struct tdm_train_resul
     return status;
 }
 
-static void tell_where(struct tdmi_session *session)
+static void report_where(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
     if (tdmi_session_is_over(session))
@@ -414,7 +416,7 @@ static void tell_where(struct tdmi_session *session)
 }
 
 /* Why it is that rate, where the number of pictures decided it. */
-static void tell_begin(struct tdmi_session *session)
+static void report_begin(struct tdmi_session *session)
 {
     const struct tdm_train_options *options = &session->options;
     char rates[200], reason[60] = "";
@@ -434,10 +436,10 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
                         tdm_error *err)
 {
     if (session->progress.step == 0) {
-        tell_begin(session);
-        tdmi_session_tell_memory(session);
-        tdmi_session_tell_norms(session);
-        tell_rates(session);
+        report_begin(session);
+        tdmi_session_report_memory(session);
+        tdmi_session_report_norms(session);
+        report_rates(session);
         if (session->storage != TDMI_DTYPE_F32)
             tdmi_session_note(session,
                               "--precision %s: what judges here is stored so, too; evaluate and "
@@ -447,11 +449,11 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
             tdmi_session_note(session,
                               "--fast: the card's libraries may add in any order, and bits "
                               "are others on every run");
-        tdmi_session_tell_thawing(session);
+        tdmi_session_report_unfreezing(session);
     } else
-        tell_where(session);
+        report_where(session);
     while (!tdmi_session_is_over(session)) {
-        tdm_status status = thaw(session, err);
+        tdm_status status = unfreeze(session, err);
         if (status == TDM_OK)
             status = train_epoch(session, err);
         if (status == TDM_OK)
@@ -461,8 +463,8 @@ static tdm_status train(struct tdmi_session *session, struct tdm_train_result *r
     }
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
     if (session->outcomes.n > 0) { /* something was done in this sitting */
-        tdmi_session_tell_left(session);
-        tdmi_session_tell_left_out(session);
+        tdmi_session_report_left(session);
+        tdmi_session_report_left_out(session);
     }
     if (session->train_feed)
         name_skips(session, session->train_feed);

@@ -5,7 +5,7 @@
 #include "tune/bench_ceiling.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash/rng.h"
 #include "tandem/stop.h"
 
 #include <float.h>
@@ -109,11 +109,10 @@ static bool reserve_hand(struct ceiling *it, struct hand *hand, struct tdmi_kern
 static bool reserve(struct ceiling *it, const tdmi_graph *graph, const struct tdmi_node *node,
                     tdm_error *err)
 {
-    struct tdmi_kernel_needs needs = {0};
+    const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(it->kernel, &it->desc);
     struct tdmi_pack_call pack = {0};
     int64_t n_params[TDMI_OP_PARAMS] = {0};
     tdmi_stream *stream = it->hands[0].stream;
-    it->kernel->needs(&it->desc, &needs);
     bool is_complete = true;
     for (int i = 0; i < node->n_params; i++) {
         n_params[i] = graph->params[node->first_param + i].n;

@@ -6,7 +6,7 @@
 #define TANDEM_TUNE_BENCH_CEILING_H
 
 #include "base/thread.h"
-#include "nn/plan.h"
+#include "graph/plan.h"
 
 /* Seconds a thread needs for one shard of `images` images when every thread of the pool runs one:
  * the sum of best times of the plan's convolutions and dense layers, forward and, where the plan

@@ -5,14 +5,14 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/rng.h"
-#include "nn/network.h"
+#include "base/hash/rng.h"
+#include "models/network.h"
 #include "optim/optimizer.h"
 #include "tandem/stop.h"
 #include "tandem/train.h"
-#include "train/judge.h"
-#include "train/step.h"
-#include "train/update.h"
+#include "train/evaluate/evaluator.h"
+#include "train/step/step.h"
+#include "train/step/update.h"
 #include "tune/bench_ceiling.h"
 #include "tune/bench_profile.h"
 #include "tune/bench_rate.h"
@@ -40,7 +40,7 @@ struct bench {
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS]; /* on the device */
     tdmi_step *step;
     tdmi_update *update;
-    tdmi_judge *judge;
+    tdmi_evaluator *evaluator;
 
     struct tdmi_batch batch;
     uint8_t *pixels;
@@ -136,7 +136,7 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
     TDM_TRY(tdmi_network_build(&it->network, &preprocess,
                                it->is_training ? it->options->classes : 2, &it->graph, err),
             err, "preparing the model");
-    const struct tdmi_plan_wish wish = {
+    const struct tdmi_plan_options request = {
         .max_images = it->shard,
         .is_training = it->is_training,
         .storage = it->storage,
@@ -145,7 +145,8 @@ static tdm_status open_graph(struct bench *it, tdm_error *err)
         .is_apart = it->options->is_unfused,
         .first_trained = it->options->has_frozen_base ? it->graph->head : 0,
     };
-    return TDM_WRAP(err, tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), "planning");
+    return TDM_WRAP(err, tdmi_plan_make(it->graph, it->backend, &request, &it->plan, err),
+                    "planning");
 }
 
 static float *device_values(struct bench *it, int64_t n)
@@ -189,9 +190,10 @@ static tdm_status open_runs(struct bench *it, tdm_error *err)
     if (it->n_lanes > tdmi_pool_threads(it->pool))
         it->n_lanes = tdmi_pool_threads(it->pool);
     if (!it->is_training) {
-        TDM_TRY(tdmi_judge_open(it->plan, it->device, it->pool, batch, &it->judge, err), err,
-                "preparing");
-        return tdmi_judge_take(it->judge, (struct tdmi_values){it->params, it->states}, err);
+        TDM_TRY(tdmi_evaluator_open(it->plan, it->device, it->pool, batch, &it->evaluator, err),
+                err, "preparing");
+        return tdmi_evaluator_take(it->evaluator, (struct tdmi_values){it->params, it->states},
+                                   err);
     }
     const struct tdmi_step_options step = {.max_batch = batch};
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool, &step, &it->step, err), err,
@@ -236,7 +238,7 @@ static void release(struct bench *it)
 {
     tdmi_update_close(it->update);
     tdmi_step_close(it->step);
-    tdmi_judge_close(it->judge);
+    tdmi_evaluator_close(it->evaluator);
     float *values[] = {it->params, it->states, it->slots[0], it->slots[1]};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i])
@@ -269,7 +271,7 @@ static struct tdmi_update_rates slow_rates(const struct bench *it)
 static tdm_status run_queued(struct bench *it, struct tdmi_update_rates rates, tdm_error *err)
 {
     float tail[TDMI_TAIL_VALUES];
-    TDM_TRY(tdmi_update_tell(it->update, (float)it->batch.n, rates, err), err, "an update");
+    TDM_TRY(tdmi_update_begin(it->update, (float)it->batch.n, rates, err), err, "an update");
     const struct tdmi_step_next next = tdmi_update_next(it->update);
     return TDM_WRAP(err, tdmi_step_run_queued(it->step, &next, tail, err), "a step");
 }
@@ -278,7 +280,7 @@ static tdm_status run_step(struct bench *it, tdm_error *err)
 {
     struct tdmi_values values = {it->params, it->states};
     if (!it->is_training)
-        return tdmi_judge_batch(it->judge, &it->batch, NULL, NULL, NULL, err);
+        return tdmi_evaluator_batch(it->evaluator, &it->batch, NULL, NULL, NULL, err);
     const struct tdmi_update_rates rates = slow_rates(it);
     tdmi_step_begin(it->step, values, &it->batch, NULL);
     if (it->is_queued)
@@ -327,7 +329,7 @@ static tdm_status update_in_a_row(struct bench *it, int n, tdm_error *err)
             TDM_TRY(tdmi_update_run(it->update, sums, images, rates, err), err, "an update");
         return it->backend->stream.wait(it->stream, err);
     }
-    TDM_TRY(tdmi_update_tell(it->update, images, rates, err), err, "an update");
+    TDM_TRY(tdmi_update_begin(it->update, images, rates, err), err, "an update");
     const struct tdmi_step_next next = tdmi_update_next(it->update);
     for (int i = 0; i < n; i++)
         next.queue(next.self, sums);

@@ -4,7 +4,7 @@
  */
 #include "tune/bench_profile.h"
 #include "base/memory.h"
-#include "nn/packed.h"
+#include "graph/packed.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ enum { profile_runs = 5, queued_in_a_row = 8 };
 /* A lane and its clock for each thread. */
 struct profiler {
     const struct tdmi_profiled *of;
-    tdmi_lane **lanes;
+    tdmi_executor **lanes;
     float **sums;
     /* lanes × (forward of all nodes, backward of all nodes): the run at hand, the best of all */
     double *seconds, *best;
@@ -34,7 +34,7 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
 {
     struct profiler *profiler = self;
     const struct tdmi_profiled *it = profiler->of;
-    tdmi_lane *lane = profiler->lanes[index];
+    tdmi_executor *lane = profiler->lanes[index];
     int n_nodes = it->plan->graph->n_nodes, first = index * it->plan->max_images;
     int n =
         it->batch->n - first < it->plan->max_images ? it->batch->n - first : it->plan->max_images;
@@ -45,17 +45,16 @@ static tdm_status profile_task(void *self, int index, int worker, tdm_error *err
                                .labels = it->plan->is_training ? it->batch->labels + first : NULL,
                                .judgements = it->plan->is_training ? it->judgements + first : NULL};
     (void)worker;
-    (void)err;
-    tdmi_lane_profile(
+    tdmi_executor_profile(
         lane, &(struct tdmi_profile){seconds, seconds + n_nodes,
                                      it->plan->backend->device.is_host ? 1 : queued_in_a_row});
     for (int r = -1; r < profile_runs; r++) { /* the first touches fresh memory */
-        tdmi_lane_forward(lane, it->values, &shard, profiler->sums[index]);
+        tdmi_executor_forward(lane, it->values, &shard, profiler->sums[index]);
         for (int s = 0; s < it->plan->n_segments; s++)
-            tdmi_lane_backward(lane, it->values, s, profiler->sums[index]);
+            tdmi_executor_backward(lane, it->values, s, profiler->sums[index]);
         keep_best(best, seconds, 2 * n_nodes, r <= 0);
     }
-    return TDM_OK;
+    return it->plan->backend->stream.wait(tdmi_executor_stream(lane), err);
 }
 
 static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
@@ -79,9 +78,9 @@ static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
     TDM_TRY(tdmi_packed_fill(profiler->packed, it->values, 0, it->pool, err), err,
             "measuring node by node");
     for (size_t i = 0; i < lanes; i++) {
-        TDM_TRY(tdmi_lane_open(it->plan, it->device, &profiler->lanes[i], err), err,
+        TDM_TRY(tdmi_executor_open(it->plan, it->device, &profiler->lanes[i], err), err,
                 "measuring node by node");
-        tdmi_lane_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
+        tdmi_executor_use(profiler->lanes[i], tdmi_packed_memory(profiler->packed));
         if (!(profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums)))
             return TDM_FAIL(err, TDM_E_MEMORY, "measuring node by node: out of memory");
     }
@@ -93,7 +92,7 @@ static void profiler_release(struct profiler *profiler)
     const struct tdmi_profiled *it = profiler->of;
     for (int i = 0; i < it->n_lanes; i++) {
         if (profiler->lanes)
-            tdmi_lane_close(profiler->lanes[i]);
+            tdmi_executor_close(profiler->lanes[i]);
         if (profiler->sums && profiler->sums[i])
             it->plan->backend->memory.free(it->device, profiler->sums[i]);
     }

@@ -3,8 +3,8 @@
 #define TANDEM_TUNE_BENCH_PROFILE_H
 
 #include "base/thread.h"
-#include "data/loader.h"
-#include "nn/lane.h"
+#include "data/loader/loader.h"
+#include "graph/executor.h"
 #include "tandem/bench.h"
 
 /* What is run, all lent. */

@@ -4,11 +4,11 @@
  */
 #include "tandem/machine.h"
 #include "base/clock.h"
-#include "base/cpu.h"
-#include "base/file.h"
-#include "base/plugin.h"
+#include "base/system/cpu.h"
+#include "base/file/file.h"
+#include "base/system/plugin.h"
 #include "backend/backend.h"
-#include "data/arrow_bridge.h"
+#include "io/arrow/bridge.h"
 #include "dist/library_probe.h"
 #include "tandem/stop.h"
 #include "track/nvml.h"
@@ -113,7 +113,7 @@ static bool can_open(const char *name, tdm_error *why)
     if (strcmp(name, "arrow") == 0)
         return tdmi_arrow_require(why) == TDM_OK;
     if (strcmp(name, "http") == 0) /* whose functions belong to a room above this one */
-        return tdmi_plugin_open("http", "the part of tandem that answers over HTTP", 0, &table,
+        return tdmi_plugin_open("http", "the part of tandem that answers over HTTP", 0, 0, &table,
                                 why) == TDM_OK;
     if (strcmp(name, "cuda") == 0)
         return tdmi_cuda_backend(&cards, why) == TDM_OK;

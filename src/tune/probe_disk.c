@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash/rng.h"
 #include "tandem/stop.h"
 #include "tune/probe.h"
 

@@ -5,8 +5,8 @@
 #ifndef TANDEM_TESTS_BACKEND_PROBE_H
 #define TANDEM_TESTS_BACKEND_PROBE_H
 
-#include "base/rng.h"
-#include "nn/op.h"
+#include "base/hash/rng.h"
+#include "graph/op.h"
 #include "train/selftest/op_run.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static inline void run(struct probe *probe, struct tdmi_case it, bool is_trainin
     probe->it = it;
     probe->it.name = "random";
     tdmi_arena_init(&probe->arena, 0);
-    assert_int_equal(tdmi_op_of(it.kind)->shape(&it.attrs, &it.in, &probe->out, &err), TDM_OK);
+    assert_int_equal(tdmi_op_shape(it.kind, &it.attrs, &it.in, &probe->out, &err), TDM_OK);
     snprintf(probe->name, sizeof probe->name,
              "%s of %d images %dx%dx%d, channels %d, kernel %d, stride %d, dilation %d, groups %d, "
              "pads %d %d %d %d, bias %d%s",

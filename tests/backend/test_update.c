@@ -1,7 +1,7 @@
 /* The optimiser step and the moving of running statistics: numbers worked by hand, and runs of
- * another program (tests/fixtures/nn/sgd.txt, made by bench/peers/make_fixtures.py). */
+ * another program (tests/fixtures/nn/sgd.txt, made by bench/peers/fixtures/make_fixtures.py). */
 #include "backend/ref/ref.h"
-#include "nn/fixture.h"
+#include "graph/fixture.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Memory, the arena and growing text: zeroed, checked for overflow, and calm when memory ends. */
 #include "base/arena.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,6 +130,24 @@ static void *allocate_often(void *unused)
     for (int i = 0; i < 10000; i++)
         tdmi_free(tdmi_alloc(1, 1));
     return unused;
+}
+
+static void room_is_there_or_not_and_is_not_kept(void **state)
+{
+    (void)state;
+    const int64_t before = tdmi_memory_calls();
+    for (int i = 0; i < 1000; i++) { /* 64 TiB, were they kept: of 47 bits that addresses have */
+        assert_true(tdmi_memory_has_room(1000));
+        assert_true(tdmi_memory_has_room((size_t)64 << 20));
+    }
+    assert_false(tdmi_memory_has_room((size_t)1 << 47));
+    assert_int_equal(tdmi_memory_calls(), before);
+    tdmi_memory_fail_from(2);
+    assert_true(tdmi_memory_has_room(1000));
+    tdmi_memory_fail_from(1);
+    assert_false(tdmi_memory_has_room(1000));
+    assert_false(tdmi_memory_has_room((size_t)64 << 20));
+    tdmi_memory_fail_from(0);
 }
 
 static void calls_are_counted_over_all_threads(void **state)
@@ -282,6 +300,7 @@ int main(void)
         cmocka_unit_test(more_than_any_machine_has_is_refused),
         cmocka_unit_test(nothing_is_a_valid_block),
         cmocka_unit_test(failures_begin_at_the_call_asked_for),
+        cmocka_unit_test(room_is_there_or_not_and_is_not_kept),
         cmocka_unit_test(calls_are_counted_over_all_threads),
         cmocka_unit_test(an_arena_gives_zeroed_aligned_memory_of_any_size),
         cmocka_unit_test(a_large_request_does_not_waste_the_block_in_use),

@@ -1,6 +1,6 @@
 /* The pool: every task once, the same failure at any thread count, denormals flushed, affinity and
  * signals left as they were. */
-#include "base/affinity.h"
+#include "base/system/affinity.h"
 #include "base/thread.h"
 
 #include <float.h>

@@ -57,7 +57,7 @@ expect_exit() {
 short_command() {
     program=$(basename "$1")
     shift
-    echo "$program $*" | tr '\n' ' ' | sed "s|$temp/||g; s|$SOURCE/||g"
+    echo "$program $*" | tr '\n' ' ' | cat -v | sed "s|$temp/||g; s|$SOURCE/||g"
 }
 
 expect_match() { # file name pattern

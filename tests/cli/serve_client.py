@@ -67,6 +67,18 @@ refused(server, 400, "an argument out of range", "POST", "/predict?top=0", first
 refused(server, 400, "an argument that is no number", "POST", "/predict?top=a", first)
 refused(server, 400, "an argument that nobody knows", "POST", "/predict?tip=3", first, says="'tip'")
 refused(server, 400, "an argument of a page without", "GET", "/model?top=3")
+for name, other in ("top=5", "top=6"), ("top=5", "top=5"), ("logits=1", "logits=0"), ("top", "top=5"), ("top=5", "%74op=6"):
+    refused(server, 400, f"{name} and {other}", "POST", f"/predict?{name}&{other}", first, says="top" if "t" in name[:1] else "logits is there twice")
+for value in "", "+5", "%205", "5%20", "-1", "0x5", "5.", "1e1", "99999999999999999999":
+    refused(server, 400, f"top as '{value}'", "POST", f"/predict?top={value}", first, says="from 1 to 1000")
+for path in ("/model%00", "/model%00.png", "/%00", "/healthz%00", "/predict%00", "/model%0a", "/model%0D%0AX:y", "/model%1f", "/model%7F", "/%09model",
+             "/model%", "/model%6", "/model%6g", "/model?%00", "/predict?top=5%00", "/predict?top%00=5", "/predict?top=%0a5", "/predict?logits=1%00"):
+    for method in "GET", "POST":
+        refused(server, 400, f"{method} {path}", method, path, first if method == "POST" else None, says="control character")
+check(server.ask("GET", "/%6dodel")[0] == 200, "an escape that stands for a letter is one")
+for path in b"/model\0", b"/model\0.png", b"/\0", b"/model\x01", b"/model\x7f", b"/model\tx", b"/mo del":
+    said = server.say(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    check(b" 400 " in said[:20] and b"control character" in said and said.count(b"HTTP/1.1") == 1, f"{path} as it is", said)
 refused(server, 400, "an empty body", "POST", "/predict", b"", says="empty")
 refused(server, 415, "a body of another type", "POST", "/predict", b"{}", {"Content-Type": "application/json"}, "application/json")
 refused(server, 422, "what is no picture", "POST", "/predict", b"no picture", says="it begins with the bytes")
@@ -151,12 +163,6 @@ check(server.ask("POST", "/predict", b"P6 10 10 255\n" + bytes(300))[0] == 200, 
 client = server.socket()
 client.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Type: image/x\r\nContent-Length: 9999\r\n\r\n")
 check(b" 413 " in client.recv(4096).split(b"\r\n")[0], "who asks first is told before sending")
-holder = server.socket()
-holder.sendall(head[:-4] + b"\r\n\r\nP6")
-time.sleep(0.2)
-got = server.ask("POST", "/predict", first)
-check(got[0] == 503 and got[2].get("Retry-After") == "1" and sentence_of(got[1]), "one request too many is told to come again", got)
-check(server.ask("GET", "/healthz")[0] == 200, "pages are answered meanwhile")
 
 
 def seconds_until_closed(sentence, start, drip):

@@ -87,6 +87,13 @@ time.sleep(1)  # its first pictures are being decoded
 waiting = server.socket()
 waiting.sendall(sized % len(first) + first)
 check(until(lambda: server.open() == 2, 5), "and one waits behind it")
+got = server.ask("POST", "/predict", first)
+check(got[0] == 503 and got[2].get("Retry-After") == "1" and sentence_of(got[1]), "one request too many is told to come again", got)
+check(server.ask("GET", "/healthz")[0] == 200, "pages are answered meanwhile")
+client = server.socket()
+client.sendall(post + b"Expect: 100-continue\r\nContent-Length: 99\r\n\r\n")
+check(b" 503 " in client.recv(4096).split(b"\r\n")[0], "before its body is sent, where it asks")
+client.close()
 waiting.close()
 check(until(lambda: server.open() == 1, 3), "who hangs up while he waits loses his place")
 holder.close()
@@ -159,6 +166,20 @@ body, form_headers = form([("none", b""), ("inner", b"--y\r\n\r\n--y--"), ("firs
 body = body.replace(b"application/octet-stream\r\n\r\n--y", b"multipart/mixed; boundary=y\r\n\r\n--y")
 got = json.loads(patient.ask("POST", "/predict", body, form_headers)[1])["predictions"]
 check("problem" in got[0] and "problem" in got[1] and "top" in got[2], "parts that are empty, or forms themselves, are no pictures", got)
+
+named = b'Content-Disposition: form-data; name="picture"; filename="a.ppm"\r\n'
+for sentence, heads, kind in (("a part with two names", named.replace(b"; filename", b'; name="other"; filename'), ""),
+                              ("with two file names", named[:-2] + b'; filename="b.ppm"\r\n', ""),
+                              ("with two dispositions", named + named, ""),
+                              ("with two encodings", named + 2 * b"Content-Transfer-Encoding: binary\r\n", ""),
+                              ("with a NUL in its name", named.replace(b"a.ppm", b"a\0.ppm"), "NUL"),
+                              ("with a NUL elsewhere in its head", b"X: \0\r\n" + named, "NUL")):
+    body = b"--x\r\n" + heads + b"\r\n" + first + b"\r\n--x--\r\n"
+    refused(patient, 400, sentence, "POST", "/predict", body, {"Content-Type": "multipart/form-data; boundary=x"}, kind or "twice")
+body = b"--x\r\n" + named + b"\r\n" + first + b"\r\n--x--\r\n"
+refused(patient, 400, "a form with two boundaries", "POST", "/predict", body, {"Content-Type": "multipart/form-data; boundary=x; boundary=y"}, "or two")
+check(patient.ask("POST", "/predict", 2 * body[:-5] + body[-5:], {"Content-Type": "multipart/form-data; boundary=x"})[0] == 200,
+      "fields of one name are as many pictures")
 
 # ---- connections that nobody uses ------------------------------------------------------------------
 server = Server("--connections", "4")

@@ -1,7 +1,7 @@
 # What NVIDIA's libraries have to do with commands, by libraries that stand for them beside the shim
-# in the place of libtandem_cuda.so (docs/gpu.md): doctor names them, a profile says what computes, a
-# run goes on with what it chose, in any order where that was asked for, and with less workspace
-# where memory is short, also of what is frozen and of what thaws.
+# in the place of libtandem_cuda.so (docs/design/gpu.md): doctor names them, a profile says what
+# computes, a run goes on with what it chose, in any order where that was asked for, and with less
+# workspace where memory is short, also of what is frozen and of what thaws.
 . "$SOURCE/tests/cli/lib.sh"
 
 card=$BUILD/tests/card

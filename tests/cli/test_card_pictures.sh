@@ -1,6 +1,6 @@
 # train --decode card: pictures decoded by a library that stands for nvJPEG beside the shim in the
-# place of libtandem_cuda.so (docs/gpu.md). It has the host's inverse transform, so all bits are those
-# of --decode cpu: of trainings, of features and of what is said of files that are none.
+# place of libtandem_cuda.so (docs/design/gpu.md). It has the host's inverse transform, so all bits
+# are those of --decode cpu: of trainings, of features and of what is said of files that are none.
 . "$SOURCE/tests/cli/lib.sh"
 
 card=$BUILD/tests/card

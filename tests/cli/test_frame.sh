@@ -142,13 +142,23 @@ wait $pid || status=$?
 expect_same 1 "$status" "SIGTERM ends the measurements with exit 1"
 expect_stderr_matches '^tandem: the measurements were stopped on request$'
 
-# A fifo that nobody writes to keeps the command inside a read for as long as we like.
-# ThreadSanitizer holds signals back until such a call returns, which it never does.
+# What waits for somebody who never comes is refused.
 mkfifo fifo
+expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config fifo
+expect_stderr_matches '^tandem: the config file fifo is a pipe or device; a regular file is wanted$'
+expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config .
+expect_stderr_matches '^tandem: the config file . is a folder; a regular file is wanted$'
+expect_exit 3 timeout -k 5 20 "$TANDEM" doctor --no-measure --config /dev/zero
+expect_stderr_matches '^tandem: the config file /dev/zero is a pipe or device; a regular file is wanted$'
+
+# A pipe that is full and that nobody reads keeps the command inside a write for as long as we like.
+# ThreadSanitizer holds signals back until such a call returns, which it never does.
+exec 3<>fifo
+dd if=/dev/zero of=fifo bs=4096 count=1000 oflag=nonblock 2>/dev/null
 if grep -q __tsan_init "$TANDEM"; then
     skip "a second SIGTERM: ThreadSanitizer holds signals back while the program waits in a call"
 else
-    "$TANDEM" doctor --config fifo >"$out" 2>"$err" &
+    "$TANDEM" doctor --help >fifo 2>"$err" &
     pid=$!
     sleep 0.5
     kill -TERM $pid
@@ -160,7 +170,7 @@ else
     expect_same 143 "$status" "the second SIGTERM ends the process"
 fi
 
-sh -c 'trap "" INT; exec "$@"' sh "$TANDEM" doctor --config fifo >"$out" 2>"$err" &
+sh -c 'trap "" INT; exec "$@"' sh "$TANDEM" doctor --help >fifo 2>"$err" &
 pid=$!
 sleep 0.5
 kill -INT $pid
@@ -169,6 +179,7 @@ sleep 0.2
 expect_true "an ignored SIGINT stays ignored" kill -0 $pid
 kill -KILL $pid
 wait $pid 2>/dev/null
+exec 3<&-
 
 # A nearly full disk: what cannot be written whole is not there under its final name. (Only where
 # this user may mount; /dev/full above is for everybody.)

@@ -56,6 +56,15 @@ echo pictures >folder.txt
 expect_exit 0 "$TANDEM" predict run --files-from folder.txt --json
 expect_same 24 "$(python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["predictions"]))' "$out")" \
     "folders in it are searched"
+mkfifo late
+{ sleep 1 && cat list.txt >late; } &
+expect_exit 0 timeout -k 5 20 "$TANDEM" predict run --files-from late --json
+expect_same "$(cat wanted.txt)" "$(cat "$out")" "a pipe may find its writer late"
+expect_exit 1 timeout --preserve-status -k 5 2 "$TANDEM" predict run --files-from late
+expect_stderr_matches 'reading late: stopped on request'
+expect_exit 3 timeout -k 5 20 "$TANDEM" predict run late
+expect_exit 3 timeout -k 5 20 "$TANDEM" predict "$SOURCE/tests/fixtures/keras/sequential.h5" "$picture" --classes late
+expect_stderr_matches 'cannot read late: it is a pipe, not a file'
 echo nowhere.ppm >>list.txt
 expect_exit 3 "$TANDEM" predict run --files-from list.txt
 expect_stdout_matches "skipped: .*no such file or folder: 'nowhere.ppm'"

@@ -137,7 +137,14 @@ expect_true "nothing of it is said where the option decides" sh -c '! grep -q "$
 
 # A table of plain pixels read in another shape: the first reason is named, not only how many there are.
 expect_exit 3 "$TANDEM" train unasked --raw-shape 8x8x3 --model lenet5 --epochs 1 -o shape
-expect_stderr_matches 'none of the 9 validation pictures can be read; the first: .*has 768 bytes; expected 192 of raw pixels'
+expect_stderr_matches 'more than half of the 9 rows of .* cannot be used \(.*has 768 bytes; expected 192 of raw pixels\); check the options'
+mkdir -p parts/val && cp -r pictures parts/train
+for class in $(ls pictures); do
+    mkdir "parts/val/$class"
+    for picture in "pictures/$class"/*; do head -c 100 "$picture" >"parts/val/$class/$(basename "$picture")"; done
+done
+expect_exit 3 "$TANDEM" train parts --model lenet5 --epochs 1 -o shape
+expect_stderr_matches 'none of the [0-9]+ validation pictures can be read; the first: .*it is truncated'
 
 # What cannot be.
 expect_exit 2 "$TANDEM" prepare pictures

@@ -335,7 +335,7 @@ mkdir odd && cp -r pictures/left "odd/l${escape}" && cp -r pictures/right odd/ri
 expect_exit 0 "$TANDEM" train odd --model lenet5 --epochs 1 --batch 8 --split 0.7,0.3 -o runs/odd
 expect_exit 0 "$TANDEM" evaluate runs/odd odd
 expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "no control byte of a class name is printed"
-expect_stdout_matches '^  l \[31m +24 '
+expect_stdout_matches '^  l\\x1b\[31m\\u009b +24 '
 expect_exit 0 "$TANDEM" predict runs/odd odd --top 2
 expect_same 0 "$(tr -d -c '\033\233' <"$out" | wc -c)" "nor of a path"
 

@@ -1,5 +1,6 @@
 # train on a card that is none: the kernels of backend cuda, run by their shim in the place of
-# libtandem_cuda.so (docs/gpu.md). What is stored in fewer bits, what is replayed, what is resumed.
+# libtandem_cuda.so (docs/design/gpu.md). What is stored in fewer bits, what is replayed,
+# what is resumed.
 . "$SOURCE/tests/cli/lib.sh"
 
 if [ ! -f "$BUILD/tests/card/libtandem_cuda.so" ] || [ ! -f "$BUILD/libtandem_cuda.so" ]; then

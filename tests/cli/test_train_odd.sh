@@ -40,6 +40,20 @@ for k, label in enumerate(odd := ["with space", "Ünïcödé 猫", 'quo"te', "ap
         picture(f"odd/{label}/" + ('pic "0",\n.ppm' if i == 0 else f"{i}.ppm"), 18 * k)
 rows = sorted((f"odd/{label}/" + ('pic "0",\n.ppm' if i == 0 else f"{i}.ppm"), label)
               for label in odd for i in range(8))
+for tree in ("deep", "round"):
+    for label in "ab":
+        for i in range(12):
+            picture(f"{tree}/{label}/{i}.ppm", 40 if label == "a" else 160)
+for link, to in ("a/self.ppm", "self.ppm"), ("b/up", ".."), ("again", "."), ("lone/back", "../lone"):
+    os.makedirs(os.path.dirname(f"round/{link}"), exist_ok=True)
+    os.symlink(to, f"round/{link}")
+here = os.getcwd() # no call takes the whole path, so it is made step by step
+os.chdir("deep/a")
+for i in range(45):
+    os.mkdir("d" * 100)
+    os.chdir("d" * 100)
+open("x.ppm", "w").close()
+os.chdir(here)
 def table(path, rows):
     with open(path, "w", newline="") as out:
         csv.writer(out).writerows([("path", "label")] + rows)
@@ -54,6 +68,28 @@ END_OF_PYTHON
 
 export TANDEM_HOME=$temp/home
 options="--model lenet5 --epochs 1 --batch 8"
+
+# ---- names that lead nowhere -------------------------------------------------------------------
+# All else is used; the warnings are short.
+left_out() { # source count pattern
+    expect_exit 0 "$TANDEM" audit "$1" --json
+    expect_same 24 "$(json_value images)" "$1: the other pictures are looked at"
+    expect_same "$2" "$(json_value others)" "$1: what is left out is counted"
+    expect_stderr_matches "$3"
+    expect_same "" "$(awk 'length($0) > 400' "$err")" "$1: its name is cut"
+    expect_exit 0 "$TANDEM" train "$1" -o "runs/$1" $options
+    expect_stderr_matches '^22 pictures of 2 classes train, 2 judge$'
+    expect_stderr_matches "$3"
+    expect_exit 0 "$TANDEM" predict "runs/$1" "$1" --csv
+    expect_same 24 "$(grep -c ',1,' "$out")" "$1: the other pictures are predicted"
+    expect_stderr_matches "$3"
+    expect_exit 0 "$TANDEM" prepare "$1" -o "prepared-$1" --json
+    expect_same 2 "$(json_value classes)" "$1: classes of what is prepared"
+    expect_stderr_matches "$3"
+}
+left_out deep 1 "left out of 'deep': 'a/d+…d+': its path is longer than the 4095 bytes"
+left_out round 4 "left out of 'round': 'lone/back': it is a link that leads back to a folder it lies in"
+expect_stderr_matches "left out of 'round': 'a/self.ppm': it is a link that leads in a circle"
 
 # ---- what cannot be trained on ---------------------------------------------------------------
 refused() { # source pattern

@@ -3,8 +3,8 @@
 #ifndef TANDEM_TESTS_DATA_PACK_H
 #define TANDEM_TESTS_DATA_PACK_H
 
-#include "base/crc32.h"
-#include "base/text.h"
+#include "base/hash/crc32.h"
+#include "base/text/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,12 +4,12 @@
 #define TANDEM_TESTS_DATA_SOURCES_H
 
 #include "base/memory.h"
-#include "data/inflate.h"
-#include "data/source.h"
-#include "data/storage.h"
+#include "io/compress/inflate.h"
+#include "data/source/source.h"
+#include "io/storage/storage.h"
 
-#include "pack.h"
-#include "tree.h"
+#include "data/pack.h"
+#include "data/tree.h"
 
 static inline tdmi_source *open_source(const char *path)
 {

@@ -4,9 +4,9 @@
 #ifndef TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
 #define TANDEM_TESTS_DATA_VIRTUAL_LOADER_H
 
-#include "base/hash.h"
-#include "data/loader.h"
-#include "virtual_source.h"
+#include "base/hash/hash.h"
+#include "data/loader/loader.h"
+#include "data/virtual_source.h"
 
 #include <string.h>
 

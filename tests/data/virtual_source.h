@@ -5,7 +5,7 @@
 #ifndef TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
 #define TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
 
-#include "data/source.h"
+#include "data/source/source.h"
 #include "tandem/stop.h"
 
 #include <setjmp.h>

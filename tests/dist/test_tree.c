@@ -1,5 +1,5 @@
 /* The tree of additions against its drawing, bit by bit. */
-#include "base/rng.h"
+#include "base/hash/rng.h"
 #include "dist/tree.h"
 
 #include <setjmp.h>
@@ -63,6 +63,33 @@ static void sums_have_the_bits_of_the_drawing(void **state)
         }
         assert_true(n < 4 || n_unlike > 0); /* the check can tell one order from another */
     }
+}
+
+/* More levels wait than whole blocks have room for, and there are several blocks. */
+static void many_shards_are_added_in_blocks(void **state)
+{
+    enum { n_shards = 1500, n_values = 1100 };
+    struct tdmi_tree_part *parts = calloc(n_shards, sizeof *parts);
+    struct tdmi_tree_addition *additions = calloc(n_shards, sizeof *additions);
+    float *given = calloc(n_shards * n_values, sizeof *given);
+    float *column = calloc(n_shards, sizeof(float[values]));
+    (void)state;
+    assert_true(parts && additions && given && column);
+    for (int s = 0; s < n_shards; s++) {
+        tdmi_rng rng = tdmi_rng_at(9, TDMI_RNG_TEST, 0, (uint64_t)s);
+        parts[s] = (struct tdmi_tree_part){s, given + s * n_values};
+        for (int i = 0; i < n_values; i++)
+            parts[s].values[i] = tdmi_rng_uniform(&rng, -1.0f, 1.0f);
+        column[s * values] = parts[s].values[n_values - 2];
+    }
+    const float wanted = drawn((float(*)[values])column, 0, n_shards, 0);
+    assert_int_equal(tdmi_tree_plan(parts, n_shards, n_shards, n_shards, additions), n_shards - 1);
+    tdmi_tree_sum(parts, additions, n_shards - 1, 1, n_values - 2);
+    assert_memory_equal(&parts[0].values[n_values - 2], &wanted, sizeof wanted);
+    free(column);
+    free(given);
+    free(additions);
+    free(parts);
 }
 
 static void ranges_are_added_on_their_own_in_any_order(void **state)
@@ -163,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_have_the_bits_of_the_drawing),
+        cmocka_unit_test(many_shards_are_added_in_blocks),
         cmocka_unit_test(ranges_are_added_on_their_own_in_any_order),
         cmocka_unit_test(nothing_outside_the_range_is_touched),
         cmocka_unit_test(subtrees_are_those_that_are_drawn),

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
 #include "base/memory.h"
 #include "image/image.h"
 

@@ -2,7 +2,7 @@
  * EXIF orientation: the number is found where cameras put it, nothing is believed of damaged data,
  * and each of the eight turns moves every pixel to its place.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 
 /* ---- reading the number ---------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  * tests/fixtures/image/facts.txt (make_zoo.py, by Pillow); and a file cut short is told from a
  * damaged one, at every hundredth of every stored picture. All of it in every build.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 #include "image/facts.h"
 
 static tdm_status describe(const void *bytes, size_t length, struct tdmi_image_facts *facts,
@@ -25,6 +25,11 @@ static tdm_status describe(const void *bytes, size_t length, struct tdmi_image_f
     return status;
 }
 
+static const char *const colours_names[] = {
+    [TDMI_COLOURS_UNKNOWN] = "unknown", [TDMI_COLOURS_GREY] = "grey", [TDMI_COLOURS_RGB] = "rgb",
+    [TDMI_COLOURS_PALETTE] = "palette", [TDMI_COLOURS_CMYK] = "cmyk", [TDMI_COLOURS_YCCK] = "ycck",
+};
+
 static void write_facts(const struct tdmi_image_facts *facts, char *text, size_t text_bytes)
 {
     char flags[40] = "";
@@ -36,7 +41,7 @@ static void write_facts(const struct tdmi_image_facts *facts, char *text, size_t
         snprintf(flags + strlen(flags), sizeof flags - strlen(flags), ",layered");
     snprintf(text, text_bytes, "%s %lldx%lld %d %s %d %lld %s",
              tdmi_image_format_name(facts->format), (long long)facts->width,
-             (long long)facts->height, facts->orientation, tdmi_colours_name(facts->colours),
+             (long long)facts->height, facts->orientation, colours_names[facts->colours],
              facts->bits, (long long)facts->n_frames, flags[0] != '\0' ? flags + 1 : "-");
 }
 

@@ -2,7 +2,7 @@
  * Fingerprints: copies that were compressed again, resized or brightened are near, other pictures
  * are not. Of the photographs of the test data all pairs are compared.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 #include "image/fingerprint.h"
 #include "test_data.h"
 

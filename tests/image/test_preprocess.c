@@ -2,7 +2,7 @@
  * Preprocessing equals the same steps done with Pillow (tests/fixtures/image/preprocess.txt), and
  * the scales are the formulas of the header.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 #include "image/preprocess.h"
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
  * The JSON form of a preprocessing reads back, and any other says what is wrong and what would do.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 #include "image/preprocess.h"
 
 static void the_json_form_reads_back(void **state)

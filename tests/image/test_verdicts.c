@@ -2,7 +2,7 @@
  * The collected pictures of the test data: every file has the verdict that verdicts.txt gives, and
  * where no reason stands there Pillow's verdict is the same.
  */
-#include "pictures.h"
+#include "image/pictures.h"
 
 static char *data_path(const char *name, char *buffer, size_t buffer_bytes)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tests/long/export.sh [BUILD]: exported models opened by onnxruntime and PyTorch answer 100 pictures
-# as we do (bench/peers/export_check.py says how near). Exit code 77 (skipped) without those programs:
+# as we do (bench/peers/checks/export_check.py says how near). Exit code 77 (skipped) without those programs:
 # bench/peers/setup makes .venv-peers.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,4 +11,4 @@ if ! "$python" -c 'import onnx, onnxruntime, safetensors, torch, torchvision' 2>
     exit 77
 fi
 cmake --build "$build" --target tandem bench_logits bench_every_op >/dev/null
-exec "$python" -W ignore "$root/bench/peers/export_check.py" "$build"
+exec "$python" -W ignore "$root/bench/peers/checks/export_check.py" "$build"

@@ -60,7 +60,7 @@ for codec in jpeg png raw keep; do
 done
 
 # One Spark for all of them: starting it takes longer than reading.
-"$python" "$root/bench/peers/read_prepared.py" jpeg png raw keep >readers.txt 2>readers.log
+"$python" "$root/bench/peers/checks/read_prepared.py" jpeg png raw keep >readers.txt 2>readers.log
 all_agree() { # codec: six readers, none of them left out
     grep " $1: " readers.txt || tail -n 20 readers.log
     [ "$(grep -c "^ok $1: " readers.txt)" = 6 ]

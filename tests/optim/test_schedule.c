@@ -1,7 +1,8 @@
 /* Schedules: values worked by hand, the warm-up, what comes after the end, and the factors of other
- * programs (tests/fixtures/optim/schedules.txt, made by bench/peers/make_optimizer_fixtures.py). */
+ * programs (tests/fixtures/optim/schedules.txt, made by
+ * bench/peers/fixtures/make_optimizer_fixtures.py). */
 #include "optim/schedule.h"
-#include "nn/fixture.h"
+#include "graph/fixture.h"
 
 #include <math.h>
 #include <setjmp.h>

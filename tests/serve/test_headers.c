@@ -12,18 +12,18 @@ struct line {
     const char *name, *value;
 };
 
-static struct tdmi_http_head judged(const struct line *lines, bool is_old)
+static struct tdmi_http_head evaluated(const struct line *lines, bool is_old)
 {
     static struct tdmi_headers headers; /* what is judged lends its problem */
     struct tdmi_http_head head = {0};
     headers = (struct tdmi_headers){0};
     for (int i = 0; lines[i].name; i++)
         tdmi_headers_add(&headers, lines[i].name, lines[i].value);
-    tdmi_headers_judge(&headers, is_old, &head);
+    tdmi_headers_check(&headers, is_old, &head);
     return head;
 }
 
-#define JUDGED(is_old, ...) judged((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
+#define JUDGED(is_old, ...) evaluated((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
 
 static void headers_are_found_by_name_in_any_case(void **state)
 {
@@ -80,11 +80,32 @@ static void what_can_be_read_in_two_ways_is_refused(void **state)
     REFUSED(501, false, HOST, {"Transfer-Encoding", ""});
 }
 
+static void a_target_with_a_control_character_is_odd(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {"/model%00", "/%00", "/?top%00=5", "/?top=5%0A", "/%1f",
+                                      "/%7f",      "/%7F", "/%",         "/%6",        "/%6g",
+                                      "/%g6",      "/a b", "/\x01",      "/\x7f",      "/%%20"};
+    static const char *const fine[] = {"/",    "",        "/%6dodel",     "/?top=5&logits=1",
+                                       "/%20", "/%7e%Ff", "/na\xc3\xafve"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        assert_true(tdmi_headers_is_odd_target(odd[i]));
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_false(tdmi_headers_is_odd_target(fine[i]));
+    struct tdmi_headers headers = {.has_odd_target = true};
+    struct tdmi_http_head head = {0};
+    tdmi_headers_add(&headers, "Host", "h");
+    tdmi_headers_check(&headers, false, &head);
+    assert_int_equal(head.problem_status, 400);
+    assert_non_null(strstr(head.problem, "control character"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers_are_found_by_name_in_any_case),
         cmocka_unit_test(what_can_be_read_in_two_ways_is_refused),
+        cmocka_unit_test(a_target_with_a_control_character_is_odd),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
 }

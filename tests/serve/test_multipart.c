@@ -15,8 +15,8 @@ enum { MOST = 4 };
 #define HEAD(name) "Content-Disposition: form-data; name=\"" name "\"\r\n\r\n"
 
 /* A copy that ends where its memory does, so that a sanitizer sees what is read behind it. */
-static tdm_status read(const char *type, const char *body, size_t length, struct tdmi_part *parts,
-                       int *n, char **copy, tdm_error *err)
+static tdm_status read(const char *type, const char *body, size_t length,
+                       struct tdmi_form_part *parts, int *n, char **copy, tdm_error *err)
 {
     *copy = malloc(length ? length : 1);
     assert_non_null(*copy);
@@ -31,7 +31,7 @@ struct wanted {
 static void reads(const char *type, const char *body, size_t length, int n_wanted,
                   const struct wanted *wanted)
 {
-    struct tdmi_part parts[MOST];
+    struct tdmi_form_part parts[MOST];
     tdm_error err = {0};
     char *copy;
     int n;
@@ -103,7 +103,7 @@ static void a_form_in_a_form_is_bytes(void **state)
 
 static void refuses(const char *type, const char *body, const char *says)
 {
-    struct tdmi_part parts[MOST];
+    struct tdmi_form_part parts[MOST];
     tdm_error err = {0};
     char *copy;
     int n;
@@ -141,6 +141,35 @@ static void what_is_no_form_is_refused_in_a_sentence(void **state)
             "more than 4 parts");
 }
 
+static void what_is_there_once_is_not_there_twice(void **state)
+{
+    (void)state;
+#define DISPOSITION "Content-Disposition: form-data"
+#define BINARY "Content-Transfer-Encoding: binary\r\n"
+    refuses(TYPE "; boundary=XX", "--XX\r\n" HEAD("a") "\r\n--XX--", "or two");
+    refuses(TYPE, "--XX\r\n" DISPOSITION "\r\n" HEAD("a") "\r\n--XX--", "twice");
+    refuses(TYPE, "--XX\r\n" DISPOSITION "; name=a; NAME=b\r\n\r\n\r\n--XX--", "twice");
+    refuses(TYPE, "--XX\r\n" DISPOSITION "; filename=a; name=b; filename=\"a\"\r\n\r\n\r\n--XX--",
+            "twice");
+    refuses(TYPE, "--XX\r\n" BINARY BINARY HEAD("a") "\r\n--XX--", "twice");
+    READS(TYPE, "--XX\r\n" BINARY DISPOSITION "; name=\"; name=\"; x=y\r\n\r\n\r\n--XX--",
+          {"; name=", ""});
+    READS(TYPE, "--XX\r\n" HEAD("a") "\r\n--XX\r\n" HEAD("a") "\r\n--XX--", {"a", ""}, {"a", ""});
+}
+
+static void a_nul_in_the_head_of_a_part_is_refused(void **state)
+{
+    (void)state;
+    static const char body[] = "--XX\r\n" HEAD("a\0b") "\r\n--XX--";
+    struct tdmi_form_part parts[MOST];
+    tdm_error err = {0};
+    char *copy;
+    int n;
+    assert_int_equal(read(TYPE, body, sizeof body - 1, parts, &n, &copy, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "has a NUL in it"));
+    free(copy);
+}
+
 /* Cut anywhere, it is refused or has fewer parts, and nothing behind its end is looked at. */
 static void a_form_cut_anywhere_does_no_harm(void **state)
 {
@@ -150,7 +179,7 @@ static void a_form_cut_anywhere_does_no_harm(void **state)
                              "Content-Disposition: form-data; name=\"b\"; filename=\"%22c\"\r\n"
                              "Content-Transfer-Encoding: binary\r\n\r\nsecond\r\n--XX--";
     for (size_t length = 0; length < sizeof whole; length++) {
-        struct tdmi_part parts[MOST];
+        struct tdmi_form_part parts[MOST];
         char *copy;
         int n;
         tdm_status status = read(TYPE, whole, length, parts, &n, &copy, NULL);
@@ -167,6 +196,8 @@ int main(void)
         cmocka_unit_test(names_are_read_as_browsers_write_them),
         cmocka_unit_test(a_form_in_a_form_is_bytes),
         cmocka_unit_test(what_is_no_form_is_refused_in_a_sentence),
+        cmocka_unit_test(what_is_there_once_is_not_there_twice),
+        cmocka_unit_test(a_nul_in_the_head_of_a_part_is_refused),
         cmocka_unit_test(a_form_cut_anywhere_does_no_harm),
     };
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

@@ -47,6 +47,12 @@ planted src/base/a.c '/* TODO: later */' 'a TODO needs the number'
 planted src/base/a.c 'int  g;' 'layout differs'
 
 fresh_tree
+printf '/* One. */\nstruct tdmi_part {\n    int x;\n};\n' >tree/src/base/b.h
+printf '/* Two. */\nenum tdmi_part { TDMI_PART };\n' >tree/src/cli/c.h
+expect_exit 1 "$SOURCE/tools/check-style" tree
+expect_stdout_matches '^src/cli/c.h:2: tdmi_part is also defined at src/base/b.h:2'
+
+fresh_tree
 yes 'int x;' | head -n 600 >>tree/src/base/a.c
 expect_exit 1 "$SOURCE/tools/check-style" tree
 expect_stdout_matches '^src/base/a.c:601: is longer than 600 lines'

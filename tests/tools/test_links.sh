@@ -2,7 +2,7 @@
 . "$SOURCE/tests/cli/lib.sh"
 cd "$SOURCE" || exit 1
 n=0
-for page in *.md docs/*.md src/*/README.md tests/*.md bench/*.md fuzz/*.md tools/*.md examples/*.md; do
+for page in *.md docs/*.md docs/*/*.md src/*/README.md tests/*.md bench/*.md fuzz/*.md tools/*.md examples/*.md; do
     [ -e "$page" ] || continue
     for link in $(grep -o '](\([^)#]*\)' "$page" | sed 's/^](//' | grep -v '^[a-z]*:'); do
         n=$((n + 1))

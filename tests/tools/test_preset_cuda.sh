@@ -16,11 +16,13 @@ if [ -n "$nvcc" ]; then
     expect_exit 0 configure
     expect_stdout_matches "^-- CUDA: .*, toolkit 1[2-9]\."
     rules=$temp/made/CMakeFiles/tandem_cuda.dir/build.make
-    for kernel in src/backend/cuda/*.cu; do
+    for kernel in src/backend/cuda/kernels/*.cu src/backend/cuda/kernels/*/*.cu; do
         expect_true "a rule for $(basename "$kernel")" grep -q "^cuda/$(basename "$kernel").o:" "$rules"
     done
-    expect_true "it is code of the cards that docs/gpu.md names" \
+    expect_true "it is code of the cards that docs/design/gpu.md names" \
         grep -q 'arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90' "$rules"
+    expect_true "the host's part has the defences that C files have" \
+        grep -q -- '-Xcompiler -fstack-protector-strong.*tail.cu.o' "$rules"
     expect_true "a release build" grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$temp/made/CMakeCache.txt"
 else
     expect_exit 1 configure

@@ -1,8 +1,8 @@
 /* Cards through a library that looks like the driver's, as far as it goes; and what a run's file
  * says of them. */
 #include "track/nvml.h"
-#include "fake_nvml.h"
-#include "folder.h"
+#include "track/fake_nvml.h"
+#include "track/folder.h"
 #include "tandem/json.h"
 #include "track/run.h"
 #include "track/sampler.h"

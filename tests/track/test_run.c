@@ -1,6 +1,6 @@
 /* The run folder: who may open it, and what it remembers. */
 #include "track/run.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "tandem/log.h"
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The run folder on a full disk, after a kill, and moved away while somebody works in it. */
 #include "track/run.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tandem/log.h"
 #include <setjmp.h>
 #include <signal.h>

@@ -59,7 +59,6 @@ static void every_event_reaches_the_caller_and_few_the_file(void **state)
 
     for (int i = 0; i < 6; i++)
         assert_int_equal(counts[i], 1);
-    assert_int_equal(tdmi_track_failures(track), 0);
     tdmi_track_free(track);
     char *text = text_of(in_folder(state, "metrics.jsonl", path));
     assert_string_equal(
@@ -81,12 +80,11 @@ static void a_caller_that_does_not_listen_is_fine(void **state)
     tdmi_run *run = open_run(*state);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_NOTE, .text = "a \"quoted\"\nline"});
-    assert_int_equal(tdmi_track_failures(track), 0);
     tdmi_track_free(track);
     tdmi_run_close(run);
 }
 
-static void a_full_disk_is_counted_and_recording_goes_on_when_there_is_room(void **state)
+static void recording_goes_on_when_a_full_disk_has_room_again(void **state)
 {
     char path[1024];
     int counts[6] = {0};
@@ -103,9 +101,7 @@ static void a_full_disk_is_counted_and_recording_goes_on_when_there_is_room(void
     for (int i = 0; i < 3; i++)
         tdmi_track_event(track, &note);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    assert_int_equal(tdmi_track_failures(track), 3);
     tdmi_track_event(track, &note);
-    assert_int_equal(tdmi_track_failures(track), 3);
     assert_int_equal(counts[TDM_EVENT_NOTE], 4);
     tdmi_track_free(track);
     char *text = text_of(in_folder(state, "metrics.jsonl", path));
@@ -122,7 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(every_event_reaches_the_caller_and_few_the_file),
         CASE(a_caller_that_does_not_listen_is_fine),
-        CASE(a_full_disk_is_counted_and_recording_goes_on_when_there_is_room),
+        CASE(recording_goes_on_when_a_full_disk_has_room_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

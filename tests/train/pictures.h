@@ -5,9 +5,9 @@
 #ifndef TANDEM_TESTS_TRAIN_PICTURES_H
 #define TANDEM_TESTS_TRAIN_PICTURES_H
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash/rng.h"
 #include "data/tree.h"
 #include "tandem/stop.h"
 #include "tandem/train.h"

@@ -190,7 +190,7 @@ static void the_sentence_adds_up(void **state)
     const struct tdmi_needs needs = {.weights = 3 * mib,
                                      .activations = 400 * mib,
                                      .gradients = 50 * mib,
-                                     .judging = 6 * mib,
+                                     .evaluating = 6 * mib,
                                      .pictures = 7 * mib,
                                      .others = mib / 2};
     char text[300];

@@ -137,7 +137,7 @@ static void training_stops_by_itself_and_zero_never_does(void **state)
 }
 
 /* What evaluate counts with the weights that were kept. */
-static tdm_score judged(const struct tdm_train_options *options, enum tdm_part part)
+static tdm_score evaluated(const struct tdm_train_options *options, enum tdm_part part)
 {
     struct tdm_evaluation evaluation;
     tdm_model *model = NULL;
@@ -176,7 +176,7 @@ static void the_best_weights_are_given_back_whichever_limit_is_reached(void **st
         options.patience = i == 3 ? 4 : 0;
         must_train(&options, nobody, &result);
         assert_string_equal(result.ended_by, limits[i]);
-        const tdm_score score = judged(&options, TDM_PART_VAL);
+        const tdm_score score = evaluated(&options, TDM_PART_VAL);
         assert_int_equal(score.correct, result.val.correct);
         assert_true(fabs(score.loss - result.val.loss) < 1e-12);
         n_before_last += result.after_best.epochs > 0;
@@ -240,7 +240,7 @@ static void a_test_is_judged_by_the_best_weights_and_found_again(void **state)
     assert_int_equal(one.train.n, 36);
     assert_int_equal(one.val.n, 12);
     assert_int_equal(one.test.n, 12);
-    const tdm_score score = judged(&options, TDM_PART_TEST);
+    const tdm_score score = evaluated(&options, TDM_PART_TEST);
     assert_int_equal(score.n, 12);
     assert_int_equal(score.correct, one.test.correct);
     assert_true(fabs(score.loss - one.test.loss) < 1e-12);
@@ -332,7 +332,7 @@ static void features_of_the_test_are_kept_too(void **state)
     head.learning_rate = 0.05;
     must_train(&head, nobody, &result);
     assert_int_equal(result.features.rows, 60);
-    const tdm_score score = judged(&head, TDM_PART_TEST);
+    const tdm_score score = evaluated(&head, TDM_PART_TEST);
     assert_int_equal(score.correct, result.test.correct);
     assert_true(fabs(score.loss - result.test.loss) < 1e-12);
     head.run = below(tree, "again");

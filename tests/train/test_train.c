@@ -1,6 +1,6 @@
 /* Training from a folder to a run folder: equal bits, honest counts, sentences for what is wrong.
  */
-#include "train/model_file.h"
+#include "train/model/model_file.h"
 #include "train/pictures.h"
 #include "tandem/model.h"
 #include "tandem/stop.h"

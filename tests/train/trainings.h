@@ -3,10 +3,10 @@
 #define TANDEM_TESTS_TRAIN_TRAININGS_H
 
 #include "optim/optimizer.h"
-#include "train/judge.h"
-#include "train/step.h"
-#include "train/steps.h"
-#include "train/update.h"
+#include "train/evaluate/evaluator.h"
+#include "train/step/step.h"
+#include "train/step/steps.h"
+#include "train/step/update.h"
 
 /* A training from the bench's values on a backend; its arrays are the device's. */
 struct training {
@@ -14,11 +14,11 @@ struct training {
     const struct bench *of;
     tdmi_device *device;
     tdmi_stream *stream; /* of the test */
-    tdmi_plan *plan, *judge_plan;
+    tdmi_plan *plan, *evaluation_plan;
     tdmi_pool *pool;
     tdmi_step *step;
     tdmi_update *update;
-    tdmi_judge *judge;
+    tdmi_evaluator *evaluator;
     float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS], *sums;
     struct tdmi_loss_scale *loss_scale; /* of the device; NULL: none */
 };
@@ -55,7 +55,7 @@ static inline float *placed_floats(const struct training *it, const float *from,
 }
 
 /* What depends on which nodes are frozen: made anew where that is another. */
-static inline void open_border(struct training *it, struct way way)
+static inline void open_freeze_point(struct training *it, struct way way)
 {
     static const float weights[classes] = {0.5f, 2.0f, 1.25f};
     const tdmi_graph *graph = it->of->graph;
@@ -65,16 +65,17 @@ static inline void open_border(struct training *it, struct way way)
                                               .class_weights = way.has_weights ? weights : NULL,
                                               .loss_scale = it->loss_scale,
                                               .collective = way.collective};
-    struct tdmi_plan_wish wish = {.max_images = way.shard,
-                                  .is_training = true,
-                                  .storage = way.storage,
-                                  .first_trained = way.first_trained,
-                                  .device = it->device};
+    struct tdmi_plan_options request = {.max_images = way.shard,
+                                        .is_training = true,
+                                        .storage = way.storage,
+                                        .first_trained = way.first_trained,
+                                        .device = it->device};
     assert_int_equal(tdmi_optimizer_find(way.optimizer, &optimizer, NULL), TDM_OK);
-    assert_int_equal(tdmi_plan_make(graph, it->backend, &wish, &it->plan, NULL), TDM_OK);
-    wish.is_training = false;
-    wish.first_trained = 0;
-    assert_int_equal(tdmi_plan_make(graph, it->backend, &wish, &it->judge_plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_make(graph, it->backend, &request, &it->plan, NULL), TDM_OK);
+    request.is_training = false;
+    request.first_trained = 0;
+    assert_int_equal(tdmi_plan_make(graph, it->backend, &request, &it->evaluation_plan, NULL),
+                     TDM_OK);
     assert_int_equal(tdmi_step_open(it->plan, it->device, it->pool, &options, &it->step, NULL),
                      TDM_OK);
     assert_int_equal(tdmi_update_open(graph, way.first_trained, it->backend, it->device, optimizer,
@@ -83,18 +84,18 @@ static inline void open_border(struct training *it, struct way way)
                      TDM_OK);
     if (it->loss_scale)
         tdmi_update_loss_scale(it->update, it->loss_scale);
-    assert_int_equal(
-        tdmi_judge_open(it->judge_plan, it->device, it->pool, most_batch, &it->judge, NULL),
-        TDM_OK);
+    assert_int_equal(tdmi_evaluator_open(it->evaluation_plan, it->device, it->pool, most_batch,
+                                         &it->evaluator, NULL),
+                     TDM_OK);
 }
 
-static inline void close_border(struct training *it)
+static inline void close_freeze_point(struct training *it)
 {
-    tdmi_judge_close(it->judge);
+    tdmi_evaluator_close(it->evaluator);
     tdmi_update_close(it->update);
     tdmi_step_close(it->step);
     tdmi_plan_free(it->plan);
-    tdmi_plan_free(it->judge_plan);
+    tdmi_plan_free(it->evaluation_plan);
 }
 
 static inline struct training begin(const struct bench *of, const struct tdmi_backend *backend,
@@ -115,13 +116,13 @@ static inline struct training begin(const struct bench *of, const struct tdmi_ba
     if (way.loss_scale > 0.0f)
         it.loss_scale = placed(&it, &scale, sizeof scale);
     assert_int_equal(tdmi_pool_new(way.threads, false, &it.pool, NULL), TDM_OK);
-    open_border(&it, way);
+    open_freeze_point(&it, way);
     return it;
 }
 
 static inline void end(struct training *it)
 {
-    close_border(it);
+    close_freeze_point(it);
     tdmi_pool_free(it->pool);
     it->backend->memory.free(it->device, it->params);
     it->backend->memory.free(it->device, it->states);

@@ -30,7 +30,7 @@ tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct 
 /* What the build has for dense layers that no kernel of ours is for. */
 const struct tdmi_kernel *tdmi_cpu_dense_of_any_shape(void);
 extern const struct tdmi_kernel *const tdmi_cpu_kernels[TDMI_OP_KINDS];
-/* onednn_primitive.c */
+/* onednn/primitive.c */
 void tdmi_onednn_write_version(char *text, size_t text_bytes);
 /* ", " and the libraries that kernels call, with the versions that are linked now; "": none. */
 void tdmi_cpu_write_libraries(char *text, size_t text_bytes);

@@ -4,7 +4,7 @@
  * rule of the shape.
  */
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/dense_lanes.h"
+#include "backend/cpu/gemm/dense_lanes.h"
 #include "base/memory.h"
 
 /* Larger shards and weights are for products that read a weight once for many pictures. */
@@ -66,7 +66,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     if (chosen->is_by_lanes)
         needs->workspace_bytes = tdmi_dense_lanes_workspace_bytes(&chosen->lanes);
     else
-        tdmi_cpu_dense_of_any_shape()->needs(&chosen->desc, needs);
+        *needs = tdmi_kernel_needs_of(tdmi_cpu_dense_of_any_shape(), &chosen->desc);
 }
 
 static struct tdmi_dense_call call_of(const struct tdmi_op_desc *desc,

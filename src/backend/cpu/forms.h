@@ -4,7 +4,7 @@
  * are made of; whoever reads y applies scale, shift and activation while reading (read form);
  * whoever writes the gradient of what was read masks it and adds up what batch norm's backward
  * needs; and the convolution's own backward makes dy from that gradient and y (gradient form).
- * Vectors have one value a channel. Derived in docs/backend.md.
+ * Vectors have one value a channel. See docs/design/backend.md, "Fusion".
  */
 #ifndef TANDEM_BACKEND_CPU_FORMS_H
 #define TANDEM_BACKEND_CPU_FORMS_H

@@ -1,7 +1,7 @@
 /*
- * One body, several instruction sets: NAME_body.h is included by NAME_scalar.c, NAME_avx2.c and
- * NAME_avx512.c (CMakeLists.txt compiles each for its set), and every one of them ends in a const
- * table NAME_<set>.
+ * One source, several instruction sets: CMakeLists.txt compiles every *_kernels.c of this folder
+ * once per set, with TDMI_ISA defined as scalar, avx2 or avx512. Each file ends in a const table
+ * TDMI_THIS_ISA(tdmi_NAME). Headers *_body.h are parts of such files.
  */
 #ifndef TANDEM_BACKEND_CPU_ISA_H
 #define TANDEM_BACKEND_CPU_ISA_H
@@ -12,6 +12,11 @@ enum tdmi_isa { TDMI_ISA_SCALAR, TDMI_ISA_AVX2, TDMI_ISA_AVX512, TDMI_ISAS };
 enum tdmi_isa tdmi_isa_best(void);
 /* "avx512" */
 const char *tdmi_isa_name(enum tdmi_isa isa);
+
+/* tdmi_gemm_avx2 for tdmi_gemm, in a file that is compiled for AVX2 */
+#define TDMI_THIS_ISA(name) TDMI_ISA_JOIN(name, TDMI_ISA)
+#define TDMI_ISA_JOIN(name, isa) TDMI_ISA_JOIN_EXPANDED(name, isa)
+#define TDMI_ISA_JOIN_EXPANDED(name, isa) name##_##isa
 
 /* Addresses of the tables of one name, to be indexed by enum tdmi_isa up to tdmi_isa_best(). */
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 /*
- * One vector of floats of whatever width the file is compiled for, for bodies that are written once
- * (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in the vectors that GCC and Clang know on every
- * processor. lanes_multiply_add rounds once where the set has it, so results differ between
+ * One vector of floats of whatever width the file is compiled for, for kernels that are written
+ * once (isa.h): 16 with AVX-512, 8 with AVX2, else 4 in the vectors that GCC and Clang know on
+ * every processor. lanes_multiply_add rounds once where the set has it, so results differ between
  * sets in their last bits; on one machine they never do. The compiler is GCC or Clang.
  */
 #ifndef TANDEM_BACKEND_CPU_LANES_H

@@ -2,7 +2,7 @@
  * A oneDNN matmul primitive with its matrices, prepared once and run many times.
  */
 #include "backend/matmul_probe.h"
-#include "backend/cpu/onednn_primitive.h"
+#include "backend/cpu/onednn/primitive.h"
 #include "base/memory.h"
 
 #include <stdint.h>
@@ -100,13 +100,16 @@ static void release(void *self)
 
 static tdm_status make(int n, bool is_bf16, void **result, tdm_error *err)
 {
-    struct product *product = tdmi_alloc(1, sizeof *product);
     *result = NULL;
+    tdm_status status = tdmi_onednn_need_room("matrix products", err);
+    if (status != TDM_OK)
+        return status;
+    struct product *product = tdmi_alloc(1, sizeof *product);
     if (!product)
         return TDM_FAIL(err, TDM_E_MEMORY, "there is no memory to time matrix products");
     struct tdmi_onednn_threads threads = tdmi_onednn_threads_find();
     int before = tdmi_onednn_threads_enter(threads);
-    tdm_status status = make_product(product, n, is_bf16, err);
+    status = make_product(product, n, is_bf16, err);
     tdmi_onednn_threads_leave(threads, before);
     if (status == TDM_OK)
         status = make_matrices(product, n, is_bf16, err);

@@ -1,5 +1,5 @@
 /*
- * Inside bodies (isa.h) of passes over whole tensors: vectors of channels that come in through a
+ * Inside kernels (isa.h) of passes over whole tensors: vectors of channels that come in through a
  * form, and gradients on their way out, masked, added to what is there, and summed for the batch
  * norm below. Sums are f32 for a stretch of pixels and double across stretches.
  */

@@ -1,5 +1,5 @@
 /*
- * Inside bodies (isa.h): vectors turned so that rows become columns, and tensors of one picture
+ * Inside kernels (isa.h): vectors turned so that rows become columns, and tensors of one picture
  * after the other into ones whose lanes are pictures, and back.
  */
 #ifndef TANDEM_BACKEND_CPU_TURN_H

@@ -38,7 +38,7 @@ void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
 extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
 extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
-extern const struct tdmi_update_table tdmi_cuda_update_table; /* op_update.c */
+extern const struct tdmi_update_table tdmi_cuda_update_table; /* ops/update.c */
 extern const struct tdmi_kernel tdmi_cuda_conv, tdmi_cuda_dense, tdmi_cuda_input;
 extern const struct tdmi_kernel tdmi_cuda_depthwise; /* for tdmi_cuda_conv: those that it can run */
 extern const struct tdmi_kernel tdmi_cuda_hswish, tdmi_cuda_sigmoid, tdmi_cuda_concat;
@@ -48,12 +48,12 @@ extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cud
 extern const struct tdmi_change_table tdmi_cuda_changes;   /* changes.c */
 extern const struct tdmi_picture_table tdmi_cuda_pictures; /* pictures.c */
 
-/* update->tail, op_tail.c */
+/* update->tail, ops/tail.c */
 void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,
                        const int32_t *labels, const struct tdmi_mixed_label *mixed, int n,
                        float *tail);
 
-/* memory.gather, op_gather.c */
+/* memory.gather, ops/gather.c */
 void tdmi_cuda_gather_rows(tdmi_stream *stream, const void *table, size_t row_bytes,
                            const int64_t *numbers, int n, void *to);
 

@@ -18,14 +18,8 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     (void)stream;
     size_t bytes = sizeof(float) * (size_t)(call->n * tdmi_shape_values(desc->out));
     for (int k = 0; k < 2; k++)
-        if (call->dx[k] && call->dx[k] != call->dy) /* they may be one (nn/share.c) */
+        if (call->dx[k] && call->dx[k] != call->dy) /* they may be one (graph/share.c) */
             memcpy(call->dx[k], call->dy, bytes);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_add = {.needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_add = {.forward = forward, .backward = backward};

@@ -88,11 +88,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              call->dx[0] + i * tdmi_shape_values(in));
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_avg_pool = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_avg_pool = {.forward = forward, .backward = backward};

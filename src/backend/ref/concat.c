@@ -24,11 +24,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                 memcpy(call->dx[k] + p * desc->in[k].c, dy, sizeof(float) * (size_t)desc->in[k].c);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_concat = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_concat = {.forward = forward, .backward = backward};

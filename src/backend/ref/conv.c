@@ -11,7 +11,7 @@
  * and be one deep: they are plain loops over the channels instead.
  */
 #include "backend/ref/ref.h"
-#include "base/multiversion.h"
+#include "base/system/multiversion.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * number is at least the rate.
  */
 #include "backend/ref/ref.h"
-#include "base/rng.h"
+#include "base/hash/rng.h"
 
 #include <string.h>
 
@@ -50,11 +50,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         apply(desc, call, call->dy, call->dx[0]);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_dropout = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_dropout = {.forward = forward, .backward = backward};

@@ -36,11 +36,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     call->dy[(int64_t)i * channels + c] / (float)n_pixels;
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_global_pool = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_global_pool = {.forward = forward, .backward = backward};

@@ -35,11 +35,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         call->dx[0][i] = call->dy[i] * slope(call->x[0][i]);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_hswish = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_hswish = {.forward = forward, .backward = backward};

@@ -11,10 +11,4 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                                   call->y + i * tdmi_shape_values(desc->out));
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_input = {.needs = needs, .forward = forward};
+const struct tdmi_kernel tdmi_ref_input = {.forward = forward};

@@ -38,10 +38,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                 memcpy(dx, call->dy + place_of(desc, i, row, column), sizeof(float) * (size_t)in.c);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_pad = {.needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_pad = {.forward = forward, .backward = backward};

@@ -4,7 +4,7 @@
  * core were seen on Zen 4), so that the law is not too slow to be asked.
  */
 #include "backend/ref/ref.h"
-#include "base/multiversion.h"
+#include "base/system/multiversion.h"
 
 enum { tile_rows = 4, tile_columns = 32 };
 

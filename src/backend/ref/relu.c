@@ -21,10 +21,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         call->dx[0][i] = call->y[i] > 0.0f ? call->dy[i] : 0.0f;
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_relu = {.needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_relu = {.forward = forward, .backward = backward};

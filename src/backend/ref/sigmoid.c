@@ -23,11 +23,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         call->dx[0][i] = call->dy[i] * call->y[i] * (1.0f - call->y[i]);
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_sigmoid = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_sigmoid = {.forward = forward, .backward = backward};

@@ -74,11 +74,4 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
-{
-    (void)desc;
-    (void)needs; /* none */
-}
-
-const struct tdmi_kernel tdmi_ref_softmax = {
-    .needs = needs, .forward = forward, .backward = backward};
+const struct tdmi_kernel tdmi_ref_softmax = {.forward = forward, .backward = backward};

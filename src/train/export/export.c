@@ -2,10 +2,10 @@
  * Which form a file gets, and what all forms ask of a model.
  */
 #include "train/export/export.h"
-#include "base/choice.h"
-#include "base/file.h"
-#include "nn/network.h"
-#include "train/model_internal.h"
+#include "base/text/choice.h"
+#include "base/file/file.h"
+#include "models/network.h"
+#include "train/model/model_internal.h"
 
 #include <stdio.h>
 #include <string.h>

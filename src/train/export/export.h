@@ -5,9 +5,9 @@
 #define TANDEM_TRAIN_EXPORT_EXPORT_H
 
 #include "base/arena.h"
-#include "nn/weights/layouts.h"
+#include "weights/layouts.h"
 #include "tandem/export.h"
-#include "train/model_file.h"
+#include "train/model/model_file.h"
 
 struct tdmi_export {
     const struct tdmi_model_file *model;

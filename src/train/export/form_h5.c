@@ -2,8 +2,8 @@
  * Keras' .h5: the whole model, as load_model takes it, with the names of keras.applications where
  * the network is one of theirs; load_weights takes the same file for a model that is there already.
  */
-#include "nn/weights/keras_h5_write.h"
-#include "nn/weights/names.h"
+#include "weights/keras/h5_write.h"
+#include "weights/names.h"
 #include "train/export/keras.h"
 
 #include <string.h>
@@ -41,14 +41,14 @@ static tdm_status add_weight(struct tdmi_export *export, const struct tdmi_keras
 }
 
 static tdm_status add_layer(struct tdmi_export *export, const struct tdmi_keras_plan *plan,
-                            struct tdmi_keras_layer *layer, tdm_error *err)
+                            struct tdmi_keras_h5_layer *layer, tdm_error *err)
 {
     const tdmi_graph *graph = export->graph;
     struct tdmi_keras_weight *weights =
         tdmi_arena_alloc(&export->arena, most_weights, sizeof *weights);
     if (!weights)
         return tdmi_export_no_memory(export, err);
-    *layer = (struct tdmi_keras_layer){plan->name, weights, 0};
+    *layer = (struct tdmi_keras_h5_layer){plan->name, weights, 0};
     for (int n = 0; n < 2 && plan->nodes[n]; n++) {
         const struct tdmi_node *node = plan->nodes[n];
         for (int i = 0; i < node->n_params + node->n_states; i++) {
@@ -72,7 +72,7 @@ static tdm_status write_model(struct tdmi_export *export, tdm_error *err)
         return status;
     size_t n = (size_t)network.n_layers;
     int *order = tdmi_arena_alloc(&export->arena, n, sizeof *order);
-    struct tdmi_keras_layer *layers = tdmi_arena_alloc(&export->arena, n, sizeof *layers);
+    struct tdmi_keras_h5_layer *layers = tdmi_arena_alloc(&export->arena, n, sizeof *layers);
     const char *config = tdmi_keras_config(&network);
     const struct tdmi_keras_note texts[] = {{"network", export->model->network},
                                             {"classes", tdmi_export_classes(export)},

@@ -6,9 +6,9 @@
  * a network of ours with another epsilon has more goes into its running variance, where it comes to
  * the same. What cannot be said in weights, as Keras' padding, is said in the note.
  */
-#include "nn/network.h"
-#include "nn/weights/names.h"
-#include "nn/weights/safetensors.h"
+#include "models/network.h"
+#include "weights/names.h"
+#include "weights/safetensors/safetensors.h"
 #include "train/export/export.h"
 
 #include <stdio.h>

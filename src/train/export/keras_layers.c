@@ -1,5 +1,5 @@
 /* Which layers a network of ours is in Keras. */
-#include "nn/weights/names.h"
+#include "weights/names.h"
 #include "train/export/keras.h"
 
 #include <string.h>
@@ -271,7 +271,7 @@ static int join(struct tdmi_keras_network *network, const struct tdmi_node *node
                                                  .is_flat = flat});
 }
 
-static int judge(struct tdmi_keras_network *network, const struct tdmi_node *node)
+static int evaluator(struct tdmi_keras_network *network, const struct tdmi_node *node)
 {
     int x = as_flat(network, node, value(network, node, 0));
     if (node->kind == TDMI_OP_LOGISTIC && node->in[0].c == 1) {
@@ -360,7 +360,7 @@ static tdm_status plan_node(struct tdmi_keras_network *network, int index, tdm_e
         return TDM_OK;
     case TDMI_OP_SOFTMAX:
     case TDMI_OP_LOGISTIC:
-        *given = judge(network, node);
+        *given = evaluator(network, node);
         return TDM_OK;
     default:
         return no_layer(node, tdmi_op_name(node->kind), err);

@@ -1,6 +1,6 @@
 /* Wire types 0 (varint), 2 (length and bytes) and 5 (four bytes) are all that models need. */
 #include "train/export/protobuf.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef TANDEM_TRAIN_EXPORT_PROTOBUF_H
 #define TANDEM_TRAIN_EXPORT_PROTOBUF_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "tandem/error.h"
 
 enum { TDMI_PROTOBUF_DEPTH = 12 };

@@ -2,9 +2,9 @@
  * Too much memory is an answer: a training of a whole year's pictures in one shard is refused, and
  * what is asked for afterwards is there.
  */
-#include "nn/network.h"
+#include "models/network.h"
 #include "train/selftest/checks.h"
-#include "train/step.h"
+#include "train/step/step.h"
 
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static tdm_status ask_for_too_much(const struct tdmi_backend *backend, tdmi_devi
     tdmi_plan *plan = NULL;
     tdmi_pool *pool = NULL;
     tdmi_step *step = NULL;
-    const struct tdmi_plan_wish wish = {.max_images = too_many, .is_training = true};
+    const struct tdmi_plan_options request = {.max_images = too_many, .is_training = true};
     TDM_TRY(tdmi_network_find("mobilenetv2", &network, err), err, "asking for too much memory");
     struct tdmi_preprocess preprocess = network.preprocess;
     preprocess.width = preprocess.height = image;
@@ -29,7 +29,7 @@ static tdm_status ask_for_too_much(const struct tdmi_backend *backend, tdmi_devi
     if (status == TDM_OK)
         status = tdmi_pool_new(1, false, &pool, err);
     if (status == TDM_OK)
-        status = tdmi_plan_make(graph, backend, &wish, &plan, err);
+        status = tdmi_plan_make(graph, backend, &request, &plan, err);
     if (status == TDM_OK)
         status = tdmi_step_open(plan, device, pool,
                                 &(struct tdmi_step_options){.max_batch = too_many}, &step, err);

@@ -3,11 +3,11 @@
  * must not depend on the number of threads.
  */
 #include "base/memory.h"
-#include "base/rng.h"
-#include "nn/network.h"
+#include "base/hash/rng.h"
+#include "models/network.h"
 #include "train/selftest/checks.h"
-#include "train/step.h"
-#include "train/update.h"
+#include "train/step/step.h"
+#include "train/step/update.h"
 #include "optim/optimizer.h"
 
 #include <math.h>
@@ -104,9 +104,10 @@ static tdm_status open_fixture(struct fixture *it, const char *network, int size
     TDM_TRY(tdmi_pool_new(threads, false, &it->pool, err), err, "a small training");
     TDM_TRY(tdmi_network_build(&known, &preprocess, classes, &it->graph, err), err,
             "a small training");
-    const struct tdmi_plan_wish wish = {
+    const struct tdmi_plan_options request = {
         .max_images = it->shard, .is_training = true, .storage = it->storage, .device = it->device};
-    TDM_TRY(tdmi_plan_make(it->graph, it->backend, &wish, &it->plan, err), err, "a small training");
+    TDM_TRY(tdmi_plan_make(it->graph, it->backend, &request, &it->plan, err), err,
+            "a small training");
     TDM_TRY(reserve(it, err), err, "a small training");
     TDM_TRY(tdmi_step_open(it->plan, it->device, it->pool,
                            &(struct tdmi_step_options){.max_batch = batch}, &it->step, err),
@@ -249,8 +250,8 @@ static bool equal_bits(const float *a, const float *b, int64_t n)
 }
 
 /* What is wrong with the two trainings, the first thing first. */
-static void judge(const struct fixture *one, const struct fixture *three, const float *losses,
-                  const float *again, const double *goldens, struct tdmi_check *check)
+static void evaluator(const struct fixture *one, const struct fixture *three, const float *losses,
+                      const float *again, const double *goldens, struct tdmi_check *check)
 {
     const double limit =
         one->storage == TDMI_DTYPE_F32 ? TDMI_TOLERANCE_GOLDEN : TDMI_TOLERANCE_GOLDEN_BF16;
@@ -294,7 +295,7 @@ tdm_status tdmi_check_training(const struct tdmi_backend *backend, tdmi_device *
     if (status == TDM_OK)
         status = train(&three, steps, again, err);
     if (status == TDM_OK)
-        judge(&one, &three, losses, again, goldens, check);
+        evaluator(&one, &three, losses, again, goldens, check);
     close_fixture(&three);
     close_fixture(&one);
     return TDM_WRAP(err, status, "a short training of %s", network);
@@ -317,7 +318,7 @@ static tdm_status train_queued(struct fixture *it, float *losses, tdm_error *err
     for (int s = 0; s < recorded_steps; s++) {
         float tail[TDMI_TAIL_VALUES];
         tdmi_step_begin(it->step, values, &pictures, NULL);
-        TDM_TRY(tdmi_update_tell(it->update, (float)tdmi_step_images(it->step), rates, err), err,
+        TDM_TRY(tdmi_update_begin(it->update, (float)tdmi_step_images(it->step), rates, err), err,
                 "step %d", s + 1);
         const struct tdmi_step_next next = tdmi_update_next(it->update);
         TDM_TRY(tdmi_step_run_queued(it->step, &next, tail, err), err, "step %d", s + 1);

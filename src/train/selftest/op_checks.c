@@ -1,5 +1,5 @@
 /* Checks of single ops. */
-#include "nn/op.h"
+#include "graph/op.h"
 #include "train/selftest/checks.h"
 #include "train/selftest/op_run.h"
 
@@ -93,7 +93,7 @@ static tdm_status match_in(const struct tdmi_backend *backend, tdmi_device *devi
             "check 'match'");
     if (!compare(&got, &wanted, is_sum_of_products(it) ? &sizes : NULL, check))
         return TDM_OK;
-    for (int i = 0; tdmi_op_of(it->kind)->judges && i < it->n; i++)
+    for (int i = 0; tdmi_op_of(it->kind)->is_output && i < it->n; i++)
         if (got.predicted[i] != wanted.predicted[i])
             fail(check, "guess", i, got.predicted[i], wanted.predicted[i], 0.0);
     return TDM_OK;
@@ -130,7 +130,7 @@ tdm_status tdmi_check_match(const struct tdmi_backend *backend, tdmi_device *dev
 static double objective(const struct tdmi_case *it, const struct tdmi_op_values *values)
 {
     double sum = 0.0;
-    if (tdmi_op_of(it->kind)->judges) {
+    if (tdmi_op_of(it->kind)->is_output) {
         for (int i = 0; i < it->n; i++)
             sum += (double)values->of[TDMI_T_LOSS][i];
     } else {

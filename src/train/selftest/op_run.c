@@ -1,7 +1,7 @@
 /* Running one op alone. */
 #include "train/selftest/op_run.h"
-#include "base/rng.h"
-#include "nn/op.h"
+#include "base/hash/rng.h"
+#include "graph/op.h"
 #include "tensor/floats.h"
 
 #include <math.h>
@@ -91,8 +91,8 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     struct tdmi_shape out;
     struct tdmi_tensor_spec specs[2];
     memset(values, 0, sizeof *values);
-    TDM_TRY(op->shape(&it->attrs, (struct tdmi_shape[]){it->in, it->in}, &out, err), err,
-            "case '%s'", it->name);
+    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, (struct tdmi_shape[]){it->in, it->in}, &out, err),
+            err, "case '%s'", it->name);
     int64_t n_in = it->n * tdmi_shape_values(it->in), n_out = it->n * tdmi_shape_values(out);
     bool has_backward = is_training && it->kind != TDMI_OP_INPUT;
     float *x = room(arena, values, TDMI_T_X, n_in + 1);
@@ -121,7 +121,7 @@ tdm_status tdmi_op_values_make(const struct tdmi_case *it, bool is_training, tdm
     }
     if (has_backward)
         is_complete = is_complete && room(arena, values, TDMI_T_DX, n_in);
-    if (tdmi_op_of(it->kind)->judges)
+    if (tdmi_op_of(it->kind)->is_output)
         is_complete = is_complete && room(arena, values, TDMI_T_LOSS, it->n);
     values->n_dy = n_out;
     values->dy = tdmi_arena_alloc(arena, (size_t)n_out, sizeof(float));
@@ -227,7 +227,7 @@ static enum tdmi_dtype storage_of(const struct tdmi_op_desc *desc, int tensor)
 {
     const bool is_stored = tensor == TDMI_T_X || tensor == TDMI_T_SECOND_X || tensor == TDMI_T_DX ||
                            tensor == TDMI_T_SECOND_DX ||
-                           (tensor == TDMI_T_Y && !tdmi_op_of(desc->kind)->judges);
+                           (tensor == TDMI_T_Y && !tdmi_op_of(desc->kind)->is_output);
     return is_stored ? desc->storage : TDMI_DTYPE_F32;
 }
 
@@ -304,8 +304,8 @@ static tdm_status place_all(struct device_run *run, const struct tdmi_case *it,
                             const struct tdmi_op_desc *desc, const struct tdmi_op_values *values,
                             tdmi_arena *arena, tdm_error *err)
 {
-    struct tdmi_kernel_needs needs = {0};
-    run->backend->kernels[desc->kind]->needs(desc, &needs);
+    const struct tdmi_kernel_needs needs =
+        tdmi_kernel_needs_of(run->backend->kernels[desc->kind], desc);
     for (int t = 0; t < TDMI_T_TENSORS; t++) {
         const enum tdmi_dtype type = storage_of(desc, t);
         if (!values->of[t] || t == TDMI_T_LOSS)
@@ -351,7 +351,7 @@ static tdm_status fetch(struct device_run *run, const struct tdmi_op_desc *desc,
                                           (size_t)it->n * sizeof *judgements, err),
             err, "fetching");
     TDM_TRY(run->backend->stream.wait(run->stream, err), err, "fetching");
-    for (int i = 0; tdmi_op_of(it->kind)->judges && i < it->n; i++) {
+    for (int i = 0; tdmi_op_of(it->kind)->is_output && i < it->n; i++) {
         values->of[TDMI_T_LOSS][i] = judgements[i].loss;
         values->predicted[i] = judgements[i].predicted;
     }
@@ -419,7 +419,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
     const struct tdmi_kernel *kernel = backend->kernels[it->kind];
     struct device_run run = {.backend = backend, .device = device};
     tdmi_arena arena;
-    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, desc.in, &desc.out, err), err, "case '%s'",
+    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, desc.in, &desc.out, err), err, "case '%s'",
             it->name);
     if (!kernel || (kernel->can_run && !kernel->can_run(&desc)))
         return TDM_FAIL(err, TDM_E_ABSENT, "the backend %s lacks the op %s", backend->name,
@@ -460,7 +460,7 @@ tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *dev
     memset(ways, 0, sizeof *ways);
     if (!kernel->describe)
         return TDM_OK;
-    TDM_TRY(tdmi_op_of(it->kind)->shape(&it->attrs, desc.in, &desc.out, err), err, "case '%s'",
+    TDM_TRY(tdmi_op_shape(it->kind, &it->attrs, desc.in, &desc.out, err), err, "case '%s'",
             it->name);
     if (kernel->prepare)
         TDM_TRY(kernel->prepare(&desc, &desc.prepared, err), err, "preparing the op %s, case '%s'",

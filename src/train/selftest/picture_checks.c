@@ -3,8 +3,8 @@
  * them on the host; the pictures are brought by a stream of their own, as those of a training are.
  */
 #include "base/arena.h"
-#include "base/rng.h"
-#include "image/augment.h"
+#include "base/hash/rng.h"
+#include "image/augment/augment.h"
 #include "train/selftest/checks.h"
 
 #include <math.h>
@@ -61,7 +61,6 @@ static void close_there(struct there *it)
 static tdm_status open_there(struct there *it, tdm_error *err)
 {
     const struct tdmi_backend *backend = it->backend;
-    struct tdmi_kernel_needs needs = {0};
     it->desc = (struct tdmi_op_desc){
         .kind = TDMI_OP_INPUT,
         .attrs.preprocess = {.width = wide,
@@ -73,7 +72,8 @@ static tdm_status open_there(struct there *it, tdm_error *err)
         .is_training = true,
         .device = it->device,
     };
-    backend->kernels[TDMI_OP_INPUT]->needs(&it->desc, &needs);
+    const struct tdmi_kernel_needs needs =
+        tdmi_kernel_needs_of(backend->kernels[TDMI_OP_INPUT], &it->desc);
     const size_t bytes[ARRAYS] = {
         [PICTURES] = (size_t)n * picture,        [POINTERS] = n * sizeof(const uint8_t *),
         [CHANGES] = n * backend->changes->bytes, [WORKSPACE] = needs.workspace_bytes + 1,

@@ -1,9 +1,9 @@
 /*
- * Rows that stay on a device (nn/kept_rows.h): brought by a stream of their own in a few turns,
+ * Rows that stay on a device (graph/kept_rows.h): brought by a stream of their own in a few turns,
  * each gathered by number as soon as it is on its way, as a training's are.
  */
 #include "base/memory.h"
-#include "nn/kept_rows.h"
+#include "graph/kept_rows.h"
 #include "tensor/floats.h"
 #include "train/selftest/checks.h"
 

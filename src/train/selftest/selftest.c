@@ -49,16 +49,17 @@ static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_
     return TDM_OK;
 }
 
-static void tell_way(const struct teller *teller, const struct tdmi_case *it, const char *direction,
-                     const struct tdmi_kernel_way *way)
+static void report_way(const struct teller *teller, const struct tdmi_case *it,
+                       const char *direction, const struct tdmi_kernel_way *way)
 {
     if (*way->by)
         teller->sink.computed(teller->sink.self, tdmi_op_name(it->kind), direction, way->by);
 }
 
 /* What was chosen for the case, in every type that is checked. */
-static tdm_status tell_ways(const struct tdmi_backend *backend, tdmi_device *device,
-                            const struct tdmi_case *it, const struct teller *teller, tdm_error *err)
+static tdm_status report_ways(const struct tdmi_backend *backend, tdmi_device *device,
+                              const struct tdmi_case *it, const struct teller *teller,
+                              tdm_error *err)
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
     for (int k = 0; k < 3 && teller->sink.computed; k++) {
@@ -67,9 +68,9 @@ static tdm_status tell_ways(const struct tdmi_backend *backend, tdmi_device *dev
             continue;
         TDM_TRY(tdmi_op_describe(backend, device, it, types[k], &ways, err), err,
                 "asking what computes");
-        tell_way(teller, it, "forward", &ways.forward);
-        tell_way(teller, it, "input gradient", &ways.of_input);
-        tell_way(teller, it, "weight gradient", &ways.of_weights);
+        report_way(teller, it, "forward", &ways.forward);
+        report_way(teller, it, "input gradient", &ways.of_input);
+        report_way(teller, it, "weight gradient", &ways.of_weights);
     }
     return TDM_OK;
 }
@@ -104,7 +105,7 @@ static tdm_status check_op(const struct tdmi_backend *backend, tdmi_device *devi
     }
     TDM_TRY(tdmi_check_determinism(backend, device, it, &check, err), err, "op case '%s'", name);
     tell(teller, "determinism", name, &check);
-    return TDM_WRAP(err, tell_ways(backend, device, it, teller, err), "op case '%s'", name);
+    return TDM_WRAP(err, report_ways(backend, device, it, teller, err), "op case '%s'", name);
 }
 
 static tdm_status check_network(const struct tdmi_backend *backend, tdmi_device *device, int i,

@@ -1,14 +1,14 @@
 /*
  * Chains of convolutions of backend cpu: the same bits as its links one by one, whatever the
  * shapes, paddings, strides, residuals and activations, and however many strips a picture takes.
- * That the links alone are right is known from test_cpu_conv.c. TANDEM_TEST_SEED chooses other
+ * That the links alone are right is known from cpu/test_conv.c. TANDEM_TEST_SEED chooses other
  * shapes.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
 #include "base/memory.h"
-#include "base/rng.h"
-#include "nn/op.h"
+#include "base/hash/rng.h"
+#include "graph/op.h"
 
 #include <math.h>
 #include <setjmp.h>

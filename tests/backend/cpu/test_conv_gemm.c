@@ -2,7 +2,7 @@
  * The convolutions of backend cpu against their definition in double, over shapes that fall beside
  * every vector, block, chunk and frame, in every form and for every instruction set that is here.
  */
-#include "backend/cpu/conv_gemm.h"
+#include "backend/cpu/conv/conv_gemm.h"
 #include "base/memory.h"
 #include "sanitized.h"
 

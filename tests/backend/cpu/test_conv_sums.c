@@ -3,7 +3,7 @@
  * summed. All values have one sign and sums are long, so that f32 alone is off by several of its
  * roundings. Wanted is the sum in double of the very values that the kernel wrote.
  */
-#include "backend/cpu/conv_gemm.h"
+#include "backend/cpu/conv/conv_gemm.h"
 #include "base/memory.h"
 
 #include <math.h>

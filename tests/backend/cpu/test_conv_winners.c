@@ -3,7 +3,7 @@
  * double, in every instruction set that is here. Backward is judged by the winners that forward
  * chose, each of which is shown to be one first.
  */
-#include "backend/cpu/conv_winners.h"
+#include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/thin_taps.h"
 
 static const struct shape {

@@ -2,7 +2,7 @@
  * Dense layers with pictures as lanes against their definition in double, in every instruction set
  * that is here: shards that fill the vectors and ragged ones, sizes that blocks fit and do not.
  */
-#include "backend/cpu/dense_lanes.h"
+#include "backend/cpu/gemm/dense_lanes.h"
 #include "base/memory.h"
 
 #include <math.h>

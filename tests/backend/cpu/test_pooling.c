@@ -2,7 +2,7 @@
  * Pooling of backend cpu against its definition in double, in every instruction set that is here,
  * with every form, over windows that overlap, leave gaps and hang over the borders.
  */
-#include "backend/cpu/pooling.h"
+#include "backend/cpu/pointwise/pooling.h"
 #include "base/memory.h"
 
 #include <math.h>

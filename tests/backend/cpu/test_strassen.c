@@ -6,10 +6,10 @@
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
-#include "backend/cpu/strassen.h"
+#include "backend/cpu/gemm/strassen.h"
 #include "base/memory.h"
-#include "base/rng.h"
-#include "nn/op.h"
+#include "base/hash/rng.h"
+#include "graph/op.h"
 
 #include <math.h>
 #include <setjmp.h>

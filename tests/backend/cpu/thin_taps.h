@@ -5,7 +5,7 @@
 #ifndef TANDEM_TESTS_BACKEND_CPU_THIN_TAPS_H
 #define TANDEM_TESTS_BACKEND_CPU_THIN_TAPS_H
 
-#include "backend/cpu/conv_thin.h"
+#include "backend/cpu/conv/conv_thin.h"
 #include "base/memory.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Kernels that meet in every way the shim has, rightly and wrongly. */
-#include "meet.h"
-#include "backend/cuda/reduce.cuh"
+#include "backend/cuda/meet.h"
+#include "backend/cuda/kernels/reduce.cuh"
 
 __global__ void add(int64_t *sums)
 {

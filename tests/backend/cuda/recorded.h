@@ -2,8 +2,8 @@
 #ifndef TANDEM_TESTS_BACKEND_CUDA_RECORDED_H
 #define TANDEM_TESTS_BACKEND_CUDA_RECORDED_H
 
-#include "shim_backend.h"
-#include "nn/known_network.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "models/known_network.h"
 #include "train/trainings.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static inline tdm_status try_step_of(struct training *it, const struct tdmi_batc
 {
     tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, mixing);
     if (n > 0)
-        assert_int_equal(tdmi_update_tell(it->update, (float)n, rates, NULL), TDM_OK);
+        assert_int_equal(tdmi_update_begin(it->update, (float)n, rates, NULL), TDM_OK);
     const struct tdmi_step_next next = tdmi_update_next(it->update);
     return tdmi_step_run_queued(it->step, n > 0 ? &next : NULL, tail, err);
 }

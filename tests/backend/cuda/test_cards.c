@@ -3,11 +3,11 @@
  * capture.c) on what looks like CUDA's runtime: whatever call of it fails, somebody is told,
  * nothing is left open, and what comes next is not taken for what failed.
  */
-#include "shim_backend.h"
+#include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/elementwise.h"
-#include "backend/cuda/shim_run.h"
-#include "fake_runtime/cuda_runtime_api.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/shim/shim_run.h"
+#include "backend/cuda/fakes/include/cuda_runtime_api.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The geometry of sums and passes by channel: every pixel and channel once, and nothing that no
  * card can launch, for odd and for huge shapes. */
-#include "backend/cuda/columns.h"
+#include "backend/cuda/kernels/conv/columns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

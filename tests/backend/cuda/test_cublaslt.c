@@ -2,15 +2,15 @@
  * Products by what looks like cuBLASLt (fake_cublaslt.c): every way of lying, in every type,
  * against sums in double; which algorithm is taken, and what is kept of that.
  */
-#include "fake_cublaslt.h"
-#include "shim_backend.h"
-#include "values.h"
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/vendor/libraries.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/folder.h"
 
 static struct fake_cublaslt *fake;

@@ -2,21 +2,21 @@
  * Convolutions by what looks like cuDNN (fake_cudnn.c): opening it, its graphs in every type
  * against conv.cu, which engine is taken, and what is kept of that.
  */
-#include "fake_cudnn.h"
-#include "shim_backend.h"
-#include "values.h"
-#include "backend/cuda/conv.h"
-#include "backend/cuda/libraries.h"
-#include "backend/cuda/library.h"
-#include "backend/cuda/weights.h"
-#include "base/file.h"
-#include "nn/network.h"
-#include "nn/plan.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/kernels/conv/conv.h"
+#include "backend/cuda/vendor/libraries.h"
+#include "backend/cuda/vendor/library.h"
+#include "backend/cuda/kernels/conv/weights.h"
+#include "base/file/file.h"
+#include "models/network.h"
+#include "graph/plan.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "fake_card.h"
+#include "backend/cuda/fakes/fake_card.h"
 
 static struct fake_cudnn *fake;
 
@@ -95,6 +95,32 @@ static void it_is_looked_for_in_folders_of_cuda_and_of_python(void **state)
     for (int i = 0; i < 5; i++)
         assert_string_equal(found.text[i], folder_path(&root, files[i]));
     folder_remove(&root);
+}
+
+static bool note_relative(void *self, const char *path)
+{
+    *(int *)self += path[0] != '/';
+    return false;
+}
+
+static void nothing_is_looked_for_in_the_current_folder(void **state)
+{
+    static const char *const names[] = {"libcudnn.so.9", NULL};
+    static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
+    const struct tdmi_cuda_library library = {"cuDNN 9", names, folders};
+    struct folder here = folder_new();
+    char before[4096];
+    int n_relative = 0;
+    (void)state;
+    folder_put(&here, "venv/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9", "");
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(here.path), 0);
+    setenv("VIRTUAL_ENV", "venv", 1);
+    tdmi_cuda_library_places(&library, "", note_relative, &n_relative);
+    unsetenv("VIRTUAL_ENV");
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(n_relative, 0);
+    folder_remove(&here);
 }
 
 /* ---- graphs --------------------------------------------------------------------------------- */
@@ -365,11 +391,11 @@ static int unordered_runs(tdmi_device *device, bool may_vary)
     tdmi_graph *graph = NULL;
     tdmi_plan *plan = NULL;
     const int before = fake->runs[FAKE_UNORDERED];
-    const struct tdmi_plan_wish wish = {
+    const struct tdmi_plan_options request = {
         .max_images = 2, .is_training = true, .device = device, .may_vary = may_vary};
     assert_int_equal(tdmi_network_find("lenet5", &network, NULL), TDM_OK);
     assert_int_equal(tdmi_network_build(&network, &network.preprocess, 3, &graph, NULL), TDM_OK);
-    assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_shim, &wish, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_shim, &request, &plan, NULL), TDM_OK);
     tdmi_plan_free(plan);
     tdmi_graph_free(graph);
     return fake->runs[FAKE_UNORDERED] - before;
@@ -506,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_that_is_missing_or_old_is_refused_with_a_sentence),
         cmocka_unit_test(it_is_looked_for_in_folders_of_cuda_and_of_python),
+        cmocka_unit_test(nothing_is_looked_for_in_the_current_folder),
         cmocka_unit_test(graphs_of_every_type_give_what_conv_gives),
         cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_taken, make_slow),
         cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,

@@ -5,10 +5,10 @@
  * there is an engine of the right kind, whose plan can be written down and taken again. (Engines
  * for what is behind a product are compiled when they are planned, which needs a driver.)
  */
-#include "backend/cuda/cudnn_plan.h"
+#include "backend/cuda/vendor/cudnn_plan.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "nn/known_network.h"
+#include "models/known_network.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,13 +4,13 @@
  * and with steps as slow, the bits are those of pictures that the host changes, brought in their
  * turn.
  */
-#include "shim_backend.h"
+#include "backend/cuda/shim/shim_backend.h"
 #include "data/virtual_loader.h"
-#include "nn/known_network.h"
-#include "train/feed.h"
+#include "models/known_network.h"
+#include "train/step/feed.h"
 #include "train/trainings.h"
 
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_run.h"
 
 enum { n_epochs = 3 };
 
@@ -93,14 +93,14 @@ static void train_epoch(struct training *it, tdmi_feed *feed, const struct tdmi_
         const struct tdmi_update_rates rates = {
             .learning_rate = 0.05f, .momentum = 0.9f, .step = s + 1};
         assert_int_equal(
-            tdmi_update_tell(it->update, (float)tdmi_step_images(it->step), rates, NULL), TDM_OK);
+            tdmi_update_begin(it->update, (float)tdmi_step_images(it->step), rates, NULL), TDM_OK);
         const struct tdmi_step_next next = tdmi_update_next(it->update);
         assert_int_equal(tdmi_step_queue(it->step, &next, NULL), TDM_OK);
         if (is_fed && batch->first + batch->n < N)
             assert_int_equal(tdmi_step_look_ahead(it->step, feed, NULL), TDM_OK);
         assert_int_equal(tdmi_step_finish(it->step, tails, NULL), TDM_OK);
     }
-    assert_int_equal(tdmi_step_brought(it->step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_await_prefetch(it->step, NULL), TDM_OK);
 }
 
 static void compare_at(const struct feeding *how, enum fake_pace pace)
@@ -167,26 +167,28 @@ static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
 
 /* ---- what judges --------------------------------------------------------------------------- */
 
-static void judge_epoch(struct training *it, tdmi_feed *feed, bool is_fed,
-                        struct tdmi_judgement *judgements, float *probabilities)
+static void evaluate_epoch(struct training *it, tdmi_feed *feed, bool is_fed,
+                           struct tdmi_judgement *judgements, float *probabilities)
 {
     const struct tdmi_batch *batch;
     assert_int_equal(tdmi_feed_seek(feed, 0, 0, NULL), TDM_OK);
-    assert_int_equal(tdmi_judge_take(it->judge, (struct tdmi_values){it->params, it->states}, NULL),
-                     TDM_OK);
+    assert_int_equal(
+        tdmi_evaluator_take(it->evaluator, (struct tdmi_values){it->params, it->states}, NULL),
+        TDM_OK);
     for (;;) {
         assert_int_equal(tdmi_feed_next(feed, &batch, NULL), TDM_OK);
         if (!batch)
             break;
         const int64_t first = batch->first;
-        assert_int_equal(is_fed ? tdmi_judge_feed(it->judge, feed, batch, judgements + first,
-                                                  probabilities + first * classes, NULL)
-                                : tdmi_judge_batch(it->judge, batch, judgements + first,
-                                                   probabilities + first * classes, NULL, NULL),
+        assert_int_equal(is_fed
+                             ? tdmi_evaluator_feed(it->evaluator, feed, batch, judgements + first,
+                                                   probabilities + first * classes, NULL)
+                             : tdmi_evaluator_batch(it->evaluator, batch, judgements + first,
+                                                    probabilities + first * classes, NULL, NULL),
                          TDM_OK);
         assert_int_equal(batch->first, first);
     }
-    assert_int_equal(tdmi_judge_settle(it->judge, NULL), TDM_OK);
+    assert_int_equal(tdmi_evaluator_settle(it->evaluator, NULL), TDM_OK);
 }
 
 /* Batches of one piece, and of three. */
@@ -210,9 +212,9 @@ static void pictures_that_judge_are_brought_ahead_too(void **state)
                                    open_feed(&virtual, &how, card.device)};
             memset(judgements, 0, sizeof judgements);
             fake_runtime_pace(FAKE_AT_ONCE);
-            judge_epoch(&host, feeds[0], false, judgements[0], probabilities[0]);
+            evaluate_epoch(&host, feeds[0], false, judgements[0], probabilities[0]);
             fake_runtime_pace((enum fake_pace)pace);
-            judge_epoch(&card, feeds[1], true, judgements[1], probabilities[1]);
+            evaluate_epoch(&card, feeds[1], true, judgements[1], probabilities[1]);
             assert_memory_equal(judgements[0], judgements[1], sizeof judgements[0]);
             assert_memory_equal(probabilities[0], probabilities[1], sizeof probabilities[0]);
             tdmi_feed_close(feeds[0]);
@@ -314,8 +316,8 @@ static void pictures_that_were_brought_for_nothing_are_not_taken_for_others(void
     struct training host = begin(&of, &tdmi_backend_shim, way),
                     card = begin(&of, &tdmi_backend_shim, way);
     const struct tdmi_batch batch = first_of(&of, most_batch);
-    assert_int_equal(tdmi_step_bring(card.step, &batch, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_brought(card.step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_prefetch(card.step, &batch, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_await_prefetch(card.step, NULL), TDM_OK);
     for (int64_t i = 0; i < most_batch * of.image; i++)
         of.pixels[i] ^= 0x5a;
     run(&host, &batch, NULL, false, 0.0);
@@ -340,7 +342,7 @@ static void a_step_that_is_given_up_is_waited_for(void **state)
     tdmi_update_use_stream(it.update, tdmi_step_stream(it.step));
     fake_runtime_pace(FAKE_LATE);
     tdmi_step_begin(it.step, (struct tdmi_values){it.params, it.states}, &batch, NULL);
-    assert_int_equal(tdmi_update_tell(it.update, (float)batch.n, rates, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_begin(it.update, (float)batch.n, rates, NULL), TDM_OK);
     const struct tdmi_step_next next = tdmi_update_next(it.update);
     assert_int_equal(tdmi_step_queue(it.step, &next, NULL), TDM_OK);
     tdmi_step_close(it.step); /* or cudaFreeHost is complained of */
@@ -358,7 +360,7 @@ static void step_queued(struct training *it, const struct tdmi_batch *batch,
     float tail[TDMI_TAIL_VALUES];
     const struct tdmi_update_rates rates = {.learning_rate = 0.05f, .momentum = 0.9f, .step = 1};
     tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, mixing);
-    assert_int_equal(tdmi_update_tell(it->update, (float)batch->n, rates, NULL), TDM_OK);
+    assert_int_equal(tdmi_update_begin(it->update, (float)batch->n, rates, NULL), TDM_OK);
     const struct tdmi_step_next next = tdmi_update_next(it->update);
     assert_int_equal(tdmi_step_run_queued(it->step, &next, tail, NULL), TDM_OK);
     fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));

@@ -3,7 +3,7 @@
  * card, have the bits of those whose rows are copied in every step, however late copies are made
  * and whatever becomes of the rows in between.
  */
-#include "shim_backend.h"
+#include "backend/cuda/shim/shim_backend.h"
 #include "train/pictures.h"
 #include "tandem/log.h"
 #include "train/hearing.h"

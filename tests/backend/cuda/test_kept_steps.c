@@ -2,11 +2,11 @@
  * Steps that are queued, recorded and replayed on rows that the card keeps: each replay with its
  * own rows, of a table that grows meanwhile, and steps whose rows travel in between.
  */
-#include "shim_backend.h"
-#include "nn/known_network.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "models/known_network.h"
 #include "train/trainings.h"
 
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_run.h"
 
 enum { n_rows = 4 * most_batch, n_steps = 14 };
 
@@ -43,11 +43,11 @@ static tdmi_graph *head_graph(void)
 static struct on_rows open_training(const struct bench *of, enum tdmi_dtype storage, int shard)
 {
     const struct tdmi_backend *shim = &tdmi_backend_shim;
-    const struct tdmi_plan_wish wish = {.max_images = shard,
-                                        .is_training = true,
-                                        .storage = storage,
-                                        .first_trained = first_dense(of->graph),
-                                        .first_node = first_dense(of->graph)};
+    const struct tdmi_plan_options request = {.max_images = shard,
+                                              .is_training = true,
+                                              .storage = storage,
+                                              .first_trained = first_dense(of->graph),
+                                              .first_node = first_dense(of->graph)};
     const struct tdmi_step_options options = {.max_batch = most_batch};
     const struct tdmi_optimizer *sgd;
     struct on_rows it = {.of = of};
@@ -59,7 +59,7 @@ static struct on_rows open_training(const struct bench *of, enum tdmi_dtype stor
     it.slots[0] = placed_floats(&there, NULL, of->graph->param_values);
     assert_int_equal(tdmi_pool_new(1, false, &it.pool, NULL), TDM_OK);
     assert_int_equal(tdmi_optimizer_find("sgd", &sgd, NULL), TDM_OK);
-    assert_int_equal(tdmi_plan_make(of->graph, shim, &wish, &it.plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_make(of->graph, shim, &request, &it.plan, NULL), TDM_OK);
     assert_int_equal(tdmi_step_open(it.plan, it.device, it.pool, &options, &it.step, NULL), TDM_OK);
     assert_int_equal(tdmi_update_open(of->graph, it.plan->first_trained, shim, it.device, sgd,
                                       it.pool, it.params, it.states, it.slots, &it.update, NULL),
@@ -89,7 +89,7 @@ static float take_step(struct on_rows *it, const struct tdmi_batch *batch, int n
     const struct tdmi_update_rates rates = {
         .learning_rate = 0.05f, .momentum = 0.9f, .step = number + 1};
     tdmi_step_begin(it->step, (struct tdmi_values){it->params, it->states}, batch, NULL);
-    assert_int_equal(tdmi_update_tell(it->update, (float)tdmi_step_images(it->step), rates, NULL),
+    assert_int_equal(tdmi_update_begin(it->update, (float)tdmi_step_images(it->step), rates, NULL),
                      TDM_OK);
     const struct tdmi_step_next next = tdmi_update_next(it->update);
     assert_int_equal(tdmi_step_run_queued(it->step, &next, tail, NULL), TDM_OK);

@@ -2,10 +2,10 @@
  * What we say of the numbers of NVIDIA's libraries is what their own headers say, where they are
  * installed: cuDNN's, cuBLASLt's, nvJPEG's, and those of the runtime that tests stand in for.
  */
-#include "fake_runtime/numbers.h"
-#include "backend/cuda/cublaslt_api.h"
-#include "backend/cuda/cudnn_api.h"
-#include "backend/cuda/nvjpeg_api.h"
+#include "backend/cuda/fakes/include/numbers.h"
+#include "backend/cuda/vendor/cublaslt_api.h"
+#include "backend/cuda/vendor/cudnn_api.h"
+#include "backend/cuda/vendor/nvjpeg_api.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
  * order and shapes that they have them. Small ones here; others by name and size as arguments
  * (`cuda_test_networks xception 64`), which the shim takes minutes over.
  */
-#include "shim_backend.h"
-#include "backend/cuda/shim_run.h"
-#include "nn/known_network.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/shim/shim_run.h"
+#include "models/known_network.h"
 #include "train/selftest/checks.h"
 #include "train/trainings.h"
 

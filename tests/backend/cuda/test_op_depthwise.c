@@ -1,8 +1,9 @@
-/* What the op takes over from its neighbours (nn/fuse.c) against the ops one by one, in double. */
-#include "shim_backend.h"
+/* What the op takes over from its neighbours (graph/fuse.c) against the ops one by one, in double.
+ */
+#include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/depthwise.h"
-#include "windows.h"
+#include "backend/cuda/kernels/conv/depthwise.h"
+#include "backend/cuda/windows.h"
 
 static const struct tdmi_op_desc plain = {
     .kind = TDMI_OP_CONV,

@@ -1,9 +1,9 @@
 /* Every op, on the cases of the self-test, run by the shim from the last block and thread to the
  * first; in the usual order, and against central differences: test_selftest.c. */
-#include "shim_backend.h"
-#include "backend/cuda/shim_run.h"
-#include "fake_cublaslt.h"
-#include "fake_cudnn.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/shim/shim_run.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
 #include "train/selftest/checks.h"
 
 #include <dlfcn.h>

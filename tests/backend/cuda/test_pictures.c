@@ -4,12 +4,12 @@
  * for nvJPEG has the host's transform. It decodes what it should, and nothing else; what it refuses
  * the host decodes; what the card lacks is told.
  */
-#include "fake_nvjpeg.h"
-#include "shim_backend.h"
-#include "fake_runtime.h"
+#include "backend/cuda/fakes/fake_nvjpeg.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_runtime.h"
 #include "data/tree.h"
 #include "image/pictures.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "tandem_features.h"
 #include "tandem/log.h"
 

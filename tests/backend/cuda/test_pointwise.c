@@ -3,16 +3,16 @@
  * one computes, a run keeps which, and either gives what conv.cu does, ragged batches and gradients
  * that are added to others among them.
  */
-#include "fake_cublaslt.h"
-#include "fake_cudnn.h"
-#include "shim_backend.h"
-#include "values.h"
-#include "backend/cuda/conv_plans.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/vendor/conv_plans.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "fake_card.h"
+#include "backend/cuda/fakes/fake_card.h"
 
 static struct fake_cudnn *convs;
 static struct fake_cublaslt *products;

@@ -1,12 +1,12 @@
 /*
- * Steps that are recorded and replayed (train/recorder.h), update and all, against the same steps
- * queued one by one: other rates, ragged batches, mixed labels, clipping from some step on,
+ * Steps that are recorded and replayed (train/step/recorder.h), update and all, against the same
+ * steps queued one by one: other rates, ragged batches, mixed labels, clipping from some step on,
  * averages begun late; in memory that nobody but kernels and copies may touch. What is baked into a
  * recording and should lie in memory gives other bits here.
  */
-#include "recorded.h"
+#include "backend/cuda/recorded.h"
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_run.h"
 
 #include <math.h>
 
@@ -324,7 +324,7 @@ static void other_work_is_another_recording(void **state)
 static int64_t free_now, taken_by_next;
 static bool says_what_is_free, fails_to_end;
 
-static bool tell_free(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+static bool report_free(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
 {
     (void)device;
     *free_bytes = free_now;
@@ -352,7 +352,7 @@ static void what_a_recording_takes_of_the_card_is_seen(void **state)
     tdmi_stream *stream;
     tdmi_device *device;
     (void)state;
-    backend.device.memory = tell_free;
+    backend.device.memory = report_free;
     backend.stream.capture_end = take_and_end;
     free_now = 1 << 19;
     assert_int_equal(backend.device.open(0, &device, NULL), TDM_OK);

@@ -3,9 +3,9 @@
  * the bits of the same steps queued one by one, in memory that only what is queued may touch, and a
  * replay asks nothing of a library.
  */
-#include "fake_cublaslt.h"
-#include "fake_cudnn.h"
-#include "recorded.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/recorded.h"
 
 #include <dlfcn.h>
 

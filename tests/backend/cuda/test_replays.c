@@ -2,11 +2,11 @@
  * What a replay must find anew in memory: whose draws dropout and mixing make, changes of pictures,
  * labels and samples, while nothing else of the step changes; and where layers thaw, another step.
  */
-#include "recorded.h"
+#include "backend/cuda/recorded.h"
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/input.h"
-#include "backend/cuda/shim_run.h"
-#include "image/augment.h"
+#include "backend/cuda/kernels/image/input.h"
+#include "backend/cuda/shim/shim_run.h"
+#include "image/augment/augment.h"
 
 static tdmi_graph *graph_with_dropout(void)
 {
@@ -239,7 +239,7 @@ static void pictures_are_changed_anew_in_each_replay(void **state)
 
 /* ---- thawing -------------------------------------------------------------------------------- */
 
-static tdmi_graph *graph_that_thaws(int *border)
+static tdmi_graph *graph_that_unfreezes(int *freeze_point)
 {
     int x;
     tdmi_graph *graph = begin_graph(&x);
@@ -248,8 +248,8 @@ static tdmi_graph *graph_that_thaws(int *border)
     x = tdmi_add_relu(graph, "relu2", tdmi_add_conv(graph, "conv2", x, 9, 3, 1, 1, true));
     x = tdmi_add_global_pool(graph, "pool", x);
     x = tdmi_add_dropout(graph, "dropout", x, 0.2, 1);
-    *border = tdmi_add_dense(graph, "dense", x, classes);
-    tdmi_add_softmax(graph, *border);
+    *freeze_point = tdmi_add_dense(graph, "dense", x, classes);
+    tdmi_add_softmax(graph, *freeze_point);
     assert_int_equal(tdmi_graph_finish(graph, "thaws", NULL), TDM_OK);
     return graph;
 }
@@ -261,15 +261,15 @@ static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
     static const int shards[] = {most_batch, 6};
     const struct tdmi_augment none = {0};
     struct bench of;
-    int border;
+    int freeze_point;
     (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
-    tdmi_graph *graph = graph_that_thaws(&border);
+    tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
     open_bench_of(&of, graph);
     for (int k = 0; k < 2; k++) {
         const struct way way = {
-            .shard = shards[k], .threads = 1, .optimizer = "sgd", .first_trained = border};
+            .shard = shards[k], .threads = 1, .optimizer = "sgd", .first_trained = freeze_point};
         struct training queued = begin(&of, &tdmi_backend_shim, way);
         struct training parts = begin(&of, &tdmi_backend_shim, way);
         tdmi_update_use_stream(queued.update, tdmi_step_stream(queued.step));
@@ -323,16 +323,16 @@ static void run_phase(struct training *plain, struct training *recorded, int fro
 
 /* Frozen weights are packed once, and read by a recording; thawed ones move, and are packed in each
  * replay of another. */
-static void compare_thawing(const struct bench *of, int border, struct way way)
+static void compare_unfreezing(const struct bench *of, int freeze_point, struct way way)
 {
     const struct tdmi_backend plain_shim = plain_backend();
-    const int64_t frozen = of->graph->params[of->graph->nodes[border].first_param].offset;
+    const int64_t frozen = of->graph->params[of->graph->nodes[freeze_point].first_param].offset;
     const int64_t n[2] = {of->graph->param_values, of->graph->state_values};
     float *before = calloc((size_t)n[0], sizeof *before),
           *after = calloc((size_t)n[0], sizeof *after);
     float *means[4];
     assert_true(frozen > 0 && before && after);
-    way.first_trained = border;
+    way.first_trained = freeze_point;
     struct training both[2] = {begin(of, &plain_shim, way), begin(of, &tdmi_backend_shim, way)};
     for (int k = 0; k < 4; k++)
         means[k] = placed_floats(&both[0], k % 2 ? of->states : of->params, n[k % 2]);
@@ -347,8 +347,8 @@ static void compare_thawing(const struct bench *of, int border, struct way way)
             memcmp(before + frozen, after + frozen, sizeof *before * (size_t)(n[0] - frozen)) != 0);
         way.first_trained = 0;
         for (int k = 0; k < 2 && phase == 0; k++) {
-            close_border(&both[k]);
-            open_border(&both[k], way);
+            close_freeze_point(&both[k]);
+            open_freeze_point(&both[k], way);
         }
     }
     fetch(&both[0], before, means[0], n[0]);
@@ -365,21 +365,21 @@ static void compare_thawing(const struct bench *of, int border, struct way way)
 static void layers_that_thaw_are_recorded_anew(void **state)
 {
     struct bench of;
-    int border;
+    int freeze_point;
     (void)state;
     fake_runtime_guard(true);
     tdmi_shim_use((struct tdmi_shim_way){0});
-    tdmi_graph *graph = graph_that_thaws(&border);
+    tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
     open_bench_of(&of, graph);
-    compare_thawing(&of, border,
-                    (struct way){.shard = most_batch, .threads = 1, .optimizer = "adamw"});
-    compare_thawing(&of, border,
-                    (struct way){.shard = most_batch,
-                                 .threads = 1,
-                                 .optimizer = "sgd",
-                                 .has_weights = true,
-                                 .storage = TDMI_DTYPE_F16,
-                                 .loss_scale = 1024.0f});
+    compare_unfreezing(&of, freeze_point,
+                       (struct way){.shard = most_batch, .threads = 1, .optimizer = "adamw"});
+    compare_unfreezing(&of, freeze_point,
+                       (struct way){.shard = most_batch,
+                                    .threads = 1,
+                                    .optimizer = "sgd",
+                                    .has_weights = true,
+                                    .storage = TDMI_DTYPE_F16,
+                                    .loss_scale = 1024.0f});
     close_bench(&of);
 }
 

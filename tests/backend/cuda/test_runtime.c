@@ -2,9 +2,9 @@
  * What looks like CUDA's runtime keeps its rules: work is done late and in order, memory ends where
  * it was reserved, captures take what they may, and what a card would be free to do wrong is told.
  */
-#include "fake_runtime.h"
-#include "fake_runtime/cuda_runtime_api.h"
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/fakes/fake_runtime.h"
+#include "backend/cuda/fakes/include/cuda_runtime_api.h"
+#include "backend/cuda/shim/shim_run.h"
 
 #include <math.h>
 #include <pthread.h>

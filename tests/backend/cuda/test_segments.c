@@ -1,10 +1,10 @@
 /*
- * The collective's slot (train/queued.h): ranges of the sums leave when their segment has run, and
- * the update finds what all ranks have summed. Two ranks of one process have the bits of one rank
- * with both shards, recorded or not; the collective is a test's own.
+ * The collective's slot (train/step/queued.h): ranges of the sums leave when their segment has run,
+ * and the update finds what all ranks have summed. Two ranks of one process have the bits of one
+ * rank with both shards, recorded or not; the collective is a test's own.
  */
-#include "recorded.h"
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/recorded.h"
+#include "backend/cuda/shim/shim_run.h"
 
 #include <math.h>
 #include <pthread.h>

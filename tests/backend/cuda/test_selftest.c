@@ -3,8 +3,8 @@
  * check of it passes, in every type. Of its networks LeNet-5 alone, or as many as the argument
  * says.
  */
-#include "shim_backend.h"
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/shim/shim_run.h"
 #include "train/selftest/checks.h"
 
 #include <setjmp.h>

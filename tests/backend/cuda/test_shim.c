@@ -1,6 +1,6 @@
 /* The shim itself: threads meet as on a card, and what is undefined there is an error here. */
-#include "values.h"
-#include "meet.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/meet.h"
 
 static void threads_meet_at_barriers_and_in_warps(void **state)
 {

@@ -1,6 +1,6 @@
 /* The geometry of strips: every pixel and channel once, no thread without work beyond the last
  * block, and nothing that no card can launch without saying so. */
-#include "backend/cuda/tiles.h"
+#include "backend/cuda/kernels/conv/tiles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

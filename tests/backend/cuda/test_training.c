@@ -2,9 +2,9 @@
  * Whole training steps on a card's kernels and a card's memory, which nobody but kernels and copies
  * may touch: they agree with ref, and twice they give the same bits, whatever runs first.
  */
-#include "shim_backend.h"
-#include "backend/cuda/shim_run.h"
-#include "nn/known_network.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/shim/shim_run.h"
+#include "models/known_network.h"
 #include "train/selftest/checks.h"
 #include "train/trainings.h"
 
@@ -90,19 +90,20 @@ static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *lab
 }
 
 /* What both make of pictures without training: batch norms folded, ops in groups. */
-static void compare_judging(const struct training *got, const struct training *wanted)
+static void compare_evaluation(const struct training *got, const struct training *wanted)
 {
     const struct training *both[2] = {got, wanted};
     static float logits[2][most_batch * classes];
     struct tdmi_judgement judgements[most_batch];
     const struct tdmi_batch batch = first_of(got->of, most_batch - 3);
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(tdmi_judge_take(both[k]->judge,
-                                         (struct tdmi_values){both[k]->params, both[k]->states},
-                                         NULL),
+        assert_int_equal(tdmi_evaluator_take(both[k]->evaluator,
+                                             (struct tdmi_values){both[k]->params, both[k]->states},
+                                             NULL),
                          TDM_OK);
         assert_int_equal(
-            tdmi_judge_batch(both[k]->judge, &batch, judgements, NULL, logits[k], NULL), TDM_OK);
+            tdmi_evaluator_batch(both[k]->evaluator, &batch, judgements, NULL, logits[k], NULL),
+            TDM_OK);
     }
     expect_close("logits", logits[0], logits[1], (int64_t)batch.n * classes,
                  n_steps * 10 * TDMI_TOLERANCE_F32);
@@ -129,7 +130,7 @@ static void compare(const struct bench *of, struct way way)
         assert_memory_equal(card.sums, again.sums,
                             sizeof *card.sums * (size_t)of->graph->param_values);
     }
-    compare_judging(&card, &host);
+    compare_evaluation(&card, &host);
     end(&host);
     end(&card);
     end(&again);

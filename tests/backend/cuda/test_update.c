@@ -1,11 +1,11 @@
 /* Steps of a whole network on backend cuda, all tensors at once, end where those of ref end: every
  * optimiser, clipped and not, with averages, parts of the rate, and frozen nodes. */
-#include "shim_backend.h"
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/shim/shim_run.h"
 #include "base/memory.h"
-#include "base/rng.h"
-#include "nn/known_network.h"
-#include "train/update.h"
+#include "base/hash/rng.h"
+#include "models/known_network.h"
+#include "train/step/update.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,16 +2,16 @@
  * Limits on workspace (backend/op.h, most_workspace): what libraries are asked for where memory is
  * short, and what of that runs and cards keep (answers.c).
  */
-#include "fake_cublaslt.h"
-#include "fake_cudnn.h"
-#include "shim_backend.h"
-#include "values.h"
-#include "backend/cuda/libraries.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/vendor/libraries.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "fake_card.h"
+#include "backend/cuda/fakes/fake_card.h"
 
 static struct fake_cudnn *fake;
 static struct fake_cublaslt *products;

@@ -5,9 +5,9 @@
 #ifndef TANDEM_TESTS_BACKEND_CUDA_VALUES_H
 #define TANDEM_TESTS_BACKEND_CUDA_VALUES_H
 
-#include "backend/cuda/shim_run.h"
+#include "backend/cuda/shim/shim_run.h"
 #include "base/memory.h"
-#include "base/rng.h"
+#include "base/hash/rng.h"
 #include "tensor/dtype.h"
 #include "tensor/half.h"
 
@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #define X(name) void case_##name(void **state);
-#include "backend/cuda/kernels.def"
+#include "backend/cuda/kernels/kernels.def"
 #undef X
 
 static const enum tdmi_dtype float_types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};

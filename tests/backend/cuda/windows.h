@@ -4,8 +4,8 @@
 #ifndef TANDEM_TESTS_BACKEND_CUDA_WINDOWS_H
 #define TANDEM_TESTS_BACKEND_CUDA_WINDOWS_H
 
-#include "values.h"
-#include "backend/cuda/depthwise.h"
+#include "backend/cuda/values.h"
+#include "backend/cuda/kernels/conv/depthwise.h"
 
 /* All paddings, strides and kernels of networks, and what none has: odd and ragged pictures,
  * windows larger than the picture, pixels between windows, padding wider than the window,

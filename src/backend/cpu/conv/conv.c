@@ -1,0 +1,199 @@
+/*
+ * Convolution of backend cpu: which way a desc is run. The choice is a fixed rule, the first way of
+ * the list (registry.c) that can do all the desc says, so that the same network gives the same bits
+ * on every run; bench/results/cpu.md has the measurements behind its order. oneDNN alone
+ * says no only when it is asked for the very shape, which is when a desc is prepared.
+ */
+#include "backend/cpu/conv/conv_chain.h"
+#include "backend/cpu/cpu.h"
+#include "base/memory.h"
+
+/* A way and the desc it was prepared for. */
+struct chosen {
+    const struct tdmi_kernel *way;
+    struct tdmi_op_desc desc;
+};
+
+static bool is_alone(const struct tdmi_op_fusion *fusion)
+{
+    return !fusion->folds_norm && !fusion->adds_residual && fusion->act == TDMI_ACT_NONE &&
+           !fusion->gives_sums && !fusion->reads_gradient_form && !fusion->in[0].has_norm &&
+           fusion->in[0].act == TDMI_ACT_NONE && fusion->pool == 0;
+}
+
+static bool carries(const struct tdmi_kernel *way, const struct tdmi_op_desc *desc)
+{
+    bool pools = desc->fusion.pool == 0 || way == &tdmi_conv_by_thin;
+    return is_alone(&desc->fusion) || (pools && way->can_fuse && way->can_fuse(desc));
+}
+
+/* The first of the list that can do all the desc says, or its end. */
+static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *ways,
+                                             const struct tdmi_op_desc *desc)
+{
+    for (; *ways; ways++) {
+        bool runs = !(*ways)->can_run || (*ways)->can_run(desc);
+        if (runs && carries(*ways, desc))
+            break;
+    }
+    return ways;
+}
+
+static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
+{
+    return *next(tdmi_cpu_convs(), desc);
+}
+
+static bool can(const struct tdmi_op_desc *desc)
+{
+    return choose(desc) != NULL;
+}
+
+tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct tdmi_op_desc *desc,
+                                  const struct tdmi_kernel **way, tdm_error *err)
+{
+    for (ways = next(ways, desc); *ways; ways = next(ways + 1, desc)) {
+        tdm_status status = TDM_OK;
+        *way = *ways;
+        if ((*ways)->prepare)
+            status = (*ways)->prepare(desc, &desc->prepared, err);
+        if (status != TDM_E_ABSENT || !*next(ways + 1, desc))
+            return status;
+    }
+    return TDM_FAIL(err, TDM_E_ABSENT, "preparing a convolution: there is no way to run it");
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct chosen *chosen = tdmi_alloc(1, sizeof *chosen);
+    if (!chosen)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    chosen->desc = *desc;
+    tdm_status status = tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->way, err);
+    if (status != TDM_OK) {
+        tdmi_free(chosen);
+        return status;
+    }
+    *prepared = chosen;
+    return TDM_OK;
+}
+
+static void release(void *prepared)
+{
+    struct chosen *chosen = prepared;
+    if (!chosen)
+        return;
+    if (chosen->desc.prepared)
+        chosen->way->release(chosen->desc.prepared);
+    tdmi_free(chosen);
+}
+
+/* A way that only writes dx gets room to write it to, and the sum is made here. */
+static bool has_spill(const struct chosen *chosen)
+{
+    return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->way->adds_dx;
+}
+
+static size_t spill_at(size_t workspace_bytes)
+{
+    return (workspace_bytes + 63) / 64 * 64;
+}
+
+static size_t spill_bytes(const struct tdmi_op_desc *desc)
+{
+    return (size_t)desc->max_images * (size_t)tdmi_shape_values(desc->in[0]) * sizeof(float);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    const struct chosen *chosen = desc->prepared;
+    *needs = tdmi_kernel_needs_of(chosen->way, &chosen->desc);
+    if (has_spill(chosen))
+        needs->workspace_bytes = spill_at(needs->workspace_bytes) + spill_bytes(&chosen->desc);
+}
+
+/* A way is one for all directions. */
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (chosen->way->describe)
+        chosen->way->describe(&chosen->desc, ways);
+    if (desc->is_training)
+        ways->of_weights = ways->forward;
+    if (desc->is_training && desc->wants_dx)
+        ways->of_input = ways->forward;
+}
+
+static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (chosen->way->pack)
+        chosen->way->pack(stream, &chosen->desc, call);
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    chosen->way->forward(stream, &chosen->desc, call);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct chosen *chosen = desc->prepared;
+    if (!call->dx_add[0] || !has_spill(chosen)) {
+        chosen->way->backward(stream, &chosen->desc, call);
+        return;
+    }
+    const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(chosen->way, &chosen->desc);
+    struct tdmi_op_call spilled = *call;
+    float *spill = (float *)((char *)call->workspace + spill_at(needs.workspace_bytes));
+    spilled.dx[0] = spill;
+    chosen->way->backward(stream, &chosen->desc, &spilled);
+    for (int64_t i = 0; i < call->n * tdmi_shape_values(desc->in[0]); i++)
+        call->dx[0][i] = call->dx_add[0][i] + spill[i];
+}
+
+/* ---- chains --------------------------------------------------------------------------------- */
+
+/* Asked before anything is prepared: these ways are our own and never absent. */
+static bool is_product(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_kernel *way = choose(desc);
+    return way == &tdmi_conv_by_gemm || way == &tdmi_conv_by_gemm_if_best;
+}
+
+static bool can_chain(const struct tdmi_op_desc *const *links, int n)
+{
+    return choose(links[n - 2]) == &tdmi_conv_by_depthwise && is_product(links[n - 1]) &&
+           (n == 2 || is_product(links[0])) && tdmi_conv_chain_is_for(links, n);
+}
+
+static void forward_chain(tdmi_stream *stream, const struct tdmi_op_desc *const *links,
+                          const struct tdmi_op_call *calls, int n)
+{
+    const struct tdmi_op_desc *prepared[TDMI_CHAIN_LINKS];
+    (void)stream;
+    for (int i = 0; i < n; i++)
+        prepared[i] = &((const struct chosen *)links[i]->prepared)->desc;
+    tdmi_conv_chain_forward(prepared, calls, n);
+}
+
+static const struct tdmi_chain_table chains = {can_chain, tdmi_conv_chain_workspace_bytes,
+                                               forward_chain};
+
+const struct tdmi_kernel tdmi_cpu_conv = {
+    .can_run = can,
+    .can_fuse = can,
+    .adds_dx = true,
+    .prepare = prepare,
+    .release = release,
+    .needs = needs,
+    .describe = describe,
+    .pack = pack,
+    .forward = forward,
+    .backward = backward,
+    .chain = &chains,
+};

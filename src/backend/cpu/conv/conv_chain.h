@@ -1,0 +1,32 @@
+/*
+ * Convolutions in a row as one pass, without training: [1 × 1 expansion or 3 × 3 of a picture,]
+ * depthwise, 1 × 1 projection. A strip of rows at a time runs through all of them, so that the wide
+ * tensors between them are strips in the second cache and never reach memory. Made of the kernels
+ * that run each of them alone (conv_gemm.h, depthwise.h), so bits are the same as without.
+ */
+#ifndef TANDEM_BACKEND_CPU_CONV_CHAIN_H
+#define TANDEM_BACKEND_CPU_CONV_CHAIN_H
+
+#include "backend/backend.h"
+#include "backend/cpu/conv/conv_call.h"
+#include "backend/cpu/conv/conv_gemm.h"
+#include "backend/cpu/depthwise/depthwise.h"
+
+/* Of n = 2 or 3 links that our own products and depthwise kernels run: does it save a pass over
+ * memory? A rule of the shapes alone. */
+bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n);
+size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n);
+/* desc->prepared of each link is what its own way made. */
+void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
+                             const struct tdmi_op_call *calls, int n);
+
+/* From op.h to the kernels' own terms; desc->prepared is that of the way. conv_gemm_way.c: */
+struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc);
+struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
+                                              const struct tdmi_op_call *call);
+/* depthwise_way.c: */
+struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc);
+struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
+                                                     const struct tdmi_op_call *call);
+
+#endif

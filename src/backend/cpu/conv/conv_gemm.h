@@ -1,0 +1,56 @@
+/*
+ * Convolutions of one group with any window, stride, dilation and padding, f32, on one thread. The
+ * input is read through its form into a frame of scratch memory that has the padding around it (so
+ * padding is zero after the form), and the window is a few segments of the depth of one product: a
+ * frame is written once, not once for each place of the window. The gradient of the input is a
+ * product over a frame of dy for each phase of the stride, so no product is made with zeros
+ * between pixels, and nothing is added up in memory. 1 × 1 of stride 1 goes to pointwise.h.
+ */
+#ifndef TANDEM_BACKEND_CPU_CONV_GEMM_H
+#define TANDEM_BACKEND_CPU_CONV_GEMM_H
+
+#include "backend/cpu/conv/conv_call.h"
+#include "backend/cpu/isa.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tdmi_conv_gemm {
+    int max_images;
+    int in_h, in_w, in_c;
+    int out_h, out_w, out_c;
+    int kernel_h, kernel_w;
+    int stride, dilation;
+    int pad_top, pad_left; /* what is needed below and to the right follows from out */
+    enum tdmi_isa isa;
+    bool is_split; /* as in pointwise.h; its weights are packed for inference alone */
+};
+
+/* 1 × 1 of stride 1 without padding: one product of whole tensors, whose weights are packed as
+ * pointwise.h wants them. */
+bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc);
+
+/* 3 × 3 over so few channels that its weights are as few as those of a 1 × 1: the first one of a
+ * network. */
+bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc);
+
+/* Of any call. */
+size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc);
+
+size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way);
+/* weights (kernel_h, kernel_w, in_c, out_c); FORWARD: scale (out_c) multiplies all weights of an
+ * output, NULL: 1. BACKWARD has no scale. */
+void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way,
+                         const float *weights, const float *scale, float *packed);
+
+void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc,
+                            const struct tdmi_conv_forward *call);
+void tdmi_conv_gemm_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
+/* Rows of outputs of one picture, x all of it, to call->y, whence they are read soon. Of a window
+ * that is not computed by tiles. */
+void tdmi_conv_gemm_infer_rows(const struct tdmi_conv_gemm *desc,
+                               const struct tdmi_conv_infer *call, int first, int rows);
+void tdmi_conv_gemm_backward(const struct tdmi_conv_gemm *desc,
+                             const struct tdmi_conv_backward *call);
+
+#endif

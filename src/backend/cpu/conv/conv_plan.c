@@ -1,0 +1,149 @@
+/* Frames and chunks of a convolution: as many rows, then images, as keep scratch memory small. */
+#include "backend/cpu/conv/conv_plan.h"
+
+#include <string.h>
+
+enum {
+    FRAME_BYTES = 384 << 10,
+    TIGHT_CHANNELS = 64 /* with fewer a row of the window is one segment */
+};
+
+static int ceiling_of(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+static int floor_of(int a, int b)
+{
+    return a >= 0 ? a / b : -ceiling_of(-a, b);
+}
+
+int tdmi_conv_first_output(int first, int pad, int kernel, int dilation, int stride)
+{
+    return floor_of(first + pad - (kernel - 1) * dilation, stride);
+}
+
+int tdmi_conv_last_output(int last, int pad, int stride)
+{
+    return floor_of(last + pad, stride);
+}
+
+bool tdmi_conv_has_long_rows(const struct tdmi_conv_gemm *desc)
+{
+    return desc->in_c < TIGHT_CHANNELS && desc->dilation == 1;
+}
+
+int tdmi_conv_wide(int pixels)
+{
+    return pixels <= 7 ? 4 : 2;
+}
+
+static int extent(int outputs, int step, int kernel, int dilation)
+{
+    return (outputs - 1) * step + (kernel - 1) * dilation + 1;
+}
+
+static int64_t bytes_of(const struct tdmi_conv_frame *frame)
+{
+    return tdmi_conv_frame_floats(frame) * (int64_t)sizeof(float);
+}
+
+/* Sets images, rows (a multiple of unit, or all) and the frame's height, which is
+ * (rows - 1) · numerator / denominator + more. */
+static void fit(struct tdmi_conv_chunk *chunk, const struct tdmi_conv_gemm *desc, int all_rows,
+                int unit, int numerator, int denominator, int more)
+{
+    chunk->rows = all_rows;
+    for (;;) {
+        chunk->frame.h = (chunk->rows - 1) * numerator / denominator + more;
+        if (bytes_of(&chunk->frame) <= FRAME_BYTES || chunk->rows <= unit)
+            break;
+        int n_chunks = ceiling_of(all_rows, chunk->rows) + 1;
+        int fewer = ceiling_of(ceiling_of(all_rows, n_chunks), unit) * unit;
+        chunk->rows = fewer < chunk->rows ? fewer : (chunk->rows - 1) / unit * unit;
+    }
+    chunk->images = 1;
+    if (chunk->rows == all_rows) {
+        int64_t fitting = FRAME_BYTES / bytes_of(&chunk->frame);
+        chunk->images = fitting < 1                  ? 1
+                        : fitting > desc->max_images ? desc->max_images
+                                                     : (int)fitting;
+    }
+}
+
+struct tdmi_conv_chunk tdmi_conv_chunk_forward(const struct tdmi_conv_gemm *desc)
+{
+    const bool is_point = desc->kernel_h == 1 && desc->kernel_w == 1;
+    struct tdmi_conv_chunk chunk;
+    chunk.frame.step = is_point ? 1 : desc->stride;
+    chunk.frame.take = is_point ? desc->stride : 1;
+    chunk.frame.pixel =
+        tdmi_conv_has_long_rows(desc) ? desc->in_c : tdmi_gemm_scratch_row(desc->in_c);
+    chunk.frame.w = extent(desc->out_w, chunk.frame.step, desc->kernel_w, desc->dilation);
+    fit(&chunk, desc, desc->out_h, 1, chunk.frame.step, 1,
+        extent(1, chunk.frame.step, desc->kernel_h, desc->dilation));
+    return chunk;
+}
+
+struct tdmi_conv_chunk tdmi_conv_chunk_input(const struct tdmi_conv_gemm *desc)
+{
+    struct tdmi_conv_chunk chunk;
+    chunk.frame.step = 1;
+    chunk.frame.take = 1;
+    chunk.frame.pixel = tdmi_gemm_scratch_row(desc->out_c);
+    chunk.frame.w =
+        tdmi_conv_last_output(desc->in_w - 1, desc->pad_left, desc->stride) -
+        tdmi_conv_first_output(0, desc->pad_left, desc->kernel_w, desc->dilation, desc->stride) + 1;
+    /* floor(a + b) - floor(a) is at most b rounded up. */
+    fit(&chunk, desc, desc->in_h, desc->stride, 1, desc->stride,
+        ceiling_of((desc->kernel_h - 1) * desc->dilation, desc->stride) + 2);
+    return chunk;
+}
+
+/* Values of one of the sums. */
+static int64_t sums_values(const struct tdmi_conv_gemm *desc)
+{
+    return tdmi_gemm_round(desc->in_c > desc->out_c ? desc->in_c : desc->out_c);
+}
+
+static int64_t segments_floats(const struct tdmi_conv_gemm *desc)
+{
+    size_t bytes =
+        sizeof(struct tdmi_gemm_segment) * (size_t)desc->kernel_h * (size_t)desc->kernel_w;
+    return tdmi_gemm_round((int64_t)(bytes / sizeof(float)));
+}
+
+/* dy of a chunk of output rows. */
+static int64_t dy_floats(const struct tdmi_conv_gemm *desc)
+{
+    struct tdmi_conv_chunk chunk = tdmi_conv_chunk_forward(desc);
+    return (int64_t)chunk.images * chunk.rows * desc->out_w * tdmi_gemm_scratch_row(desc->out_c);
+}
+
+static int64_t frames_floats(const struct tdmi_conv_chunk *chunk)
+{
+    return tdmi_gemm_round(chunk->images * tdmi_conv_frame_floats(&chunk->frame));
+}
+
+struct tdmi_conv_scratch tdmi_conv_scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
+{
+    struct tdmi_conv_scratch scratch = {.sum = workspace};
+    int64_t n = sums_values(desc);
+    scratch.square = scratch.sum + n;
+    scratch.dbias = scratch.square + n;
+    scratch.segments = (struct tdmi_gemm_segment *)(void *)(scratch.dbias + n);
+    scratch.dy = (float *)(scratch.dbias + n) + segments_floats(desc);
+    scratch.frame = scratch.dy + dy_floats(desc);
+    memset(scratch.sum, 0, sizeof(double) * (size_t)(3 * n));
+    return scratch;
+}
+
+int64_t tdmi_conv_workspace_floats(const struct tdmi_conv_gemm *desc)
+{
+    struct tdmi_conv_chunk forward = tdmi_conv_chunk_forward(desc);
+    struct tdmi_conv_chunk input = tdmi_conv_chunk_input(desc);
+    int64_t weights = dy_floats(desc) + frames_floats(&forward);
+    int64_t frames = dy_floats(desc) + frames_floats(&input);
+    int64_t sums = 3 * sums_values(desc) * (int64_t)(sizeof(double) / sizeof(float));
+    return sums + segments_floats(desc) + (weights > frames ? weights : frames);
+}

@@ -1,0 +1,101 @@
+/*
+ * Depthwise convolution in f32, NHWC, weights (kernel, kernel, 1, channels), with everything that
+ * would otherwise be a pass over memory of its own: the input is read through a read form, sums are
+ * taken where tensors are written. One call is one shard on one thread; it allocates nothing. The
+ * same call gives the same bits on every run, other bits on another instruction set.
+ */
+#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_H
+#define TANDEM_BACKEND_CPU_DEPTHWISE_H
+
+#include "backend/cpu/forms.h"
+#include "backend/cpu/isa.h"
+
+/* What is computed, the same for all calls. Padding at the bottom and on the right is whatever
+ * out_h and out_w need. */
+struct tdmi_depthwise {
+    int h, w, channels;
+    int out_h, out_w;
+    int kernel, stride, dilation;
+    int top, left; /* padding */
+};
+
+/* Rows of x that lie in a ring, which is in a cache: row r at slot (first + r) % n. n = 0: row r.
+ */
+struct tdmi_depthwise_slots {
+    int n, first;
+};
+
+struct tdmi_depthwise_forward {
+    int n;                             /* pictures */
+    const float *x;                    /* (n, h, w, channels) */
+    struct tdmi_depthwise_slots slots; /* of one picture */
+    struct tdmi_read_form form;
+    const float *weights;
+    const float *bias; /* NULL: none */
+    enum tdmi_act act; /* of y: NONE, RELU or RELU6 */
+    float *y;          /* (n, out_h, out_w, channels) = act(convolution of v + bias) */
+    struct tdmi_forward_sums sums;
+    void *workspace; /* aligned to 64 bytes */
+};
+
+struct tdmi_depthwise_backward {
+    int n;
+    const float *x;
+    struct tdmi_read_form form;
+    const float *g, *y; /* dy = gradient form of both; y may be NULL where g alone is it */
+    struct tdmi_gradient_form gradient;
+    const float *weights;
+    float *dweights; /* (kernel, kernel, 1, channels), written */
+    float *dbias;    /* (channels), or NULL */
+    float *dx; /* act'(z) · (gradient of v + add), z = scale · x + shift; NULL: not wanted */
+    const float *add;               /* like dx, may be dx; NULL: 0 */
+    struct tdmi_backward_sums sums; /* of dx and x */
+    void *workspace;
+};
+
+/* Forms may have act NONE, RELU or RELU6. */
+struct tdmi_depthwise_kernels {
+    void (*forward)(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_forward *call);
+    void (*backward)(const struct tdmi_depthwise *shape,
+                     const struct tdmi_depthwise_backward *call);
+};
+
+/* For isa up to tdmi_isa_best(). */
+const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels(enum tdmi_isa isa);
+/* Of either direction, for any instruction set. */
+size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape);
+
+/* ---- between depthwise.c and the kernels ----------------------------------------------------- */
+
+/* A band of rows is worked on at a time: the rows it needs are prepared into a ring of slots, block
+ * of channels by block, with zeros at both ends; then each block walks along the band. */
+struct tdmi_depthwise_ring {
+    int band_rows;    /* of the tensor that is written */
+    int slots;        /* prepared rows that a band needs; one more is all zeros */
+    int columns;      /* of a slot */
+    int freeze_point; /* columns of zeros before the first of a row */
+};
+struct tdmi_depthwise_ring tdmi_depthwise_forward_ring(const struct tdmi_depthwise *shape);
+struct tdmi_depthwise_ring tdmi_depthwise_backward_ring(const struct tdmi_depthwise *shape);
+
+/* The workspace, cut up: vectors of padded channels (a multiple of 16), and the ring. */
+struct tdmi_depthwise_room {
+    double *sums[3], *dweights; /* dweights: (block, kernel · kernel, lanes) */
+    float *weights;             /* (block, kernel · kernel, lanes) */
+    float *band_dweights;       /* (kernel · kernel, lanes): a block's of a band */
+    float *scale, *shift, *centre;
+    float *of_g, *of_y, *one, *bias;
+    const float **rows; /* of the band at hand, slots of them */
+    float *ring;        /* (slots + 1, block, columns, lanes) */
+};
+struct tdmi_depthwise_room tdmi_depthwise_room_at(const struct tdmi_depthwise *shape,
+                                                  const struct tdmi_depthwise_ring *ring,
+                                                  void *workspace);
+
+/* y is written past the caches from so many bytes on: nobody will find it there anyway. */
+#define TDMI_STREAM_BYTES ((int64_t)1 << 20)
+
+extern const struct tdmi_depthwise_kernels tdmi_depthwise_scalar, tdmi_depthwise_avx2,
+    tdmi_depthwise_avx512;
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * Depthwise convolution forward, written once for every instruction set (isa.h). A band of output
+ * rows at a time; the input rows it needs are read once, put through the read form and laid into
+ * the ring, block by block, so that a block's window slides over neighbouring vectors:
+ *
+ *     x (row, column, channels)  ->  ring (row, block, column, lanes)  ->  y, and its sums
+ */
+#ifndef TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
+#define TANDEM_BACKEND_CPU_DEPTHWISE_FORWARD_BODY_H
+
+#include "backend/cpu/depthwise/depthwise_direct_body.h"
+
+LANES_INLINE void fill_forward_block(const struct job *job, const float *x, int b, float *to,
+                                     const struct lanes_range *range, const enum way way, int n)
+{
+    lanes v =
+        lanes_multiply_add(get(x + b * LANES, way, n), lanes_load(job->room.scale + b * LANES),
+                           lanes_load(job->room.shift + b * LANES));
+    v = lanes_clamp(v, range->low, range->high);
+    if (way == WAY_PART) /* the lanes behind the last channel stay what they are: zero */
+        lanes_store_part(to + b * job->block_values, v, n);
+    else
+        lanes_store(to + b * job->block_values, v);
+}
+
+/* An input row into its slot. */
+static void fill_forward(const struct job *job, const struct tdmi_depthwise_slots *slots,
+                         const float *x, int row, const struct lanes_range range)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    int whole = shape->channels / LANES;
+    int end = job->ring.columns - job->ring.freeze_point;
+    float *to = slot(job, row) + (int64_t)job->ring.freeze_point * LANES;
+    x += slot_of(slots, row) * shape->w * shape->channels;
+    for (int j = 0; j < shape->w && j < end; j++, x += shape->channels, to += LANES) {
+        for (int b = 0; b < whole; b++)
+            fill_forward_block(job, x, b, to, &range, WAY_WHOLE, LANES);
+        if (whole < job->blocks)
+            fill_forward_block(job, x, whole, to, &range, WAY_PART,
+                               shape->channels - whole * LANES);
+    }
+}
+
+/* One row of outputs of one block at work. */
+struct forward_walk {
+    const float *rows[LARGEST]; /* of the window, at this block; more than LARGEST: see all_rows */
+    const float *const *all_rows;
+    int64_t offset; /* of the block in all_rows */
+    const float *weights;
+    lanes kept[LARGEST];
+    lanes bias, centre, sum, square;
+    struct lanes_range range;
+    float *y;
+    int channels, n;
+    struct ahead *ahead;
+};
+
+LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int tile, const int k,
+                               const int stride, const int dilation, const enum way way,
+                               const bool has_sums)
+{
+    lanes y[4];
+#pragma GCC unroll 4
+    for (int t = 0; t < tile; t++)
+        y[t] = walk->bias;
+#pragma GCC unroll 5
+    for (int ky = 0; ky < k; ky++) {
+        const float *row = k <= LARGEST && k * k <= LARGEST
+                               ? walk->rows[ky]
+                               : walk->all_rows[ky * dilation] + walk->offset;
+        row += (int64_t)column * stride * LANES;
+#pragma GCC unroll 5
+        for (int kx = 0; kx < k; kx++) {
+            const int tap = ky * k + kx;
+            lanes w = k * k <= LARGEST ? walk->kept[tap] : lanes_load(walk->weights + tap * LANES);
+#pragma GCC unroll 4
+            for (int t = 0; t < tile; t++)
+                y[t] = lanes_multiply_add(lanes_load(row + (t * stride + kx * dilation) * LANES), w,
+                                          y[t]);
+        }
+    }
+    lanes sum = lanes_all(0.0f), square = sum;
+#pragma GCC unroll 4
+    for (int t = 0; t < tile; t++) {
+        if (has_sums) {
+            lanes off = lanes_sub(y[t], walk->centre);
+            sum = t ? lanes_add(sum, off) : off;
+            square = t ? lanes_multiply_add(off, off, square) : lanes_multiply(off, off);
+        } else {
+            y[t] = lanes_clamp(y[t], walk->range.low, walk->range.high);
+        }
+        put(walk->y + (int64_t)(column + t) * walk->channels, y[t], way, walk->n);
+    }
+    if (has_sums) {
+        walk->sum = lanes_add(walk->sum, sum);
+        walk->square = lanes_add(walk->square, square);
+    }
+}
+
+LANES_INLINE void forward_row(struct forward_walk *walk, int out_w, const int k, const int stride,
+                              const int dilation, const enum way way, const bool has_sums)
+{
+    int column = 0;
+    for (; column + 4 <= out_w; column += 4) {
+        if (way == WAY_STREAM) /* else y is being brought in, and more at once is slower */
+            look_ahead(walk->ahead);
+        forward_tile(walk, column, 4, k, stride, dilation, way, has_sums);
+    }
+    if (column + 2 <= out_w) {
+        forward_tile(walk, column, 2, k, stride, dilation, way, has_sums);
+        column += 2;
+    }
+    if (column < out_w)
+        forward_tile(walk, column, 1, k, stride, dilation, way, has_sums);
+}
+
+/* A block of channels of a band of rows; rows of the band's window are in room.rows. */
+LANES_INLINE void forward_block(const struct job *job, const struct tdmi_depthwise_forward *call,
+                                float *y, int n_rows, int b, const int k, const int stride,
+                                const int dilation, const enum way way, const bool has_sums)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    struct forward_walk walk = {.offset = b * job->block_values,
+                                .weights = job->room.weights + (int64_t)b * k * k * LANES,
+                                .bias = lanes_load(job->room.bias + b * LANES),
+                                .centre = lanes_load(job->room.centre + b * LANES),
+                                .sum = lanes_all(0.0f),
+                                .square = lanes_all(0.0f),
+                                .range = range_of(call->act),
+                                .y = y + b * LANES,
+                                .channels = shape->channels,
+                                .n = block_channels(job, b),
+                                .ahead = job->ahead};
+    if (k * k <= LARGEST) {
+#pragma GCC unroll 9
+        for (int tap = 0; tap < k * k; tap++)
+            walk.kept[tap] = lanes_load(walk.weights + tap * LANES);
+    }
+    for (int row = 0; row < n_rows; row++) {
+        walk.all_rows = job->room.rows + row * stride;
+        if (k * k <= LARGEST) {
+#pragma GCC unroll 3
+            for (int ky = 0; ky < k; ky++)
+                walk.rows[ky] = walk.all_rows[ky * dilation] + walk.offset;
+        }
+        forward_row(&walk, shape->out_w, k, stride, dilation, way, has_sums);
+        walk.y += (int64_t)shape->out_w * shape->channels;
+    }
+    if (has_sums) {
+        lanes_add_to_doubles(job->room.sums[0] + b * LANES, walk.sum);
+        lanes_add_to_doubles(job->room.sums[1] + b * LANES, walk.square);
+    }
+}
+
+LANES_INLINE void forward_blocks(const struct job *job, const struct tdmi_depthwise_forward *call,
+                                 float *y, int n_rows, const int k, const int stride,
+                                 const int dilation, const bool has_sums)
+{
+    int whole = job->shape->channels / LANES, b = 0;
+    if (CAN_STREAM && job->streams)
+        for (; b < whole; b++)
+            forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_STREAM, has_sums);
+    for (; b < whole; b++)
+        forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_WHOLE, has_sums);
+    if (b < job->blocks)
+        forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_PART, has_sums);
+}
+
+/* The sizes that networks use have loops of their own, for which the compiler knows all bounds. */
+typedef void forward_band(const struct job *job, const struct tdmi_depthwise_forward *call,
+                          float *y, int n_rows);
+
+#define FORWARD_BAND(name, k, stride, dilation, has_sums)                                        \
+    static void name(const struct job *job, const struct tdmi_depthwise_forward *call, float *y, \
+                     int n_rows)                                                                 \
+    {                                                                                            \
+        forward_blocks(job, call, y, n_rows, k, stride, dilation, has_sums);                     \
+    }
+FORWARD_BAND(forward_3_1, 3, 1, 1, false)
+FORWARD_BAND(forward_3_2, 3, 2, 1, false)
+FORWARD_BAND(forward_5_1, 5, 1, 1, false)
+FORWARD_BAND(forward_5_2, 5, 2, 1, false)
+FORWARD_BAND(forward_any, job->shape->kernel, job->shape->stride, job->shape->dilation, false)
+FORWARD_BAND(forward_sums_3_1, 3, 1, 1, true)
+FORWARD_BAND(forward_sums_3_2, 3, 2, 1, true)
+FORWARD_BAND(forward_sums_5_1, 5, 1, 1, true)
+FORWARD_BAND(forward_sums_5_2, 5, 2, 1, true)
+FORWARD_BAND(forward_sums_any, job->shape->kernel, job->shape->stride, job->shape->dilation, true)
+#undef FORWARD_BAND
+
+static forward_band *choose_forward(const struct tdmi_depthwise *shape, bool has_sums)
+{
+    static forward_band *const bands[2][2][2] = {
+        {{forward_3_1, forward_3_2}, {forward_5_1, forward_5_2}},
+        {{forward_sums_3_1, forward_sums_3_2}, {forward_sums_5_1, forward_sums_5_2}}};
+    bool is_usual =
+        (shape->kernel == 3 || shape->kernel == 5) && shape->stride <= 2 && shape->dilation == 1;
+    if (HAS_USUAL && is_usual)
+        return bands[has_sums][shape->kernel / 2 - 1][shape->stride - 1];
+    return has_sums ? forward_sums_any : forward_any;
+}
+
+/* The rows of x from `filled` on, of the picture or the one behind it, that a band is long. */
+static void plan_ahead(const struct job *job, const struct tdmi_depthwise_forward *call,
+                       const float *x, int filled, int n_rows)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    const int64_t row = (int64_t)shape->w * shape->channels, at = x - call->x + filled * row;
+    *job->ahead = (struct ahead){.at = NULL};
+    if (call->slots.n > 0)
+        return;
+    add_ahead(job->ahead, call->x, at, at + job->ring.band_rows * shape->stride * row,
+              call->n * shape->h * row);
+    begin_ahead(job->ahead, (int64_t)job->blocks * n_rows * (shape->out_w / 4));
+}
+
+static void forward_picture(const struct job *job, const struct tdmi_depthwise_forward *call,
+                            forward_band *band, const float *x, float *y)
+{
+    const struct tdmi_depthwise *shape = job->shape;
+    const struct lanes_range range = range_of(call->form.act);
+    int filled = 0; /* rows before it are in the ring, or past */
+    for (int row = 0; row < shape->out_h; row += job->ring.band_rows) {
+        int n_rows =
+            shape->out_h - row < job->ring.band_rows ? shape->out_h - row : job->ring.band_rows;
+        int first = row * shape->stride - shape->top;
+        int end = first + (n_rows - 1) * shape->stride + (shape->kernel - 1) * shape->dilation + 1;
+        filled = filled < first ? first : filled;
+        for (; filled < end && filled < shape->h; filled++)
+            fill_forward(job, &call->slots, x, filled, range);
+        list_rows(job, first, shape->h);
+        plan_ahead(job, call, x, filled, n_rows);
+        band(job, call, y + (int64_t)row * shape->out_w * shape->channels, n_rows);
+    }
+}
+
+static void forward(const struct tdmi_depthwise *shape, const struct tdmi_depthwise_forward *call)
+{
+    struct ahead ahead;
+    struct job job = {.ahead = &ahead};
+    int64_t x_values = (int64_t)shape->h * shape->w * shape->channels;
+    int64_t y_values = (int64_t)shape->out_h * shape->out_w * shape->channels;
+    if (HAS_USUAL && is_direct(shape, call)) {
+        direct(shape, call, may_stream(shape, call->y, call->n * y_values));
+        return;
+    }
+    start(&job, shape, tdmi_depthwise_forward_ring(shape), call->workspace);
+    job.streams = may_stream(shape, call->y, call->n * y_values);
+    pack_weights(&job, call->weights);
+    pack_read_form(&job, &call->form, call->sums.centre);
+    pad_channels(&job, job.room.bias, call->bias, 0.0f);
+    forward_band *band = choose_forward(shape, call->sums.sum != NULL);
+    for (int i = 0; i < call->n; i++)
+        forward_picture(&job, call, band, call->x + i * x_values, call->y + i * y_values);
+    if (job.streams)
+        lanes_fence();
+    if (call->sums.sum) {
+        deliver(&job, call->sums.sum, job.room.sums[0]);
+        deliver(&job, call->sums.square, job.room.sums[1]);
+    }
+}
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * Quarters: the upper and lower half of a picture's pixels, the left and right half of the
+ * channels. The upper half is whole blocks; a pixel that the lower one lacks is zeros. A job is a
+ * few blocks of pairs, so that their sums and the weights of a panel fit the second cache.
+ */
+#include "backend/cpu/gemm/strassen.h"
+
+#include <string.h>
+
+enum { LEAST = 256, LEAST_PIXELS = 96, WIDE = 2, PRODUCTS = TDMI_GEMM_SPLIT };
+enum { BLOCK = TDMI_GEMM_SPLIT_TALL, MOST_BLOCKS = 3 }; /* pairs of a block; blocks of a job */
+
+/* Blocks of pairs. */
+static int64_t blocks_of(int64_t pixels)
+{
+    return (pixels + 2 * BLOCK - 1) / (2 * BLOCK);
+}
+
+/* Both halves of the outputs are equally many vectors, so that their panels can be added up, and
+ * at most a twentieth of the pairs is empty. */
+bool tdmi_strassen_is_for(enum tdmi_isa isa, int64_t pixels, int in, int out)
+{
+    return isa == TDMI_ISA_AVX512 && pixels >= LEAST_PIXELS && in >= LEAST && out >= LEAST &&
+           in % 2 == 0 && tdmi_gemm_round(out) % (2 * TDMI_GEMM_ROUND) == 0 &&
+           blocks_of(pixels) * 2 * BLOCK * 19 <= pixels * 20;
+}
+
+/* Columns of the left half; the right half has as many vectors. */
+static int left_columns(int out)
+{
+    return (int)tdmi_gemm_round((out + 1) / 2);
+}
+
+static int64_t quarter_floats(int in, int out)
+{
+    return tdmi_gemm_packed_floats(in / 2, left_columns(out));
+}
+
+int64_t tdmi_strassen_packed_floats(int in, int out)
+{
+    return PRODUCTS * quarter_floats(in, out);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------
+ */
+
+static void pack_quarter(const struct tdmi_gemm_kernels *kernels, int in, int out, int row,
+                         int column, const float *weights, const float *scale, float *packed)
+{
+    const int left = left_columns(out);
+    struct tdmi_gemm_matrix matrix = {.from = weights + (int64_t)row * out + column,
+                                      .row_step = out,
+                                      .column_step = 1,
+                                      .rows = in / 2,
+                                      .columns = column ? out - left : left,
+                                      .scale = scale ? scale + column : NULL};
+    tdmi_gemm_pack(&matrix, kernels->lanes, WIDE, matrix.rows, 0, packed);
+}
+
+/* to = a + sign · b */
+static void add_all(float *to, const float *a, const float *b, float sign, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] + sign * b[i];
+}
+
+void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out,
+                        const float *weights, const float *scale, float *packed)
+{
+    const int half = in / 2, left = left_columns(out);
+    const int64_t n = quarter_floats(in, out);
+    float *of[PRODUCTS + 1] = {NULL};
+    for (int i = 1; i <= PRODUCTS; i++)
+        of[i] = packed + (i - 1) * n;
+    memset(packed, 0, sizeof(float) * (size_t)(PRODUCTS * n));
+    pack_quarter(kernels, in, out, 0, 0, weights, scale, of[2]);
+    pack_quarter(kernels, in, out, 0, left, weights, scale, of[3]);
+    pack_quarter(kernels, in, out, half, 0, weights, scale, of[4]);
+    pack_quarter(kernels, in, out, half, left, weights, scale, of[5]);
+    add_all(of[1], of[2], of[5], 1.0f, n);
+    add_all(of[6], of[2], of[3], 1.0f, n);
+    add_all(of[7], of[4], of[5], 1.0f, n);
+    add_all(of[3], of[3], of[5], -1.0f, n);
+    add_all(of[4], of[4], of[2], -1.0f, n);
+}
+
+/* ---- one picture ------------------------------------------------------------------------------
+ */
+
+static int64_t sum_floats(int in)
+{
+    return (int64_t)MOST_BLOCKS * BLOCK * tdmi_gemm_scratch_row(in / 2);
+}
+
+int64_t tdmi_strassen_scratch_floats(int in)
+{
+    return PRODUCTS * sum_floats(in);
+}
+
+int tdmi_strassen_most_pixels(void)
+{
+    return MOST_BLOCKS * BLOCK;
+}
+
+/* Pairs of a picture, and of them those that have a lower pixel. */
+struct pairs {
+    int first, n, n_lower;
+};
+
+static struct pairs pairs_of(const struct tdmi_strassen *job, int first, int n)
+{
+    const int half_pixels = (int)blocks_of(job->n) * BLOCK;
+    const int left = job->n - half_pixels - first;
+    return (struct pairs){first, n, left < 0 ? 0 : left < n ? left : n};
+}
+
+/* Pixels of the pairs in half 0 or 1. */
+static const float *pixels_of(const struct tdmi_strassen *job, const struct pairs *pairs, int half)
+{
+    const int at = pairs->first + half * (int)blocks_of(job->n) * BLOCK;
+    const int n = half ? pairs->n_lower : pairs->n;
+    if (!job->feed)
+        return job->a + (int64_t)at * job->in;
+    return job->feed->pixels(job->feed->self, half, at, at + n);
+}
+
+static struct tdmi_gemm_ahead ahead_of(const struct tdmi_strassen *job, const struct pairs *pairs,
+                                       int half, bool is_next)
+{
+    const int at = pairs->first + half * (int)blocks_of(job->n) * BLOCK;
+    const int n = half ? pairs->n_lower : pairs->n, picture = is_next ? job->n : 0;
+    const float *a = is_next ? job->next : job->a;
+    if (job->feed)
+        return job->feed->ahead(job->feed->self, half, picture + at, picture + at + n);
+    return (struct tdmi_gemm_ahead){a ? a + (int64_t)at * job->in : NULL, (int64_t)n * job->in};
+}
+
+static void run_pairs(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job,
+                      const struct pairs *pairs, const struct tdmi_gemm_ahead ahead[2])
+{
+    const int half = job->in / 2, left = left_columns(job->out);
+    const int half_pixels = (int)blocks_of(job->n) * BLOCK;
+    const int64_t row = tdmi_gemm_scratch_row(half), product = sum_floats(job->in);
+    const float *upper = pixels_of(job, pairs, 0);
+    const float *lower = pairs->n_lower > 0 ? pixels_of(job, pairs, 1) : upper;
+    const struct tdmi_gemm_split_sums sums = {
+        .from = upper,
+        .from_row = job->in,
+        .lower = lower - upper,
+        .half = half,
+        .n_upper = pairs->n,
+        .n_lower = pairs->n_lower,
+        .copies = pairs->n_lower < pairs->n || !tdmi_gemm_is_handy(job->in),
+        .to = job->scratch,
+        .to_row = row,
+        .to_product = product,
+    };
+    const int64_t c = (int64_t)pairs->first * job->out;
+    kernels->split_sums(&sums);
+#define SUM(i)                          \
+    {                                   \
+        job->scratch + (i)*product, row \
+    }
+    struct tdmi_gemm_split split = {
+        .a = {SUM(0), SUM(1), SUM(5), SUM(6), SUM(2), SUM(3), SUM(4)},
+        .packed = job->packed,
+        .packed_product = quarter_floats(job->in, job->out),
+        .depth = half,
+        .left = left,
+        .n_upper = pairs->n,
+        .n_lower = pairs->n_lower,
+        .lower = (int64_t)half_pixels * job->out,
+        .to = {.columns = job->out,
+               .c = job->c + c,
+               .c_row = job->out,
+               .end = TDMI_GEMM_ACTIVATED,
+               .bias = job->bias,
+               .residual = job->residual ? job->residual + c : NULL,
+               .read.act = job->act,
+               .ahead = {ahead[0], ahead[1]}},
+    };
+#undef SUM
+    if (!sums.copies) {
+        split.a[2] = (struct tdmi_gemm_split_pixels){upper, job->in};
+        split.a[3] = (struct tdmi_gemm_split_pixels){lower + half, job->in};
+    }
+    kernels->split(&split);
+}
+
+void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job)
+{
+    const int blocks = (int)blocks_of(job->n);
+    const int n_jobs = (blocks + MOST_BLOCKS - 1) / MOST_BLOCKS;
+    for (int i = 0; i < n_jobs; i++) {
+        const int first = blocks * i / n_jobs * BLOCK, end = blocks * (i + 1) / n_jobs * BLOCK;
+        const bool is_last = i + 1 == n_jobs;
+        const struct pairs pairs = pairs_of(job, first, end - first);
+        const struct pairs next = is_last
+                                      ? pairs_of(job, 0, blocks / n_jobs * BLOCK)
+                                      : pairs_of(job, end, blocks * (i + 2) / n_jobs * BLOCK - end);
+        const struct tdmi_gemm_ahead ahead[2] = {ahead_of(job, &next, 0, is_last),
+                                                 ahead_of(job, &next, 1, is_last)};
+        run_pairs(kernels, job, &pairs, ahead);
+    }
+}

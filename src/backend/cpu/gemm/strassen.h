@@ -1,0 +1,57 @@
+/*
+ * Large products of pixels and weights in seven products of half the size instead of eight
+ * (Strassen, 1969), without training: quarters of A and B are added up before and quarters of C
+ * after them, which costs a few steps for each value of A and C and saves an eighth of all
+ * multiplications. Errors are about 1.5 times those of single chains of additions.
+ *
+ *     1: (A11 + A22) (B11 + B22)      C11 = 1 + 4 - 5 + 7
+ *     2: (A21 + A22)  B11             C12 = 3 + 5
+ *     3:  A11        (B12 - B22)      C21 = 2 + 4
+ *     4:  A22        (B21 - B11)      C22 = 1 - 2 + 3 + 6
+ *     5: (A11 + A12)  B22
+ *     6: (A21 - A11) (B11 + B12)
+ *     7: (A12 - A22) (B21 + B22)
+ */
+#ifndef TANDEM_BACKEND_CPU_STRASSEN_H
+#define TANDEM_BACKEND_CPU_STRASSEN_H
+
+#include "backend/cpu/gemm/gemm.h"
+
+/* Are sums small beside products, and are weights read for enough pixels of a picture? */
+bool tdmi_strassen_is_for(enum tdmi_isa isa, int64_t pixels, int in, int out);
+
+int64_t tdmi_strassen_packed_floats(int in, int out);
+/* weights (in, out); scale (out) multiplies what each output reads, NULL: 1 */
+void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out,
+                        const float *weights, const float *scale, float *packed);
+
+int64_t tdmi_strassen_scratch_floats(int in);
+
+/* Pixels of a half that are wanted at once, at most. */
+int tdmi_strassen_most_pixels(void);
+
+/* Makes the pixels of a picture while they are wanted, the halves' each in order. Half 0 is the
+ * upper one; pixels from n on are those of the next picture. */
+struct tdmi_strassen_feed {
+    void *self;
+    /* Where pixels first to end lie, until the half is asked for others; all of them in one array.
+     */
+    const float *(*pixels)(void *self, int half, int first, int end);
+    /* What these will be made of. */
+    struct tdmi_gemm_ahead (*ahead)(const void *self, int half, int first, int end);
+};
+
+struct tdmi_strassen {
+    int in, out, n;                        /* n pixels: a picture */
+    const float *a;                        /* (n, in) */
+    const struct tdmi_strassen_feed *feed; /* instead of a and next, unless NULL */
+    const float *packed;
+    const float *bias, *residual; /* NULL: 0; residual (n, out) may be c */
+    enum tdmi_act act;            /* NONE, RELU, RELU6 */
+    float *c;                     /* (n, out) */
+    float *scratch;
+    const float *next; /* the next picture, or NULL */
+};
+void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);
+
+#endif

@@ -1,0 +1,356 @@
+/*
+ * Convolutions of backend cpu by oneDNN. Without training all that follows is part of oneDNN's
+ * primitive, and a folded batch norm part of the packed weights. In training oneDNN knows nothing
+ * of forms and sums: they are passes over one picture, right before and after the primitive that
+ * reads or wrote it.
+ *
+ * The gradient of the weights wants either all pictures in one call, which then must all be
+ * prepared beforehand, or one picture a call, whose gradients are then added up. The first is
+ * better where weights are many and pictures small.
+ */
+#include "backend/cpu/conv/carry.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/onednn/conv.h"
+#include "backend/cpu/op_forms.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <math.h>
+#include <string.h>
+
+struct way {
+    tdmi_onednn_conv *conv;
+    bool has_gradient_form;
+    bool goes_by_picture; /* the weights' gradient */
+    size_t n_weights;
+    /* Offsets in bytes: of packed weights, */
+    size_t bias_at, factors_at, forward_at, backward_at, packed_bytes;
+    /* and of the workspace, whose beginning is oneDNN's. */
+    size_t x_at, dy_at, dx_at, dweights_at, workspace_bytes;
+};
+
+/* ---- what it can do ----------------------------------------------------------------------- */
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const enum tdmi_act read = desc->fusion.in[0].act;
+    return desc->is_training ? tdmi_cpu_is_clamp(read) : read == TDMI_ACT_NONE;
+}
+
+static bool has_read_form(const struct tdmi_op_desc *desc)
+{
+    return desc->fusion.in[0].has_norm || desc->fusion.in[0].act != TDMI_ACT_NONE;
+}
+
+/* ---- preparing ---------------------------------------------------------------------------- */
+
+static size_t reserve(size_t *total, size_t bytes)
+{
+    size_t at = *total;
+    *total += (bytes + 63) / 64 * 64;
+    return at;
+}
+
+static void place_packed(struct way *way, const struct tdmi_op_desc *desc)
+{
+    size_t vector = sizeof(float) * (size_t)desc->out.c;
+    way->bias_at = reserve(&way->packed_bytes, vector);
+    way->factors_at = reserve(&way->packed_bytes, vector);
+    way->forward_at =
+        reserve(&way->packed_bytes, tdmi_onednn_conv_packed_bytes(way->conv, TDMI_ONEDNN_FORWARD));
+    if (desc->is_training && desc->wants_dx)
+        way->backward_at =
+            reserve(&way->packed_bytes,
+                    tdmi_onednn_conv_packed_bytes(way->conv, TDMI_ONEDNN_BACKWARD_DATA));
+}
+
+static void place_workspace(struct way *way, const struct tdmi_op_desc *desc)
+{
+    size_t x_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]);
+    size_t y_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->out);
+    size_t pictures = way->goes_by_picture ? 1 : (size_t)desc->max_images;
+    reserve(&way->workspace_bytes, tdmi_onednn_conv_workspace_bytes(way->conv));
+    if (!desc->is_training)
+        return;
+    if (has_read_form(desc))
+        way->x_at = reserve(&way->workspace_bytes, pictures * x_bytes);
+    if (way->has_gradient_form)
+        way->dy_at = reserve(&way->workspace_bytes, pictures * y_bytes);
+    way->dx_at = reserve(&way->workspace_bytes, x_bytes);
+    if (way->goes_by_picture)
+        way->dweights_at = reserve(&way->workspace_bytes,
+                                   sizeof(float) * (way->n_weights + 16 + (size_t)desc->out.c));
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    const struct tdmi_op_attrs *a = &desc->attrs;
+    const struct tdmi_onednn_conv_desc conv = {
+        .max_images = desc->max_images,
+        .in = desc->in[0],
+        .out = desc->out,
+        .kernel_h = a->kernel,
+        .kernel_w = a->kernel,
+        .stride_h = a->stride,
+        .stride_w = a->stride,
+        .dilation_h = a->dilation,
+        .dilation_w = a->dilation,
+        .groups = a->groups,
+        .pad_top = a->pad_top,
+        .pad_left = a->pad_left,
+        .has_bias = a->has_bias || desc->fusion.folds_norm,
+        .adds_residual = desc->fusion.adds_residual,
+        .act = desc->fusion.act,
+        .scales_weights = desc->fusion.folds_norm,
+        .has_backward = desc->is_training,
+        .wants_dx = desc->is_training && desc->wants_dx,
+    };
+    struct way *way = tdmi_alloc(1, sizeof *way);
+    if (!way)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    tdm_status status = tdmi_onednn_conv_open(&conv, &way->conv, err);
+    if (status != TDM_OK) {
+        tdmi_free(way);
+        return status;
+    }
+    int64_t n_values = tdmi_shape_values(desc->in[0]) + tdmi_shape_values(desc->out);
+    way->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
+                     (size_t)desc->out.c;
+    way->has_gradient_form = desc->fusion.reads_gradient_form;
+    way->goes_by_picture =
+        (has_read_form(desc) || way->has_gradient_form) && n_values > 2 * (int64_t)way->n_weights;
+    place_packed(way, desc);
+    place_workspace(way, desc);
+    *prepared = way;
+    return TDM_OK;
+}
+
+static void release(void *prepared)
+{
+    struct way *way = prepared;
+    if (way)
+        tdmi_onednn_conv_close(way->conv);
+    tdmi_free(way);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    const struct way *way = desc->prepared;
+    needs->workspace_bytes = way->workspace_bytes;
+    needs->packed_bytes = way->packed_bytes;
+}
+
+static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call)
+{
+    const struct way *way = desc->prepared;
+    char *packed = call->packed;
+    float *bias = (float *)(packed + way->bias_at), *factors = NULL;
+    if (desc->attrs.has_bias)
+        memcpy(bias, call->params[1], sizeof(float) * (size_t)desc->out.c);
+    else
+        memset(bias, 0, sizeof(float) * (size_t)desc->out.c);
+    if (desc->fusion.folds_norm) {
+        factors = (float *)(packed + way->factors_at);
+        for (int c = 0; c < desc->out.c; c++) {
+            double rstd = 1.0 / sqrt((double)call->norm_states[1][c] + call->norm_epsilon);
+            double factor = (double)call->norm_params[0][c] * rstd;
+            factors[c] = (float)factor;
+            bias[c] = (float)((double)call->norm_params[1][c] +
+                              ((double)bias[c] - (double)call->norm_states[0][c]) * factor);
+        }
+    }
+    tdmi_onednn_conv_pack(way->conv, stream, TDMI_ONEDNN_FORWARD, call->params[0], factors,
+                          packed + way->forward_at);
+    if (way->backward_at)
+        tdmi_onednn_conv_pack(way->conv, stream, TDMI_ONEDNN_BACKWARD_DATA, call->params[0], NULL,
+                              packed + way->backward_at);
+}
+
+/* ---- forward ------------------------------------------------------------------------------ */
+
+static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                  const struct tdmi_op_call *call)
+{
+    const struct way *way = desc->prepared;
+    const char *packed = call->packed;
+    tdmi_onednn_conv_forward(way->conv, &(struct tdmi_onednn_conv_call){
+                                            .n = call->n,
+                                            .stream = stream,
+                                            .packed = packed + way->forward_at,
+                                            .workspace = call->workspace,
+                                            .x = call->x[0],
+                                            .bias = (const float *)(packed + way->bias_at),
+                                            .residual = call->residual,
+                                            .y = call->y,
+                                        });
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct way *way = desc->prepared;
+    const int64_t x_values = tdmi_shape_values(desc->in[0]),
+                  y_values = tdmi_shape_values(desc->out);
+    const int channels = desc->out.c;
+    const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
+    const struct tdmi_forward_sums sums = {call->norm.centre, call->norm.sums,
+                                           call->norm.sums + channels};
+    if (!desc->is_training) {
+        infer(stream, desc, call);
+        return;
+    }
+    if (desc->fusion.gives_sums)
+        memset(sums.sum, 0, 2 * sizeof(double) * (size_t)channels);
+    for (int i = 0; i < call->n; i++) {
+        const float *x = call->x[0] + i * x_values;
+        if (has_read_form(desc)) {
+            float *v = (float *)((char *)call->workspace + way->x_at);
+            tdmi_carry_read(&form, x, tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
+            x = v;
+        }
+        tdmi_onednn_conv_forward(way->conv,
+                                 &(struct tdmi_onednn_conv_call){
+                                     .n = 1,
+                                     .stream = stream,
+                                     .packed = (const char *)call->packed + way->forward_at,
+                                     .workspace = call->workspace,
+                                     .x = x,
+                                     .bias = call->params[1],
+                                     .y = call->y + i * y_values,
+                                 });
+        if (desc->fusion.gives_sums)
+            tdmi_carry_forward_sums(call->y + i * y_values, tdmi_shape_pixels(desc->out), channels,
+                                    &sums);
+    }
+}
+
+/* ---- backward ----------------------------------------------------------------------------- */
+
+/* n pictures as the convolution itself has read them and gets their gradients. */
+struct slice {
+    int first, n;
+    const float *x, *dy;
+};
+
+static struct slice take(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
+                         int first, int n)
+{
+    const struct way *way = desc->prepared;
+    const int64_t x_values = tdmi_shape_values(desc->in[0]),
+                  y_values = tdmi_shape_values(desc->out);
+    struct slice slice = {first, n, call->x[0] + first * x_values, call->dy + first * y_values};
+    if (has_read_form(desc)) {
+        const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
+        float *v = (float *)((char *)call->workspace + way->x_at);
+        tdmi_carry_read(&form, slice.x, n * tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
+        slice.x = v;
+    }
+    if (way->has_gradient_form) {
+        const struct tdmi_gradient_form form = {call->norm.of_g, call->norm.of_x, call->norm.one};
+        float *dy = (float *)((char *)call->workspace + way->dy_at);
+        tdmi_carry_gradient(&form, slice.dy, call->y + first * y_values,
+                            n * tdmi_shape_pixels(desc->out), desc->out.c, dy);
+        slice.dy = dy;
+    }
+    return slice;
+}
+
+static void add(float *restrict to, const float *restrict from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+/* The first slice writes, further ones add. */
+static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                             const struct tdmi_op_call *call, const struct slice *slice)
+{
+    const struct way *way = desc->prepared;
+    float *dw = call->dparams[0], *db = desc->attrs.has_bias ? call->dparams[1] : NULL;
+    if (slice->first > 0) {
+        dw = (float *)((char *)call->workspace + way->dweights_at);
+        db = db ? dw + (way->n_weights + 15) / 16 * 16 : NULL;
+    }
+    tdmi_onednn_conv_backward_weights(way->conv, &(struct tdmi_onednn_conv_call){
+                                                     .n = slice->n,
+                                                     .stream = stream,
+                                                     .workspace = call->workspace,
+                                                     .x = slice->x,
+                                                     .dy = slice->dy,
+                                                     .dw = dw,
+                                                     .db = db,
+                                                 });
+    if (slice->first > 0) {
+        add(call->dparams[0], dw, way->n_weights);
+        if (db)
+            add(call->dparams[1], db, (size_t)desc->out.c);
+    }
+}
+
+static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                          const struct tdmi_op_call *call, const struct slice *slice)
+{
+    const struct way *way = desc->prepared;
+    const int64_t x_values = tdmi_shape_values(desc->in[0]),
+                  y_values = tdmi_shape_values(desc->out);
+    const int64_t pixels = tdmi_shape_pixels(desc->in[0]);
+    const int channels = desc->in[0].c;
+    const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
+    const bool is_direct = !has_read_form(desc) && !call->dx_add[0];
+    double *sum = call->dx_sums[0];
+    const struct tdmi_backward_sums sums = {call->in_norm[0].mean, sum,
+                                            sum ? sum + channels : NULL};
+    for (int i = 0; i < slice->n; i++) {
+        int64_t at = (slice->first + i) * x_values;
+        float *dx = call->dx[0] + at;
+        float *dv = is_direct ? dx : (float *)((char *)call->workspace + way->dx_at);
+        tdmi_onednn_conv_backward_data(way->conv,
+                                       &(struct tdmi_onednn_conv_call){
+                                           .n = 1,
+                                           .stream = stream,
+                                           .packed = (const char *)call->packed + way->backward_at,
+                                           .workspace = call->workspace,
+                                           .dy = slice->dy + i * y_values,
+                                           .dx = dv,
+                                       });
+        if (!is_direct)
+            tdmi_carry_mask(&form, call->x[0] + at, dv,
+                            call->dx_add[0] ? call->dx_add[0] + at : NULL, pixels, channels, dx);
+        if (sum)
+            tdmi_carry_backward_sums(dx, call->x[0] + at, pixels, channels, &sums);
+    }
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct way *way = desc->prepared;
+    const int step = way->goes_by_picture ? 1 : call->n;
+    if (call->dx_sums[0])
+        memset(call->dx_sums[0], 0, 2 * sizeof(double) * (size_t)desc->in[0].c);
+    for (int first = 0; first < call->n; first += step) {
+        const struct slice slice = take(desc, call, first, step);
+        backward_weights(stream, desc, call, &slice);
+        if (call->dx[0])
+            backward_data(stream, desc, call, &slice);
+    }
+}
+
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+{
+    (void)desc;
+    snprintf(ways->forward.by, sizeof ways->forward.by, "oneDNN");
+}
+
+const struct tdmi_kernel tdmi_conv_by_onednn = {
+    .can_fuse = can_fuse,
+    .adds_dx = true,
+    .prepare = prepare,
+    .release = release,
+    .needs = needs,
+    .describe = describe,
+    .pack = pack,
+    .forward = forward,
+    .backward = backward,
+};

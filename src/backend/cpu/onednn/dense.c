@@ -1,0 +1,89 @@
+/*
+ * A dense layer by oneDNN's products, weights (in, out): y = x w + b.
+ */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/onednn/product.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { FORWARD, OF_WEIGHTS, OF_INPUT, PRODUCTS };
+
+struct products {
+    struct tdmi_onednn_threads threads;
+    _Atomic int64_t made_for[PRODUCTS];
+};
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct products *products = tdmi_alloc(1, sizeof *products);
+    (void)desc;
+    if (!products)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a dense layer: out of memory");
+    products->threads = tdmi_onednn_threads_find();
+    *prepared = products;
+    return TDM_OK;
+}
+
+/* Without training row by row: the product of several rows may round a row in another way than it
+ * does alone, but what is said about a picture must not depend on its neighbours. */
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    struct products *products = desc->prepared;
+    const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
+    for (int i = 0; desc->attrs.has_bias && i < call->n; i++)
+        memcpy(call->y + (int64_t)i * out, call->params[1], sizeof(float) * (size_t)out);
+    tdmi_onednn_multiply(products->threads,
+                         &(struct tdmi_onednn_product){.rows = call->n,
+                                                       .columns = out,
+                                                       .depth = in,
+                                                       .adds = desc->attrs.has_bias,
+                                                       .goes_by_row = !desc->is_training,
+                                                       .a = call->x[0],
+                                                       .b = call->params[0],
+                                                       .c = call->y,
+                                                       .made_for = &products->made_for[FORWARD],
+                                                       .stream = stream});
+}
+
+static void backward_bias(const struct tdmi_op_call *call, int out)
+{
+    memset(call->dparams[1], 0, sizeof(float) * (size_t)out);
+    for (int i = 0; i < call->n; i++)
+        for (int o = 0; o < out; o++)
+            call->dparams[1][o] += call->dy[(int64_t)i * out + o];
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const int in = (int)tdmi_shape_values(desc->in[0]), out = desc->out.c;
+    struct products *products = desc->prepared;
+    tdmi_onednn_multiply(products->threads,
+                         &(struct tdmi_onednn_product){.rows = in,
+                                                       .columns = out,
+                                                       .depth = call->n,
+                                                       .is_a_transposed = true,
+                                                       .a = call->x[0],
+                                                       .b = call->dy,
+                                                       .c = call->dparams[0],
+                                                       .made_for = &products->made_for[OF_WEIGHTS],
+                                                       .stream = stream});
+    if (desc->attrs.has_bias)
+        backward_bias(call, out);
+    if (call->dx[0])
+        tdmi_onednn_multiply(products->threads, &(struct tdmi_onednn_product){
+                                                    .rows = call->n,
+                                                    .columns = in,
+                                                    .depth = out,
+                                                    .is_b_transposed = true,
+                                                    .a = call->dy,
+                                                    .b = call->params[0],
+                                                    .c = call->dx[0],
+                                                    .made_for = &products->made_for[OF_INPUT],
+                                                    .stream = stream});
+}
+
+const struct tdmi_kernel tdmi_dense_by_onednn = {
+    .prepare = prepare, .release = tdmi_free, .forward = forward, .backward = backward};

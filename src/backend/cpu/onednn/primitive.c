@@ -1,0 +1,220 @@
+/*
+ * Seats of a primitive, claimed by one atomic exchange.
+ */
+#include "backend/cpu/onednn/primitive.h"
+#include "backend/cpu/cpu.h"
+#include "base/system/affinity.h"
+#include "backend/host.h"
+#include "base/memory.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { most_seats = 64 };
+
+struct seat {
+    atomic_bool is_taken;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arguments[TDMI_ONEDNN_ARGUMENTS];
+};
+
+struct tdmi_onednn_primitive {
+    dnnl_primitive_t primitive;
+    struct tdmi_onednn_threads threads;
+    int places[TDMI_ONEDNN_ARGUMENTS]; /* in run's arrays, of each argument that is not left out */
+    int n_arguments;
+    struct seat *seats;
+    int n_seats;
+};
+
+/* ---- one thread --------------------------------------------------------------------------- */
+
+/* Asked for by name: oneDNN may as well have been built without OpenMP. */
+struct tdmi_onednn_threads tdmi_onednn_threads_find(void)
+{
+    struct tdmi_onednn_threads threads = {NULL, NULL};
+    void *set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    void *get = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    if (set && get) {
+        memcpy(&threads.set, &set, sizeof set);
+        memcpy(&threads.get, &get, sizeof get);
+    }
+    return threads;
+}
+
+int tdmi_onednn_threads_enter(struct tdmi_onednn_threads threads)
+{
+    int before = 1;
+    if (threads.set) {
+        before = threads.get();
+        if (before != 1)
+            threads.set(1);
+    }
+    return before;
+}
+
+void tdmi_onednn_threads_leave(struct tdmi_onednn_threads threads, int before)
+{
+    if (before != 1)
+        threads.set(before);
+}
+
+/* ---- making ------------------------------------------------------------------------------- */
+
+tdm_status tdmi_onednn_need_room(const char *what, tdm_error *err)
+{
+    if (tdmi_memory_has_room(TDMI_ONEDNN_ROOM_TO_MAKE))
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_MEMORY, "preparing %s: oneDNN wants %d MiB: out of memory", what,
+                    TDMI_ONEDNN_ROOM_TO_MAKE >> 20);
+}
+
+void tdmi_onednn_note(tdmi_stream *stream)
+{
+    tdmi_host_note(stream, TDM_E_MEMORY, "computing a layer by oneDNN: out of memory");
+}
+
+tdm_status tdmi_onednn_explain(dnnl_status_t code, const char *what, tdm_error *err)
+{
+    if (code == dnnl_success)
+        return TDM_OK;
+    return TDM_FAIL(err, code == dnnl_out_of_memory ? TDM_E_MEMORY : TDM_E_ABSENT,
+                    code == dnnl_unimplemented ? "oneDNN has no %s for this CPU (status %d)"
+                                               : "oneDNN refused %s (status %d)",
+                    what, (int)code);
+}
+
+size_t tdmi_onednn_scratch_bytes(const_dnnl_primitive_desc_t plan)
+{
+    return dnnl_memory_desc_get_size(
+        dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0));
+}
+
+static tdm_status fill_seat(tdmi_onednn_primitive *primitive, struct seat *seat,
+                            dnnl_engine_t engine, const struct tdmi_onednn_argument *arguments,
+                            tdm_error *err)
+{
+    TDM_TRY(
+        tdmi_onednn_explain(dnnl_stream_create(&seat->stream, engine, dnnl_stream_default_flags),
+                            "a stream", err),
+        err, "preparing a primitive");
+    for (int i = 0; i < primitive->n_arguments; i++) {
+        const struct tdmi_onednn_argument *argument = &arguments[primitive->places[i]];
+        seat->arguments[i].arg = argument->name;
+        TDM_TRY(tdmi_onednn_explain(dnnl_memory_create(&seat->arguments[i].memory, argument->layout,
+                                                       engine, DNNL_MEMORY_NONE),
+                                    "an argument", err),
+                err, "preparing a primitive");
+    }
+    return TDM_OK;
+}
+
+static tdm_status fill(tdmi_onednn_primitive *primitive, const_dnnl_primitive_desc_t plan,
+                       const struct tdmi_onednn_argument *arguments, tdm_error *err)
+{
+    dnnl_engine_t engine = NULL;
+    int before = tdmi_onednn_threads_enter(primitive->threads);
+    dnnl_status_t code = dnnl_primitive_create(&primitive->primitive, plan);
+    tdmi_onednn_threads_leave(primitive->threads, before);
+    if (code == dnnl_success)
+        code = dnnl_primitive_desc_query(plan, dnnl_query_engine, 0, &engine);
+    TDM_TRY(tdmi_onednn_explain(code, "a primitive", err), err, "preparing a primitive");
+    for (int i = 0; i < primitive->n_seats; i++)
+        TDM_TRY(fill_seat(primitive, &primitive->seats[i], engine, arguments, err), err,
+                "preparing a primitive for thread %d of %d", i + 1, primitive->n_seats);
+    return TDM_OK;
+}
+
+tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
+                                      const struct tdmi_onednn_argument *arguments, int n_arguments,
+                                      tdmi_onednn_primitive **primitive, tdm_error *err)
+{
+    int cpus[most_seats];
+    tdmi_onednn_primitive *made = tdmi_alloc(1, sizeof *made);
+    *primitive = NULL;
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a primitive: out of memory");
+    tdm_status status = tdmi_onednn_need_room("a primitive", err);
+    if (status != TDM_OK)
+        goto out;
+    int n_cpus = tdmi_affinity_mask(cpus, most_seats);
+    made->n_seats = n_cpus > 0 ? n_cpus : 1;
+    made->seats = tdmi_alloc((size_t)made->n_seats, sizeof *made->seats);
+    made->threads = tdmi_onednn_threads_find();
+    for (int i = 0; i < n_arguments; i++)
+        if (arguments[i].layout)
+            made->places[made->n_arguments++] = i;
+    status = made->seats ? fill(made, plan, arguments, err)
+                         : TDM_FAIL(err, TDM_E_MEMORY, "preparing a primitive: out of memory");
+out:
+    if (status != TDM_OK) {
+        tdmi_onednn_primitive_close(made);
+        return status;
+    }
+    *primitive = made;
+    return TDM_OK;
+}
+
+void tdmi_onednn_primitive_close(tdmi_onednn_primitive *primitive)
+{
+    if (!primitive)
+        return;
+    for (int i = 0; primitive->seats && i < primitive->n_seats; i++) {
+        struct seat *seat = &primitive->seats[i];
+        for (int a = 0; a < TDMI_ONEDNN_ARGUMENTS; a++)
+            if (seat->arguments[a].memory)
+                dnnl_memory_destroy(seat->arguments[a].memory);
+        if (seat->stream)
+            dnnl_stream_destroy(seat->stream);
+    }
+    tdmi_free(primitive->seats);
+    if (primitive->primitive)
+        dnnl_primitive_destroy(primitive->primitive);
+    tdmi_free(primitive);
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+/* More threads than seats can only meet here where threads outnumber CPUs: waiting costs nothing.
+ */
+static struct seat *take_seat(tdmi_onednn_primitive *primitive)
+{
+    for (;;) {
+        for (int i = 0; i < primitive->n_seats; i++)
+            if (!atomic_exchange_explicit(&primitive->seats[i].is_taken, true,
+                                          memory_order_acquire))
+                return &primitive->seats[i];
+        sched_yield();
+    }
+}
+
+bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *const *arrays)
+{
+    if (!tdmi_memory_has_room(TDMI_ONEDNN_ROOM_TO_RUN))
+        return false;
+    struct seat *seat = take_seat(primitive);
+    dnnl_status_t code = dnnl_success;
+    for (int i = 0; i < primitive->n_arguments && code == dnnl_success; i++)
+        code = dnnl_memory_set_data_handle(
+            seat->arguments[i].memory,
+            (void *)(uintptr_t)arrays[primitive->places[i]]); /* outputs are the caller's own */
+    int before = tdmi_onednn_threads_enter(primitive->threads);
+    if (code == dnnl_success)
+        code = dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_arguments,
+                                      seat->arguments);
+    tdmi_onednn_threads_leave(primitive->threads, before);
+    atomic_store_explicit(&seat->is_taken, false, memory_order_release);
+    return code == dnnl_success;
+}
+
+/* ---- who it is ---------------------------------------------------------------------------- */
+
+void tdmi_onednn_write_version(char *text, size_t text_bytes)
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, text_bytes, ", oneDNN %d.%d.%d (%.8s)", version->major, version->minor,
+             version->patch, version->hash);
+}

@@ -1,0 +1,63 @@
+/*
+ * One oneDNN primitive, made once and run by any number of threads. oneDNN's memory objects name
+ * the arrays of one call, so each thread in a call needs a set of its own: a *seat*. Seats are made
+ * with the primitive, one a CPU, so that running allocates nothing of ours.
+ *
+ * A call runs on the calling thread alone: oneDNN divides work by OpenMP, whose thread count is set
+ * to one around each call and put back afterwards.
+ */
+#ifndef TANDEM_BACKEND_CPU_ONEDNN_PRIMITIVE_H
+#define TANDEM_BACKEND_CPU_ONEDNN_PRIMITIVE_H
+
+#include "backend/backend.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TDMI_ONEDNN_ARGUMENTS = 8 };
+
+/* What a primitive reads or writes: DNNL_ARG_… and its layout. A NULL layout is left out. */
+struct tdmi_onednn_argument {
+    int name;
+    const_dnnl_memory_desc_t layout;
+};
+
+typedef struct tdmi_onednn_primitive tdmi_onednn_primitive;
+
+/* The plan is the caller's still. Run's arrays come in the order of arguments. */
+tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
+                                      const struct tdmi_onednn_argument *arguments, int n_arguments,
+                                      tdmi_onednn_primitive **primitive,
+                                      tdm_error *err) TDM_MUST_USE;
+void tdmi_onednn_primitive_close(tdmi_onednn_primitive *primitive);
+/* False when oneDNN refused, or has no room: the outputs are not written. */
+bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *const *arrays);
+
+/* Where oneDNN gets no memory it throws C++ exceptions out of its C functions, or follows NULL, and
+ * its OpenMP ends the program, already where its thread count is set: so nothing of it that makes
+ * something is called without more room than the largest of them took here, 11 MiB for the first
+ * product of a size; nor what runs it without room for its small lists.
+ */
+enum { TDMI_ONEDNN_ROOM_TO_MAKE = 16 << 20, TDMI_ONEDNN_ROOM_TO_RUN = 32 << 10 };
+
+/* TDM_E_MEMORY, about what: "a convolution". */
+tdm_status tdmi_onednn_need_room(const char *what, tdm_error *err) TDM_MUST_USE;
+/* That oneDNN did not run, on the stream that it was to run on: once prepared, it lacks nothing but
+ * memory. */
+void tdmi_onednn_note(tdmi_stream *stream);
+
+/* A status of oneDNN's as one of ours; what is "an f32 convolution". */
+tdm_status tdmi_onednn_explain(dnnl_status_t code, const char *what, tdm_error *err) TDM_MUST_USE;
+size_t tdmi_onednn_scratch_bytes(const_dnnl_primitive_desc_t plan);
+
+/* Primitives are for as many threads as there are when they are made: one, between these two. */
+struct tdmi_onednn_threads {
+    void (*set)(int); /* NULL: no OpenMP */
+    int (*get)(void);
+};
+struct tdmi_onednn_threads tdmi_onednn_threads_find(void);
+int tdmi_onednn_threads_enter(struct tdmi_onednn_threads threads);
+void tdmi_onednn_threads_leave(struct tdmi_onednn_threads threads, int before);
+
+#endif

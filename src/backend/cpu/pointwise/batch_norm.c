@@ -1,0 +1,153 @@
+/*
+ * Batch norm of backend cpu. As a virtual node, between kernels that carry it, it is arithmetic on
+ * vectors of channels: sums become the read form, later the gradient form. Where no kernel carries
+ * it, the same vectors are applied by passes of its own.
+ */
+#include "backend/cpu/conv/carry.h"
+#include "backend/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t pixels_of(const struct tdmi_op_desc *desc, int n)
+{
+    return n * tdmi_shape_pixels(desc->out);
+}
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *asked = &desc->fusion;
+    bool reads_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
+    bool folds = asked->folds_norm || asked->adds_residual || asked->act != TDMI_ACT_NONE;
+    return !reads_form && !folds && !asked->gives_sums && !asked->reads_gradient_form &&
+           (desc->is_training || !asked->is_virtual);
+}
+
+static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                           const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int channels = desc->out.c;
+    memset(call->norm.sums, 0, 2 * sizeof(double) * (size_t)channels);
+    struct tdmi_forward_sums sums = {call->norm.centre, call->norm.sums,
+                                     call->norm.sums + channels};
+    tdmi_carry_forward_sums(call->x[0], pixels_of(desc, call->n), channels, &sums);
+}
+
+static void finish_channel(const struct tdmi_op_call *call, int c, double mean, double rstd)
+{
+    const struct tdmi_norm *norm = &call->norm;
+    norm->mean[c] = (float)mean;
+    norm->rstd[c] = (float)rstd;
+    norm->scale[c] = call->params[0][c] * norm->rstd[c];
+    norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
+}
+
+/* The read form from the running statistics, which move towards nothing. */
+static void keep_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    for (int c = 0; c < desc->out.c; c++) {
+        const double variance = (double)call->states[1][c];
+        finish_channel(call, c, (double)call->states[0][c],
+                       1.0 / sqrt(variance + desc->attrs.epsilon));
+        call->state_sums[0][c] = call->state_sums[1][c] = 0.0f;
+    }
+}
+
+/* The read form, and what the running statistics move towards. */
+static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+{
+    const struct tdmi_norm *norm = &call->norm;
+    int channels = desc->out.c;
+    double m = (double)pixels_of(desc, norm->total_images);
+    double unbiased = m > 1.0 && !desc->attrs.is_biased ? m / (m - 1.0) : 1.0;
+    for (int c = 0; c < channels; c++) {
+        double off = norm->total[c] / m;
+        double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);
+        double mean = (double)norm->centre[c] + off;
+        finish_channel(call, c, mean, 1.0 / sqrt(variance + desc->attrs.epsilon));
+        call->state_sums[0][c] = (float)(mean * call->n);
+        call->state_sums[1][c] = (float)(variance * unbiased * call->n);
+    }
+}
+
+/* From the running statistics. */
+static struct tdmi_read_form frozen_form(const struct tdmi_op_desc *desc,
+                                         const struct tdmi_op_call *call)
+{
+    int channels = desc->out.c;
+    float *scale = call->workspace, *shift = scale + channels;
+    for (int c = 0; c < channels; c++) {
+        double rstd = 1.0 / sqrt((double)call->states[1][c] + desc->attrs.epsilon);
+        scale[c] = call->params[0][c] * (float)rstd;
+        shift[c] = call->params[1][c] - call->states[0][c] * scale[c];
+    }
+    return (struct tdmi_read_form){scale, shift, TDMI_ACT_NONE};
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    struct tdmi_read_form form = {call->norm.scale, call->norm.shift, TDMI_ACT_NONE};
+    (void)stream;
+    if (desc->is_training && desc->keeps_statistics)
+        keep_statistics(desc, call);
+    else if (desc->is_training)
+        finish_statistics(desc, call);
+    else
+        form = frozen_form(desc, call);
+    if (!desc->fusion.is_virtual)
+        tdmi_carry_read(&form, call->x[0], pixels_of(desc, call->n), desc->out.c, call->y);
+}
+
+static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                            const struct tdmi_op_call *call)
+{
+    (void)stream;
+    int channels = desc->out.c;
+    memset(call->norm.sums, 0, 2 * sizeof(double) * (size_t)channels);
+    struct tdmi_backward_sums sums = {call->norm.mean, call->norm.sums, call->norm.sums + channels};
+    tdmi_carry_backward_sums(call->dy, call->x[0], pixels_of(desc, call->n), channels, &sums);
+}
+
+/* With x^ = (x - mean) · s:  dshift = Σ dy,  dscale = Σ dy · x^,
+ * dx = scale · s · (dy - dshift / m - x^ · dscale / m), m values a channel, which is the gradient
+ * form. The gradients of scale and shift are this shard's part; dx needs the sums over all that
+ * share statistics. Where mean and s are kept they do not depend on x, and dx = scale · s · dy. */
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct tdmi_norm *norm = &call->norm;
+    int channels = desc->out.c;
+    double m = (double)pixels_of(desc, norm->total_images);
+    const bool is_fixed = desc->keeps_statistics;
+    (void)stream;
+    for (int c = 0; c < channels; c++) {
+        double rstd = (double)norm->rstd[c], scale = (double)norm->scale[c];
+        double slope = is_fixed ? 0.0 : norm->total[channels + c] * rstd * rstd / m;
+        double offset = is_fixed ? 0.0 : slope * (double)norm->mean[c] - norm->total[c] / m;
+        call->dparams[0][c] = (float)(norm->sums[channels + c] * rstd);
+        call->dparams[1][c] = (float)norm->sums[c];
+        norm->of_g[c] = norm->scale[c];
+        norm->of_x[c] = (float)(-scale * slope);
+        norm->one[c] = (float)(scale * offset);
+    }
+    struct tdmi_gradient_form form = {norm->of_g, norm->of_x, norm->one};
+    if (call->dx[0] && !desc->fusion.is_virtual)
+        tdmi_carry_gradient(&form, call->dy, call->x[0], pixels_of(desc, call->n), channels,
+                            call->dx[0]);
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    needs->workspace_bytes = desc->is_training ? 0 : (size_t)desc->out.c * 2 * sizeof(float);
+}
+
+const struct tdmi_kernel tdmi_cpu_batch_norm = {
+    .can_fuse = can_fuse,
+    .needs = needs,
+    .forward = forward,
+    .backward = backward,
+    .reduce_forward = reduce_forward,
+    .reduce_backward = reduce_backward,
+};

@@ -1,0 +1,148 @@
+/*
+ * Ops of backend cpu that are passes over whole tensors: add, relu, relu6 and global_pool. What a
+ * desc and a call mean in terms of elementwise.h.
+ */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/pointwise/elementwise.h"
+#include "backend/cpu/op_forms.h"
+
+static const struct tdmi_elementwise_kernels *kernels(void)
+{
+    return tdmi_elementwise_kernels(tdmi_isa_best());
+}
+
+static bool can_read_and_activate(const struct tdmi_op_desc *desc)
+{
+    return tdmi_cpu_can_read(desc) && tdmi_cpu_is_clamp(desc->fusion.act);
+}
+
+/* The gradient of input k of y = act(sum of inputs). */
+static void backward_of_input(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
+                              int k, enum tdmi_act act)
+{
+    bool is_there = call->dx[k] == call->dy && act == TDMI_ACT_NONE && !call->dx_add[k] &&
+                    !tdmi_cpu_masked_input(desc, call, k);
+    if (!call->dx[k] || is_there)
+        return;
+    const struct tdmi_combine_gradient work = {.pixels = call->n * tdmi_shape_pixels(desc->out),
+                                               .channels = desc->out.c,
+                                               .dy = call->dy,
+                                               .y = act == TDMI_ACT_NONE ? NULL : call->y,
+                                               .act = act,
+                                               .x = tdmi_cpu_masked_input(desc, call, k),
+                                               .form = tdmi_cpu_form_of(desc, call, k),
+                                               .dx = call->dx[k],
+                                               .add = call->dx_add[k],
+                                               .sums = tdmi_cpu_sums_of(desc, call, k)};
+    kernels()->combine_backward(&work);
+}
+
+/* ---- add --------------------------------------------------------------------------------------
+ */
+
+static void add_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                        const struct tdmi_op_call *call)
+{
+    (void)stream;
+    kernels()->combine(&(struct tdmi_combine){
+        .pixels = call->n * tdmi_shape_pixels(desc->out),
+        .channels = desc->out.c,
+        .x = {call->x[0], call->x[1]},
+        .form = {tdmi_cpu_form_of(desc, call, 0), tdmi_cpu_form_of(desc, call, 1)},
+        .act = desc->fusion.act,
+        .y = call->y,
+    });
+}
+
+static void add_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                         const struct tdmi_op_call *call)
+{
+    (void)stream;
+    backward_of_input(desc, call, 0, TDMI_ACT_NONE);
+    backward_of_input(desc, call, 1, TDMI_ACT_NONE);
+}
+
+const struct tdmi_kernel tdmi_cpu_add = {
+    .can_fuse = can_read_and_activate,
+    .adds_dx = true,
+    .forward = add_forward,
+    .backward = add_backward,
+};
+
+/* ---- relu, relu6 ------------------------------------------------------------------------------
+ */
+
+static enum tdmi_act act_of(const struct tdmi_op_desc *desc)
+{
+    return desc->kind == TDMI_OP_RELU6 ? TDMI_ACT_RELU6 : TDMI_ACT_RELU;
+}
+
+static void activation_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                               const struct tdmi_op_call *call)
+{
+    (void)stream;
+    kernels()->combine(&(struct tdmi_combine){
+        .pixels = call->n * tdmi_shape_pixels(desc->out),
+        .channels = desc->out.c,
+        .x = {call->x[0], NULL},
+        .form = {tdmi_cpu_form_of(desc, call, 0), {NULL, NULL, TDMI_ACT_NONE}},
+        .act = act_of(desc),
+        .y = call->y,
+    });
+}
+
+static void activation_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                                const struct tdmi_op_call *call)
+{
+    (void)stream;
+    backward_of_input(desc, call, 0, act_of(desc));
+}
+
+const struct tdmi_kernel tdmi_cpu_activation = {
+    .can_fuse = tdmi_cpu_can_only_read,
+    .adds_dx = true,
+    .forward = activation_forward,
+    .backward = activation_backward,
+};
+
+/* ---- global pooling ---------------------------------------------------------------------------
+ */
+
+static struct tdmi_global_pool pool_of(const struct tdmi_op_desc *desc,
+                                       const struct tdmi_op_call *call)
+{
+    return (struct tdmi_global_pool){.n = call->n,
+                                     .pixels = tdmi_shape_pixels(desc->in[0]),
+                                     .channels = desc->in[0].c,
+                                     .x = call->x[0],
+                                     .form = tdmi_cpu_form_of(desc, call, 0),
+                                     .y = call->y,
+                                     .dy = call->dy,
+                                     .dx = call->dx[0],
+                                     .add = call->dx_add[0],
+                                     .sums = tdmi_cpu_sums_of(desc, call, 0)};
+}
+
+static void global_pool_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                                const struct tdmi_op_call *call)
+{
+    const struct tdmi_global_pool work = pool_of(desc, call);
+    (void)stream;
+    kernels()->global_pool(&work);
+}
+
+static void global_pool_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                                 const struct tdmi_op_call *call)
+{
+    const struct tdmi_global_pool work = pool_of(desc, call);
+    (void)stream;
+    if (work.dx)
+        kernels()->global_pool_backward(&work);
+}
+
+const struct tdmi_kernel tdmi_cpu_global_pool = {
+    .can_fuse = tdmi_cpu_can_only_read,
+    .adds_dx = true,
+    .forward = global_pool_forward,
+    .backward = global_pool_backward,
+};

@@ -1,0 +1,70 @@
+/* Which instruction set a step ends with. */
+#include "backend/cpu/pointwise/update.h"
+#include "backend/cpu/cpu.h"
+#include "backend/host.h"
+
+const struct tdmi_update_table *tdmi_cpu_updates(enum tdmi_isa isa)
+{
+    static const struct tdmi_update_table *const tables[] = TDMI_PER_ISA(tdmi_update);
+    return tables[isa];
+}
+
+static const struct tdmi_update_table *best(void)
+{
+    return tdmi_cpu_updates(tdmi_isa_best());
+}
+
+static void sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
+{
+    best()->sgd(stream, call);
+}
+
+static void rmsprop(tdmi_stream *stream, const struct tdmi_update_call *call)
+{
+    best()->rmsprop(stream, call);
+}
+
+static void adam(tdmi_stream *stream, const struct tdmi_update_call *call)
+{
+    best()->adam(stream, call);
+}
+
+static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *call,
+                         double squares[2])
+{
+    best()->lamb_measure(stream, call, squares);
+}
+
+static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
+{
+    best()->lamb_step(stream, call);
+}
+
+static void squares(tdmi_stream *stream, const float *values, int64_t n, double *sum)
+{
+    best()->squares(stream, values, n, sum);
+}
+
+static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
+                  float momentum)
+{
+    best()->blend(stream, states, sums, n, scale, momentum);
+}
+
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
+{
+    best()->accumulate(stream, type, to, from, n);
+}
+
+const struct tdmi_update_table tdmi_cpu_update = {
+    .sgd = sgd,
+    .rmsprop = rmsprop,
+    .adam = adam,
+    .lamb_measure = lamb_measure,
+    .lamb_step = lamb_step,
+    .squares = squares,
+    .blend = blend,
+    .accumulate = accumulate,
+    .tail = tdmi_host_tail,
+};

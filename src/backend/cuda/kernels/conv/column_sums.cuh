@@ -1,0 +1,104 @@
+/*
+ * Two sums a channel over all pixels, in two passes: blocks add up their chunks (columns.h), then
+ * the chunks are added up. Threads add a few pixels in f32, everything else is double; what is
+ * added to what follows from the shape.
+ */
+#ifndef TANDEM_BACKEND_CUDA_COLUMN_SUMS_CUH
+#define TANDEM_BACKEND_CUDA_COLUMN_SUMS_CUH
+
+#include "backend/cuda/kernels/conv/columns.h"
+#include "backend/cuda/kernels/reduce.cuh"
+
+enum { column_threads = 256, single_pixels = 16 /* that are added in f32 */ };
+
+/* partial[chunk][sum][channel]. Read::terms(first channel, offset, a, b) gives what a pixel adds.
+ */
+template <int N, class Read>
+__global__ void __launch_bounds__(column_threads)
+    sum_chunks(Read read, struct tdmi_cuda_columns it, double *partial)
+{
+    TDM_SHARED(double, room, column_threads *N);
+    const int vector_at = (int)(blockIdx.y * it.width + threadIdx.x);
+    const bool is_inside = vector_at * N < it.channels;
+    const int channel = is_inside ? vector_at * N : 0;
+    const int64_t begin = blockIdx.x * it.chunk;
+    const int64_t end = begin + it.chunk < it.pixels ? begin + it.chunk : it.pixels;
+    double sum[2][N] = {};
+    read.prepare(channel);
+    for (int64_t pixel = begin + threadIdx.y; pixel < end && is_inside;) {
+        float few[2][N] = {};
+        for (int k = 0; k < single_pixels && pixel < end; k++, pixel += it.rows) {
+            float a[N], b[N];
+            read.terms(pixel * it.channels + channel, a, b);
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                few[0][i] += a[i];
+                few[1][i] += b[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            sum[0][i] += (double)few[0][i];
+            sum[1][i] += (double)few[1][i];
+        }
+    }
+    double *const mine = partial + (int64_t)blockIdx.x * 2 * it.channels + channel;
+    const int own = (int)(threadIdx.y * it.width + threadIdx.x), plane = it.width * it.rows;
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            room[i * plane + own] = sum[k][i];
+        add_rows<N>(room, it.width, it.rows);
+        for (int i = 0; i < N && threadIdx.y == 0 && is_inside; i++)
+            mine[(int64_t)k * it.channels + i] = room[i * plane + own];
+        __syncthreads();
+    }
+}
+
+enum { add_width = 32, add_rows_of = 8 };
+
+/* sums[k] = Σ over chunks of partial[chunk · stride + k], k < n. */
+template <class Sum>
+__global__ void __launch_bounds__(column_threads)
+    add_chunks(const double *partial, int64_t chunks, int64_t stride, int64_t n, Sum *sums)
+{
+    TDM_SHARED(double, room, column_threads);
+    const int64_t k = (int64_t)blockIdx.x * add_width + threadIdx.x;
+    double sum = 0.0;
+    for (int64_t chunk = threadIdx.y; chunk < chunks && k < n; chunk += add_rows_of)
+        sum += partial[chunk * stride + k];
+    room[threadIdx.y * add_width + threadIdx.x] = sum;
+    add_rows<1>(room, add_width, add_rows_of);
+    if (threadIdx.y == 0 && k < n)
+        sums[k] = (Sum)room[threadIdx.x];
+}
+
+/* Of the 2 · channels sums the first n. */
+template <class Sum>
+static inline int launch_add_chunks(struct CUstream_st *queue, const double *partial,
+                                    const struct tdmi_cuda_columns &it, int64_t n, Sum *sums)
+{
+    return launch(add_chunks<Sum>, dim3((unsigned)((n + add_width - 1) / add_width)),
+                  dim3(add_width, add_rows_of), queue, partial, it.chunks, (int64_t)2 * it.channels,
+                  n, sums);
+}
+
+static inline dim3 grid_of(const struct tdmi_cuda_columns &it)
+{
+    return dim3((unsigned)it.chunks, (unsigned)it.parts);
+}
+
+static inline dim3 block_of(const struct tdmi_cuda_columns &it)
+{
+    return dim3((unsigned)it.width, (unsigned)it.rows);
+}
+
+/* body(lanes) for the vectors that the geometry has. */
+template <class T, class Body>
+static inline int by_lanes(const struct tdmi_cuda_columns &it, Body body)
+{
+    return it.lanes == 1 ? body(number<1>()) : body(number<full<T>::lanes>());
+}
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * Bytes of pictures become numbers, on a card; and on the way there, what augmentation does to
+ * pixels one by one (image/augment/augment.h): a pixel of y is one pixel of the picture, or two
+ * where pictures are mixed, and has no other neighbour.
+ */
+#ifndef TANDEM_BACKEND_CUDA_INPUT_H
+#define TANDEM_BACKEND_CUDA_INPUT_H
+
+#include "image/preprocess.h"
+#include "tensor/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+struct tdmi_augment_change;
+struct tdmi_mix;
+
+struct tdmi_cuda_input {
+    enum tdmi_dtype type; /* of y */
+    int n, h, w, channels;
+    struct tdmi_normal normal[3]; /* of channel c: c % 3 */
+};
+/* pixels: n pictures, pointers and bytes on the card. */
+int tdmi_cuda_input_forward(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
+                            const uint8_t *const *pixels, void *y);
+
+/* What is done to one picture, as the card reads it. */
+struct tdmi_cuda_change {
+    int32_t dx, dy, fill, is_flipped;
+    int32_t n_colours;
+    struct {
+        int32_t kind;   /* enum tdmi_augment_colour */
+        int32_t factor; /* in 65536ths */
+        float turn;     /* of hue: in sixths of the circle, 0 to 6 */
+    } colours[4];
+    int32_t cut_left, cut_top, cut_right, cut_bottom, cut_fill;
+    /* then mixed: with whom (its own number: with nobody), its own part in 256ths, or 256 and the
+     * pixels that are the other's */
+    int32_t partner, blend, left, top, right, bottom;
+};
+/* On the host, once a picture; own: its number. mix NULL: with nobody. */
+struct tdmi_cuda_change tdmi_cuda_change_of(const struct tdmi_augment_change *change,
+                                            const struct tdmi_mix *mix, int own);
+/* n ints, the mean luma of each picture where jitter's contrast asks for it; one or three channels.
+ */
+int tdmi_cuda_input_means(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
+                          const uint8_t *const *pixels, const struct tdmi_cuda_change *changes,
+                          int32_t *means);
+/* As forward, of changed pictures; means may be NULL where no change has a contrast. */
+int tdmi_cuda_input_changed(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
+                            const uint8_t *const *pixels, const struct tdmi_cuda_change *changes,
+                            const int32_t *means, void *y);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * The logistic function and its binary cross-entropy, on a card; formulas: backend/ref/logistic.c.
+ */
+#ifndef TANDEM_BACKEND_CUDA_LOGISTIC_H
+#define TANDEM_BACKEND_CUDA_LOGISTIC_H
+
+#include "backend/cuda/kernels/loss/loss.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+int tdmi_cuda_logistic_forward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+int tdmi_cuda_logistic_backward(struct CUstream_st *queue, const struct tdmi_cuda_loss *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,130 @@
+/*
+ * The op batch_norm: sums, then what each channel has of them, then one pass over the tensor, which
+ * adds a residual and applies an activation where they follow. Backward reads y for the
+ * activation's sake alone, and gives the residual its gradient as dx[1].
+ */
+#include "backend/cuda/kernels/batch_norm.h"
+#include "backend/cuda/kernels/channels.h"
+#include "backend/cuda/cuda.h"
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *asked = &desc->fusion;
+    const bool has_form = asked->in[0].has_norm || asked->in[0].act != TDMI_ACT_NONE;
+    const bool has_more = asked->folds_norm || asked->gives_sums || asked->reads_gradient_form ||
+                          asked->pool || asked->is_virtual;
+    const bool is_known =
+        asked->act == TDMI_ACT_NONE || asked->act == TDMI_ACT_RELU || asked->act == TDMI_ACT_RELU6;
+    return !has_form && !has_more && is_known;
+}
+
+static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
+                                     const struct tdmi_op_call *call)
+{
+    const int64_t pixels = tdmi_shape_pixels(desc->out);
+    return (struct tdmi_cuda_norm){
+        .type = desc->storage,
+        .act = desc->fusion.act,
+        .x = call->x[0],
+        .y = desc->fusion.act == TDMI_ACT_NONE ? NULL : call->y,
+        .dy = call->dy,
+        .dx = call->dx[0],
+        .g = call->dx[1] == call->dy ? NULL : call->dx[1], /* they may be one (graph/share.c) */
+        .pixels = call->n * pixels,
+        .channels = desc->out.c,
+        .norm = call->norm,
+        .total_pixels = (double)(call->norm.total_images * pixels),
+        .workspace = call->workspace,
+    };
+}
+
+static struct tdmi_cuda_norm_finish finish_of(const struct tdmi_op_desc *desc,
+                                              const struct tdmi_op_call *call)
+{
+    return (struct tdmi_cuda_norm_finish){
+        .norm = call->norm,
+        .channels = desc->out.c,
+        .total_pixels = (double)(call->norm.total_images * tdmi_shape_pixels(desc->out)),
+        .epsilon = desc->attrs.epsilon,
+        .n = call->n,
+        .is_biased = desc->attrs.is_biased,
+        .is_kept = desc->keeps_statistics,
+        .scale = call->params[0],
+        .shift = call->params[1],
+        .running_mean = call->states[0],
+        .running_variance = call->states[1],
+        .sum_of_means = call->state_sums[0],
+        .sum_of_variances = call->state_sums[1],
+    };
+}
+
+static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                           const struct tdmi_op_call *call)
+{
+    const struct tdmi_cuda_norm norm = norm_of(desc, call);
+    tdmi_cuda_note(stream, tdmi_cuda_norm_sums(tdmi_cuda_queue(stream), &norm),
+                   "batch_norm, statistics");
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct tdmi_cuda_norm_finish finish = finish_of(desc, call);
+    const float *scale = call->norm.scale, *shift = call->norm.shift;
+    int code;
+    if (desc->is_training) {
+        code = tdmi_cuda_norm_finish(tdmi_cuda_queue(stream), &finish);
+    } else {
+        float *own = call->workspace;
+        code = tdmi_cuda_norm_fold(tdmi_cuda_queue(stream), &finish, own, own + desc->out.c);
+        scale = own;
+        shift = own + desc->out.c;
+    }
+    const struct tdmi_cuda_channels pass = {
+        .type = desc->storage,
+        .act = desc->fusion.act,
+        .x = call->x[0],
+        .residual = desc->fusion.adds_residual ? call->residual : NULL,
+        .y = call->y,
+        .scale = scale,
+        .shift = shift,
+        .pixels = call->n * tdmi_shape_pixels(desc->out),
+        .channels = desc->out.c,
+    };
+    if (code == 0)
+        code = tdmi_cuda_scale_shift(tdmi_cuda_queue(stream), &pass);
+    tdmi_cuda_note(stream, code, "batch_norm, forward");
+}
+
+static void reduce_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                            const struct tdmi_op_call *call)
+{
+    const struct tdmi_cuda_norm norm = norm_of(desc, call);
+    tdmi_cuda_note(stream, tdmi_cuda_norm_gradient_sums(tdmi_cuda_queue(stream), &norm),
+                   "batch_norm, sums of the gradient");
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct tdmi_cuda_norm norm = norm_of(desc, call);
+    tdmi_cuda_note(stream,
+                   tdmi_cuda_norm_backward(tdmi_cuda_queue(stream), &norm, desc->keeps_statistics,
+                                           call->dparams[0], call->dparams[1]),
+                   "batch_norm, backward");
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    needs->workspace_bytes = tdmi_cuda_norm_workspace_bytes(
+        desc->max_images * tdmi_shape_pixels(desc->out), desc->out.c);
+}
+
+const struct tdmi_kernel tdmi_cuda_batch_norm = {
+    .can_fuse = can_fuse,
+    .needs = needs,
+    .forward = forward,
+    .backward = backward,
+    .reduce_forward = reduce_forward,
+    .reduce_backward = reduce_backward,
+};

@@ -1,0 +1,168 @@
+/* The optimiser's step over all tensors: the pieces, cut into what a block of threads does, and all
+ * that lies on the card for it, in one piece of memory. */
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/elementwise.h"
+#include "backend/cuda/kernels/update.h"
+#include "base/memory.h"
+
+#include <limits.h>
+
+struct tdmi_update_list {
+    tdmi_device *device;
+    void *memory; /* of the card */
+    struct tdmi_cuda_update it;
+};
+
+/* Where parts of that memory begin. */
+struct layout {
+    size_t blocks, tensors, squares, adapted, verdict, bytes;
+};
+
+static size_t place(size_t *end, size_t bytes)
+{
+    const size_t at = (*end + 63) / 64 * 64;
+    *end = at + bytes;
+    return at;
+}
+
+static struct layout layout_of(const struct tdmi_cuda_update *it)
+{
+    struct layout to = {0};
+    to.blocks = place(&to.bytes, (size_t)it->n_blocks * sizeof *it->blocks);
+    to.tensors = place(&to.bytes, (size_t)it->n_tensors * sizeof *it->tensors);
+    to.squares = place(&to.bytes, (size_t)it->n_param_blocks * 2 * sizeof *it->squares);
+    to.adapted = place(&to.bytes, (size_t)it->n_tensors * sizeof *it->adapted);
+    to.verdict = place(&to.bytes, sizeof *it->verdict);
+    return to;
+}
+
+static int64_t blocks_of(const struct tdmi_update_piece *piece)
+{
+    return (piece->n + TDMI_CUDA_UPDATE_VALUES - 1) / TDMI_CUDA_UPDATE_VALUES;
+}
+
+static tdm_status count(struct tdmi_cuda_update *it, const struct tdmi_update_piece *pieces, int n,
+                        tdm_error *err)
+{
+    int64_t blocks[2] = {0, 0}; /* of parameters, of states */
+    for (int i = 0; i < n; i++) {
+        blocks[pieces[i].is_state] += blocks_of(&pieces[i]);
+        if (!pieces[i].is_state && pieces[i].tensor >= it->n_tensors)
+            it->n_tensors = pieces[i].tensor + 1;
+    }
+    if (blocks[0] + blocks[1] > INT_MAX)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a step of %lld blocks of %d values: a launch has no more than %d",
+                        (long long)(blocks[0] + blocks[1]), TDMI_CUDA_UPDATE_VALUES, INT_MAX);
+    it->n_param_blocks = (int)blocks[0];
+    it->n_blocks = (int)(blocks[0] + blocks[1]);
+    return TDM_OK;
+}
+
+static void cut(const struct tdmi_update_piece *pieces, int n,
+                struct tdmi_cuda_update_block *blocks, struct tdmi_cuda_update_tensor *tensors)
+{
+    int32_t at = 0;
+    for (int i = 0; i < n; i++) {
+        const struct tdmi_update_piece *piece = &pieces[i];
+        if (!piece->is_state) {
+            struct tdmi_cuda_update_tensor *tensor = &tensors[piece->tensor];
+            if (tensor->end == 0)
+                *tensor = (struct tdmi_cuda_update_tensor){at, at, piece->part, piece->has_decay};
+            tensor->end += (int32_t)blocks_of(piece);
+        }
+        for (int64_t begin = 0; begin < piece->n; begin += TDMI_CUDA_UPDATE_VALUES) {
+            const int64_t rest = piece->n - begin;
+            blocks[at++] = (struct tdmi_cuda_update_block){
+                .offset = piece->offset + begin,
+                .n = (int32_t)(rest < TDMI_CUDA_UPDATE_VALUES ? rest : TDMI_CUDA_UPDATE_VALUES),
+                .tensor = piece->tensor,
+                .part = piece->part,
+                .momentum = piece->momentum,
+                .has_decay = piece->has_decay,
+                .is_state = piece->is_state,
+            };
+        }
+    }
+}
+
+/* The first parts of the memory, up to what only the card writes. */
+static tdm_status upload(tdmi_stream *stream, void *memory, const struct layout *to,
+                         const struct tdmi_update_piece *pieces, int n, tdm_error *err)
+{
+    char *host = tdmi_alloc(1, to->squares);
+    if (!host)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing %d pieces of parameters: out of memory", n);
+    cut(pieces, n, (struct tdmi_cuda_update_block *)(host + to->blocks),
+        (struct tdmi_cuda_update_tensor *)(host + to->tensors));
+    tdm_status status = tdmi_cuda_upload(stream, memory, host, to->squares, err);
+    if (status == TDM_OK)
+        status = tdmi_cuda_stream_wait(stream, err);
+    tdmi_free(host);
+    return status;
+}
+
+static void close_list(tdmi_update_list *list)
+{
+    if (!list)
+        return;
+    if (list->memory)
+        tdmi_cuda_free(list->device, list->memory);
+    tdmi_free(list);
+}
+
+static tdm_status open_list(tdmi_stream *stream, const struct tdmi_update_arrays *arrays,
+                            const struct tdmi_update_piece *pieces, int n, tdmi_update_list **list,
+                            tdm_error *err)
+{
+    struct tdmi_cuda_update it = {.arrays = *arrays};
+    TDM_TRY(count(&it, pieces, n, err), err, "listing parameters for a card");
+    const struct layout to = layout_of(&it);
+    tdmi_update_list *made = tdmi_alloc(1, sizeof *made);
+    char *memory = made ? tdmi_cuda_alloc(stream->device, to.bytes) : NULL;
+    if (!memory) {
+        tdmi_free(made);
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "listing %d pieces of parameters: %zu bytes on the card are not free", n,
+                        to.bytes);
+    }
+    it.blocks = (const struct tdmi_cuda_update_block *)(memory + to.blocks);
+    it.tensors = (const struct tdmi_cuda_update_tensor *)(memory + to.tensors);
+    it.squares = (double *)(memory + to.squares);
+    it.adapted = (struct tdmi_cuda_update_adapted *)(memory + to.adapted);
+    it.verdict = (struct tdmi_cuda_update_verdict *)(memory + to.verdict);
+    *made = (tdmi_update_list){stream->device, memory, it};
+    const tdm_status status = upload(stream, memory, &to, pieces, n, err);
+    if (status != TDM_OK) {
+        close_list(made);
+        return status;
+    }
+    *list = made;
+    return TDM_OK;
+}
+
+static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_way way,
+                     const float *sums, const struct tdmi_step_facts *facts)
+{
+    struct tdmi_cuda_update it = list->it;
+    it.sums = sums;
+    it.facts = facts;
+    tdmi_cuda_note(stream, tdmi_cuda_update_run(tdmi_cuda_queue(stream), &it, way),
+                   "the step of the parameters");
+}
+
+static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
+                       int64_t n)
+{
+    tdmi_cuda_note(stream,
+                   tdmi_cuda_add_act(tdmi_cuda_queue(stream), type, TDMI_ACT_NONE, to, from, to, n),
+                   "adding gradients");
+}
+
+const struct tdmi_update_table tdmi_cuda_update_table = {
+    .accumulate = accumulate,
+    .tail = tdmi_cuda_tail_of,
+    .open = open_list,
+    .close = close_list,
+    .run = run_list,
+};

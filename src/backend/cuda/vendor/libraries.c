@@ -1,0 +1,231 @@
+/* A card's libraries, and asking them. */
+#include "backend/cuda/vendor/libraries.h"
+#include "backend/cuda/vendor/answers.h"
+#include "backend/cuda/vendor/nvjpeg.h"
+#include "base/system/env.h"
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+enum { text_room = 256 };
+
+struct tdmi_cuda_libraries {
+    tdmi_device *device;
+    struct tdmi_cuda_places places;
+    pthread_mutex_t lock; /* of everything below */
+    bool has_looked;
+    tdmi_cudnn *cudnn;
+    tdmi_cublaslt *cublaslt;
+    char no_cudnn[text_room], no_cublaslt[text_room]; /* why it is NULL */
+    struct tdmi_cuda_answers answers;
+};
+
+struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
+                                                    const struct tdmi_cuda_places *places)
+{
+    struct tdmi_cuda_libraries *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->device = device;
+    if (places)
+        made->places = *places;
+    if (pthread_mutex_init(&made->lock, NULL) != 0) {
+        tdmi_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
+{
+    if (!libraries)
+        return;
+    tdmi_cuda_answers_release(&libraries->answers);
+    tdmi_cudnn_close(libraries->cudnn);
+    tdmi_cublaslt_close(libraries->cublaslt);
+    pthread_mutex_destroy(&libraries->lock);
+    tdmi_free(libraries);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Of choices; another version of either library has a folder of its own. */
+static void find_folder(struct tdmi_cuda_libraries *it)
+{
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    const char *home = it->places.home ? it->places.home : tdmi_env_home(&arena);
+    const int room = sizeof it->answers.folder;
+    const int n =
+        home ? snprintf(it->answers.folder, sizeof it->answers.folder, "%s/cuda/%s-%d-%d-%d", home,
+                        it->device->uuid, it->cudnn ? tdmi_cudnn_version(it->cudnn) : 0,
+                        it->cublaslt ? tdmi_cublaslt_version(it->cublaslt) : 0,
+                        it->device->driver_version)
+             : 0;
+    if (n < 0 || n >= room)
+        it->answers.folder[0] = '\0';
+    tdmi_arena_release(&arena);
+}
+
+static void look(struct tdmi_cuda_libraries *it)
+{
+    tdm_error err = {0};
+    tdmi_cuda_make_current(it->device); /* whichever thread asks: libraries look which it is */
+    if (it->has_looked)
+        return;
+    it->has_looked = true;
+    if (tdmi_cudnn_open(it->places.cudnn, NULL, &it->cudnn, &err) != TDM_OK)
+        snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
+    if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
+        snprintf(it->no_cublaslt, text_room, "%.200s", err.frames[0].text);
+    it->answers.device = it->device;
+    it->answers.cudnn = it->cudnn;
+    it->answers.cublaslt = it->cublaslt;
+    find_folder(it);
+}
+
+void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder)
+{
+    pthread_mutex_lock(&it->lock);
+    char *kept = it->answers.kept;
+    if (snprintf(kept, TDMI_CUDA_FOLDER_ROOM, "%s", folder) >= TDMI_CUDA_FOLDER_ROOM)
+        kept[0] = '\0';
+    pthread_mutex_unlock(&it->lock);
+}
+
+void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes)
+{
+    char of_cudnn[text_room + 16], of_cublaslt[text_room + 16];
+    pthread_mutex_lock(&it->lock);
+    look(it);
+    const int cudnn = it->cudnn ? tdmi_cudnn_version(it->cudnn) : 0;
+    const int cublaslt = it->cublaslt ? tdmi_cublaslt_version(it->cublaslt) : 0;
+    if (cudnn)
+        snprintf(of_cudnn, sizeof of_cudnn, "cuDNN %d.%d.%d", cudnn / 10000, cudnn / 100 % 100,
+                 cudnn % 100);
+    else
+        snprintf(of_cudnn, sizeof of_cudnn, "no cuDNN (%s)", it->no_cudnn);
+    if (cublaslt)
+        snprintf(of_cublaslt, sizeof of_cublaslt, "cuBLASLt %d.%d.%d", cublaslt / 10000,
+                 cublaslt / 100 % 100, cublaslt % 100);
+    else
+        snprintf(of_cublaslt, sizeof of_cublaslt, "no cuBLASLt (%s)", it->no_cublaslt);
+    pthread_mutex_unlock(&it->lock);
+    snprintf(text, text_bytes, "%s, %s", of_cudnn, of_cublaslt);
+}
+
+const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it)
+{
+    return it->places.nvjpeg;
+}
+
+bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
+                          struct tdmi_backend_library *library)
+{
+    static const struct tdmi_cuda_places everywhere;
+    const struct tdmi_cuda_places *in = places ? places : &everywhere;
+    const struct {
+        const struct tdmi_cuda_library_facts *facts;
+        const char *file;
+    } known[] = {{&tdmi_cudnn_facts, in->cudnn},
+                 {&tdmi_cublaslt_facts, in->cublaslt},
+                 {&tdmi_nvjpeg_facts, in->nvjpeg}};
+    const int n = sizeof known / sizeof known[0];
+    if (index < n)
+        tdmi_cuda_library_look(known[index].facts, known[index].file, library);
+    return index < n;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* NULL: there is none. */
+static const struct tdmi_cuda_answer *answer_to(const tdmi_device *device,
+                                                const struct tdmi_cuda_question *question)
+{
+    struct tdmi_cuda_libraries *it = device ? device->libraries : NULL;
+    if (!it)
+        return NULL;
+    pthread_mutex_lock(&it->lock);
+    look(it);
+    const struct tdmi_cuda_answer *answer = tdmi_cuda_answers_to(&it->answers, question);
+    pthread_mutex_unlock(&it->lock);
+    return answer && answer->is_there ? answer : NULL;
+}
+
+const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
+                                                  const struct tdmi_cudnn_conv *conv)
+{
+    const struct tdmi_cuda_question question = {.conv = conv};
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    return answer ? &answer->conv : NULL;
+}
+
+const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
+                                                        const struct tdmi_cublaslt_product *it)
+{
+    const struct tdmi_cuda_question question = {.product = it};
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    return answer ? &answer->product : NULL;
+}
+
+struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
+                                        const struct tdmi_cublaslt_product *product)
+{
+    struct tdmi_cuda_way way = {tdmi_cuda_conv_plan(device, conv),
+                                product ? tdmi_cuda_product_plan(device, product) : NULL};
+    const struct tdmi_cuda_question question = {conv, product, way.conv, way.product};
+    if (!way.conv || !way.product)
+        return way;
+    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    if (answer && answer->is_product)
+        way.conv = NULL;
+    else
+        way.product = NULL;
+    return way;
+}
+
+void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
+                            const char *ours, struct tdmi_kernel_way *to)
+{
+    *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
+    if (way->conv) {
+        tdmi_cudnn_plan_name(device->libraries->cudnn, way->conv, to->by, sizeof to->by);
+        to->workspace_bytes = way->conv->workspace_bytes;
+    } else if (way->product) {
+        tdmi_cublaslt_plan_name(device->libraries->cublaslt, way->product, to->by, sizeof to->by);
+        to->workspace_bytes = way->product->workspace_bytes;
+    } else
+        snprintf(to->by, sizeof to->by, "%s", ours);
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+enum { workspace_begins_on = 256 };
+
+size_t tdmi_cuda_workspace_room(size_t bytes)
+{
+    return bytes ? bytes + workspace_begins_on - 1 : 0;
+}
+
+static void *begin_of(void *workspace)
+{
+    const uintptr_t at = (uintptr_t)workspace + workspace_begins_on - 1;
+    return (void *)(at - at % workspace_begins_on);
+}
+
+int tdmi_cuda_conv_run(tdmi_stream *stream, const struct tdmi_cudnn_plan *plan,
+                       void *const tensors[TDMI_CUDNN_TENSORS], void *workspace)
+{
+    return tdmi_cudnn_plan_run(stream->device->libraries->cudnn, plan, tdmi_cuda_queue(stream),
+                               tensors, begin_of(workspace));
+}
+
+int tdmi_cuda_product_run(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
+                          const struct tdmi_cublaslt_call *call)
+{
+    struct tdmi_cublaslt_call it = *call;
+    it.workspace = begin_of(call->workspace);
+    return tdmi_cublaslt_plan_run(stream->device->libraries->cublaslt, plan,
+                                  tdmi_cuda_queue(stream), &it);
+}

@@ -1,0 +1,25 @@
+/* One name out of a list. */
+#include "base/text/choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tdm_status tdmi_choice_find(const char *what, const char *name, const char *const *names, int n,
+                            int *index, tdm_error *err)
+{
+    char known[TDM_ERROR_TEXT_BYTES / 2] = "";
+    size_t length = 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *index = i;
+            return TDM_OK;
+        }
+        int added =
+            snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", names[i]);
+        if (added > 0 && (size_t)added < sizeof known - length)
+            length += (size_t)added;
+    }
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "choosing the %s '%s': there is none of that name; there is %s", what, name,
+                    known);
+}

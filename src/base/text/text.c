@@ -1,0 +1,89 @@
+/* The growing byte string: capacity doubles, one byte is always kept for the terminator. */
+#include "base/text/text.h"
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+void tdmi_text_release(tdmi_text *text)
+{
+    if (!text)
+        return;
+    tdmi_free(text->bytes);
+    *text = (tdmi_text){0};
+}
+
+void tdmi_text_clear(tdmi_text *text)
+{
+    text->length_bytes = 0;
+    text->is_broken = false;
+    if (text->bytes)
+        text->bytes[0] = '\0';
+}
+
+/* Room for more_bytes and the terminator, or is_broken. */
+static bool has_room(tdmi_text *text, size_t more_bytes)
+{
+    if (text->is_broken)
+        return false;
+    if (more_bytes < text->capacity_bytes - text->length_bytes)
+        return true;
+    size_t capacity = text->capacity_bytes ? text->capacity_bytes : 64;
+    while (capacity <= SIZE_MAX / 2 && capacity - text->length_bytes <= more_bytes)
+        capacity *= 2;
+    char *bytes = NULL;
+    if (capacity - text->length_bytes > more_bytes)
+        bytes = tdmi_realloc(text->bytes, capacity, 1);
+    if (!bytes) {
+        text->is_broken = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->capacity_bytes = capacity;
+    return true;
+}
+
+void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes)
+{
+    if (!has_room(text, length_bytes))
+        return;
+    if (length_bytes)
+        memcpy(text->bytes + text->length_bytes, bytes, length_bytes);
+    text->length_bytes += length_bytes;
+    text->bytes[text->length_bytes] = '\0';
+}
+
+char *tdmi_text_room(tdmi_text *text, size_t length_bytes)
+{
+    if (!has_room(text, length_bytes))
+        return NULL;
+    char *room = text->bytes + text->length_bytes;
+    text->length_bytes += length_bytes;
+    text->bytes[text->length_bytes] = '\0';
+    return room;
+}
+
+void tdmi_text_printf(tdmi_text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        text->is_broken = true;
+        return;
+    }
+    if (!has_room(text, (size_t)length))
+        return;
+    va_start(arguments, format);
+    vsnprintf(text->bytes + text->length_bytes, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text->length_bytes += (size_t)length;
+}
+
+const char *tdmi_text_string(const tdmi_text *text)
+{
+    return text->bytes ? text->bytes : "";
+}

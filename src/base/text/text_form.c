@@ -1,0 +1,108 @@
+/*
+ * Characters and numbers as text, the same under every locale: decimal points of the user's
+ * language must not reach a file.
+ */
+#include "base/text/text.h"
+
+#include <locale.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+size_t tdmi_utf8_length(const char *at, size_t room_bytes)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (room_bytes == 0)
+        return 0;
+    unsigned char lead = bytes[0];
+    if (lead < 0x80)
+        return 1;
+    /* The second byte's range shuts out overlong forms, surrogates and values too large. */
+    size_t length;
+    unsigned char low = 0x80, high = 0xbf;
+    if (lead >= 0xc2 && lead <= 0xdf) {
+        length = 2;
+    } else if (lead >= 0xe0 && lead <= 0xef) {
+        length = 3;
+        low = lead == 0xe0 ? 0xa0 : 0x80;
+        high = lead == 0xed ? 0x9f : 0xbf;
+    } else if (lead >= 0xf0 && lead <= 0xf4) {
+        length = 4;
+        low = lead == 0xf0 ? 0x90 : 0x80;
+        high = lead == 0xf4 ? 0x8f : 0xbf;
+    } else {
+        return 0;
+    }
+    if (room_bytes < length || bytes[1] < low || bytes[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+size_t tdmi_utf8_write(uint32_t code, char bytes[4])
+{
+    if (code < 0x80) {
+        bytes[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        bytes[0] = (char)(0xc0 | (code >> 6));
+        bytes[1] = (char)(0x80 | (code & 63));
+        return 2;
+    }
+    if (code < 0x10000) {
+        bytes[0] = (char)(0xe0 | (code >> 12));
+        bytes[1] = (char)(0x80 | ((code >> 6) & 63));
+        bytes[2] = (char)(0x80 | (code & 63));
+        return 3;
+    }
+    bytes[0] = (char)(0xf0 | (code >> 18));
+    bytes[1] = (char)(0x80 | ((code >> 12) & 63));
+    bytes[2] = (char)(0x80 | ((code >> 6) & 63));
+    bytes[3] = (char)(0x80 | (code & 63));
+    return 4;
+}
+
+/* This thread speaks "C" between the two calls. The C libraries we know keep that locale as a
+ * constant, so making it allocates nothing and cannot fail. */
+struct plain_locale {
+    locale_t plain, before;
+};
+
+static struct plain_locale enter_plain_locale(void)
+{
+    struct plain_locale locale = {.plain = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
+    locale.before = uselocale(locale.plain);
+    return locale;
+}
+
+static void leave_plain_locale(struct plain_locale locale)
+{
+    uselocale(locale.before);
+    if (locale.plain)
+        freelocale(locale.plain);
+}
+
+size_t tdmi_number_write(double value, char text[32])
+{
+    struct plain_locale locale = enter_plain_locale();
+    int length = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        length = snprintf(text, 32, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    leave_plain_locale(locale);
+    return length > 0 ? (size_t)length : 0;
+}
+
+bool tdmi_number_read(const char *text, double *value)
+{
+    struct plain_locale locale = enter_plain_locale();
+    char *end = NULL;
+    *value = strtod(text, &end);
+    leave_plain_locale(locale);
+    return end != text && *end == '\0';
+}

@@ -1,0 +1,488 @@
+/*
+ * tandem bench loader SRC, bench compute: what this machine reaches, with the ceiling beside it.
+ * Both share one option table; an option that the measurement at hand has no use for is refused.
+ */
+#include "cli/command.h"
+#include "cli/settings.h"
+#include "tandem/bench.h"
+#include "tandem/train.h"
+
+#include <string.h>
+
+struct values {
+    struct tdm_bench_loader_options loader;
+    struct tdm_bench_compute_options compute;
+    const char *mode, *freeze;
+    /* of both; 0: its own default */
+    int batch, threads;
+    double seconds;
+};
+
+static void defaults(void *values)
+{
+    struct values *made = values;
+    made->loader = tdm_bench_loader_options_default();
+    made->compute = tdm_bench_compute_options_default();
+    made->mode = "train";
+    made->freeze = "none";
+}
+
+/* ---- loader -------------------------------------------------------------------------------- */
+
+static void write_stage(tdm_json_writer *json, const char *name,
+                        const struct tdm_bench_stage *stage)
+{
+    tdm_json_object_begin(json, name);
+    tdm_json_integer(json, "images", stage->images);
+    tdm_json_integer(json, "bytes", stage->bytes);
+    tdm_json_number(json, "thread_seconds", stage->seconds);
+    tdm_json_object_end(json);
+}
+
+static void write_rate(tdm_json_writer *json, const char *name, const struct tdm_bench_rate *rate)
+{
+    tdm_json_object_begin(json, name);
+    tdm_json_number(json, "low", rate->low);
+    tdm_json_number(json, "high", rate->high);
+    tdm_json_object_end(json);
+}
+
+static void write_loader(tdm_json_writer *json, const struct tdm_bench_loader *result)
+{
+    tdm_json_number(json, "images_per_second", result->loader.median);
+    tdm_json_number(json, "ceiling_images_per_second", result->ceiling.median);
+    tdm_json_number(json, "milliseconds", result->milliseconds);
+    write_rate(json, "images_per_second_spread", &result->loader);
+    write_rate(json, "ceiling_spread", &result->ceiling);
+    tdm_json_number(json, "fraction_of_ceiling", result->fraction.median);
+    write_rate(json, "fraction_spread", &result->fraction);
+    tdm_json_number(json, "images_per_processor_second", result->loader_processor.median);
+    tdm_json_number(json, "ceiling_images_per_processor_second", result->ceiling_processor.median);
+    tdm_json_number(json, "fraction_of_processor_ceiling", result->fraction_processor.median);
+    tdm_json_string(json, "kind", result->kind);
+    tdm_json_bool(json, "raw", result->is_raw);
+    tdm_json_bool(json, "draft", result->uses_draft);
+    tdm_json_integer(json, "rounds", result->rounds);
+    tdm_json_integer(json, "threads", result->threads);
+    tdm_json_integer(json, "images", result->images);
+    tdm_json_integer(json, "skipped", result->skipped);
+    tdm_json_integer(json, "others", result->others);
+    tdm_json_integer(json, "source_images", result->source_images);
+    write_stage(json, "read", &result->read);
+    write_stage(json, "decode", &result->decode);
+    write_stage(json, "augment", &result->augment);
+    tdm_json_number(json, "consumer_wait_seconds", result->consumer_wait_seconds);
+    tdm_json_number(json, "ring_wait_seconds", result->ring_wait_seconds);
+}
+
+static void print_stage(struct tdmi_output *out, const char *name,
+                        const struct tdm_bench_stage *stage)
+{
+    char rate[32];
+    if (stage->images == 0 || !(stage->seconds > 0.0))
+        return;
+    tdmi_print(out, "  %-9s %10.0f images/s a thread, %s\n", name,
+               (double)stage->images / stage->seconds,
+               tdmi_format_amount((double)stage->bytes / stage->seconds, "B/s", rate, sizeof rate));
+}
+
+static void print_loader(struct tdmi_output *out, const struct tdm_bench_loader *result)
+{
+    const char *ceiling = result->is_raw ? "reading" : "decoding";
+    tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f in %d round%s), %.2f ms a batch\n",
+               "loader", result->loader.median, result->loader.low, result->loader.high,
+               result->rounds, result->rounds == 1 ? "" : "s", result->milliseconds);
+    tdmi_print(out, "  %-9s %10.0f images/s (%.0f to %.0f), %s alone\n", "ceiling",
+               result->ceiling.median, result->ceiling.low, result->ceiling.high, ceiling);
+    tdmi_print(out, "  %-9s %10.0f and %.0f images for a second of processor time\n", "",
+               result->loader_processor.median, result->ceiling_processor.median);
+    if (result->ceiling.median > 0.0)
+        tdmi_print(
+            out, "  the loader reaches %.1f %% of its ceiling with %d thread%s (%.1f to %.1f)\n",
+            100.0 * result->fraction.median, result->threads, result->threads == 1 ? "" : "s",
+            100.0 * result->fraction.low, 100.0 * result->fraction.high);
+    tdmi_print(out, "\n");
+    print_stage(out, "read", &result->read);
+    print_stage(out, "decode", &result->decode);
+    print_stage(out, "augment", &result->augment);
+    if (result->skipped > 0 || result->others > 0)
+        tdmi_print(out, "%lld of %lld pictures could not be used; %lld other %s\n",
+                   (long long)result->skipped, (long long)result->source_images,
+                   (long long)result->others, result->others == 1 ? "file" : "files");
+}
+
+static tdm_status run_loader(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_bench_loader_options options = values->loader;
+    struct tdm_bench_loader result;
+    options.source = call->arguments[1];
+    options.threads = values->threads;
+    options.batch = values->batch ? values->batch : options.batch;
+    options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
+    tdm_status status = tdm_bench_loader(&options, &result, err);
+    if (status == TDM_OK && call->json)
+        write_loader(call->json, &result);
+    else if (status == TDM_OK)
+        print_loader(call->out, &result);
+    return status;
+}
+
+/* ---- compute ------------------------------------------------------------------------------- */
+
+static void write_way(tdm_json_writer *json, const char *key, const struct tdm_bench_way *way)
+{
+    if (!*way->by) {
+        tdm_json_null(json, key);
+        return;
+    }
+    tdm_json_object_begin(json, key);
+    tdm_json_string(json, "by", way->by);
+    tdm_json_integer(json, "workspace_bytes", way->workspace_bytes);
+    tdm_json_object_end(json);
+}
+
+static void write_nodes(tdm_json_writer *json, const struct tdm_bench_compute *result)
+{
+    tdm_json_array_begin(json, "profile");
+    for (int i = 0; i < result->n_nodes; i++) {
+        const struct tdm_bench_node *node = &result->nodes[i];
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "name", node->name);
+        tdm_json_string(json, "op", node->op);
+        tdm_json_number(json, "forward_milliseconds", 1e3 * node->forward_seconds);
+        tdm_json_number(json, "backward_milliseconds", 1e3 * node->backward_seconds);
+        tdm_json_number(json, "share", node->share);
+        tdm_json_number(json, "operations_per_second", node->operations_per_s);
+        tdm_json_number(json, "bytes_per_second", node->bytes_per_s);
+        write_way(json, "forward", &node->forward_way);
+        write_way(json, "input_gradient", &node->input_gradient_way);
+        write_way(json, "weight_gradient", &node->weight_gradient_way);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+    tdm_json_number(json, "other_milliseconds", 1e3 * result->other_seconds);
+    if (!(result->update_seconds > 0.0))
+        return;
+    tdm_json_object_begin(json, "update");
+    tdm_json_number(json, "milliseconds", 1e3 * result->update_seconds);
+    tdm_json_number(json, "bytes_per_second", result->update_bytes_per_s);
+    tdm_json_object_end(json);
+}
+
+static void write_compute(tdm_json_writer *json, const struct values *values,
+                          const struct tdm_bench_compute *result)
+{
+    tdm_json_number(json, "images_per_second", result->rate.median);
+    tdm_json_number(json, "ceiling_images_per_second", result->ceiling);
+    tdm_json_number(json, "milliseconds", result->milliseconds);
+    write_rate(json, "images_per_second_spread", &result->rate);
+    tdm_json_number(json, "fraction_of_ceiling",
+                    result->ceiling > 0.0 ? result->rate.median / result->ceiling : 0.0);
+    tdm_json_number(json, "images_per_processor_second", result->processor_rate);
+    tdm_json_number(json, "operations_per_second", result->operations_per_s);
+    tdm_json_number(json, "start_milliseconds", result->start_milliseconds);
+    tdm_json_string(json, "model", result->model);
+    tdm_json_string(json, "mode", values->mode);
+    tdm_json_string(json, "freeze", values->freeze);
+    tdm_json_string(json, "backend", result->backend);
+    tdm_json_bool(json, "unfused", values->compute.is_unfused);
+    tdm_json_integer(json, "parameters", result->parameters);
+    tdm_json_integer(json, "image", result->image);
+    tdm_json_integer(json, "shard", result->shard);
+    tdm_json_integer(json, "steps", result->steps);
+    tdm_json_integer(json, "threads", result->threads);
+    tdm_json_integer(json, "planned_bytes", result->planned_bytes);
+    tdm_json_integer(json, "peak_bytes", result->peak_bytes);
+    if (result->nodes)
+        write_nodes(json, result);
+}
+
+static void print_way(struct tdmi_output *out, const char *node, const char *direction,
+                      const struct tdm_bench_way *way)
+{
+    char workspace[32] = "", bytes[32];
+    if (!*way->by)
+        return;
+    if (way->workspace_bytes > 0)
+        snprintf(workspace, sizeof workspace, ", %s",
+                 tdmi_format_bytes((double)way->workspace_bytes, bytes, sizeof bytes));
+    tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
+}
+
+/* What was chosen where there was something to choose from. */
+static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
+{
+    bool has_title = false;
+    for (int i = 0; i < result->n_nodes; i++) {
+        const struct tdm_bench_node *node = &result->nodes[i];
+        if (!*node->forward_way.by)
+            continue;
+        if (!has_title)
+            tdmi_print(out, "\n  %-28s %-16s %s\n", "node", "", "computed by, workspace");
+        has_title = true;
+        print_way(out, node->name, "forward", &node->forward_way);
+        print_way(out, "", "input gradient", &node->input_gradient_way);
+        print_way(out, "", "weight gradient", &node->weight_gradient_way);
+    }
+}
+
+static void print_nodes(struct tdmi_output *out, const struct tdm_bench_compute *result)
+{
+    char operations[32], bytes[32];
+    tdmi_print(out, "\n  %-28s %-12s %10s %10s %7s %13s %11s\n", "node", "op", "forward ms",
+               "backward", "share", "arithmetic", "traffic");
+    for (int i = 0; i < result->n_nodes; i++) {
+        const struct tdm_bench_node *node = &result->nodes[i];
+        tdmi_print(
+            out, "  %-28s %-12s %10.3f %10.3f %5.1f %% %13s %11s\n", node->name, node->op,
+            1e3 * node->forward_seconds, 1e3 * node->backward_seconds, 100.0 * node->share,
+            tdmi_format_amount(node->operations_per_s, "FLOP/s", operations, sizeof operations),
+            tdmi_format_amount(node->bytes_per_s, "B/s", bytes, sizeof bytes));
+    }
+    tdmi_print(out, "  %-41s %10.3f\n", "adding, updating, waiting", 1e3 * result->other_seconds);
+    if (result->update_seconds > 0.0)
+        tdmi_print(out, "  %-41s %10.3f %8s %13s %11s\n", "the optimizer's step alone",
+                   1e3 * result->update_seconds, "", "",
+                   tdmi_format_amount(result->update_bytes_per_s, "B/s", bytes, sizeof bytes));
+}
+
+static void print_compute(struct tdmi_output *out, const struct values *values,
+                          const struct tdm_bench_compute *result)
+{
+    char amount[32], planned[32];
+    tdmi_print(out, "%s, %s%s, %d pixels, on %s with %d thread%s, %d images a shard\n",
+               result->model, values->mode,
+               strcmp(values->freeze, "base") == 0 ? ", base frozen" : "", result->image,
+               result->backend, result->threads, result->threads == 1 ? "" : "s", result->shard);
+    tdmi_print(out, "  %-9s %10.1f images/s (%.1f to %.1f in %d steps), %.1f ms a batch, %s\n",
+               "reached", result->rate.median, result->rate.low, result->rate.high, result->steps,
+               result->milliseconds,
+               tdmi_format_amount(result->operations_per_s, "FLOP/s", amount, sizeof amount));
+    tdmi_print(out, "  %-9s %10.1f images for a second of processor time\n", "",
+               result->processor_rate);
+    tdmi_print(out,
+               "  %-9s %10.1f images/s, convolutions and dense layers alone, each at its best\n",
+               "ceiling", result->ceiling);
+    tdmi_print(out, "  %-9s %10.1f ms to start, %s planned, %s at most in memory\n", "",
+               result->start_milliseconds,
+               tdmi_format_bytes((double)result->planned_bytes, planned, sizeof planned),
+               tdmi_format_bytes((double)result->peak_bytes, amount, sizeof amount));
+    if (result->nodes)
+        print_nodes(out, result);
+    if (result->nodes)
+        print_ways(out, result);
+}
+
+static tdm_status run_compute(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_bench_compute_options options = values->compute;
+    struct tdm_bench_compute result = {0};
+    options.mode = strcmp(values->mode, "train") == 0 ? TDM_BENCH_TRAIN : TDM_BENCH_FEATURES;
+    options.has_frozen_base = strcmp(values->freeze, "base") == 0;
+    options.threads = values->threads;
+    options.batch = values->batch ? values->batch : options.batch;
+    options.seconds = values->seconds > 0.0 ? values->seconds : options.seconds;
+    tdm_status status = tdm_bench_compute(&options, &result, err);
+    if (status == TDM_OK && call->json)
+        write_compute(call->json, values, &result);
+    else if (status == TDM_OK)
+        print_compute(call->out, values, &result);
+    tdm_bench_compute_release(&result);
+    return status;
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+static const struct measurement {
+    const char *name;
+    const char *only_groups[3]; /* groups of options that no other measurement has a use for */
+    int n_arguments;
+    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
+} measurements[] = {
+    {"loader", {"Loader", "Source"}, 2, run_loader},
+    {"compute", {"Compute"}, 1, run_compute},
+};
+
+enum { n_measurements = sizeof measurements / sizeof measurements[0] };
+
+static bool is_in(const struct measurement *it, const char *group)
+{
+    for (int i = 0; it->only_groups[i]; i++)
+        if (strcmp(it->only_groups[i], group) == 0)
+            return true;
+    return false;
+}
+
+/* What was typed and belongs to another measurement must not be ignored. */
+static tdm_status check_options(const struct tdmi_call *call, const struct measurement *it,
+                                tdm_error *err)
+{
+    const struct tdmi_option *rows = call->settings->command->options;
+    for (int i = 0; rows[i].name; i++)
+        for (int m = 0; m < n_measurements; m++)
+            if (call->settings->own[i].origin == TDMI_FROM_COMMAND_LINE && &measurements[m] != it &&
+                is_in(&measurements[m], rows[i].group))
+                return TDM_FAIL(err, TDM_E_USAGE,
+                                "option --%s belongs to bench %s, not to bench %s", rows[i].name,
+                                measurements[m].name, it->name);
+    return TDM_OK;
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct measurement *it = NULL;
+    for (int m = 0; m < n_measurements; m++)
+        if (strcmp(call->arguments[0], measurements[m].name) == 0)
+            it = &measurements[m];
+    if (!it)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem bench measures: loader, compute; found '%s'",
+                        call->arguments[0]);
+    if (call->n_arguments < it->n_arguments)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "tandem bench loader needs SRC: a folder of pictures or another source");
+    if (call->n_arguments > it->n_arguments)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem bench compute takes no SRC; found '%s'",
+                        call->arguments[1]);
+    tdm_status status = check_options(call, it, err);
+    return status == TDM_OK ? it->run(call, err) : status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "WHAT",
+     .help =
+         "loader: from the files of pictures to shuffled batches; compute: a network on batches "
+         "in memory"},
+    {.name = "SRC",
+     .help =
+         "loader: labelled pictures, as class folders, archives, lists, Parquet or Delta tables, "
+         "IDX or CIFAR files",
+     .is_optional = true},
+    {.name = NULL},
+};
+
+#define FIELD(name) offsetof(struct values, name)
+
+static const struct tdmi_option options[] = {
+    {.name = "batch",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(batch),
+     .low = 0,
+     .high = 65536,
+     .unit = "images",
+     .default_words = "64 for the loader, 32 for compute",
+     .group = "Measuring",
+     .help = "in a batch"},
+    {.name = "seconds",
+     .type = TDMI_OPTION_DURATION,
+     .offset = FIELD(seconds),
+     .low = 0.5,
+     .high = 3600,
+     .default_words = "5s for the loader, 10s for compute",
+     .group = "Measuring",
+     .help = "in all; half of it (compute: a third) goes to the ceiling"},
+    TDMI_ROW_SIZE(FIELD(loader.size), 1, 4096, "Loader",
+                  "side of the pictures in a batch; shrunk to fit, centred on white"),
+    TDMI_ROW_AUGMENT(FIELD(loader.augment), "Loader",
+                     "what is done to pictures, such as flip,crop:4"),
+    TDMI_ROW_SEED(FIELD(loader.seed), "Loader", "of the order"),
+    TDMI_ROWS_SOURCE(loader.how),
+    {.name = "model",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(compute.model),
+     .value_name = "NAME",
+     .name_at = tdm_network_name,
+     .group = "Compute",
+     .help = "the network to run"},
+    {.name = "mode",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(mode),
+     .choices = "train|features",
+     .group = "Compute",
+     .help = "train: the step of tandem train, all layers; features: without training, up to the "
+             "pooled features"},
+    {.name = "freeze",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(freeze),
+     .choices = "none|base",
+     .group = "Compute",
+     .help = "base: training takes only the head's gradient, what comes before it runs as in "
+             "features"},
+    {.name = "image",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(compute.image),
+     .low = 0,
+     .high = 4096,
+     .unit = "pixels",
+     .value_name = "PX",
+     .default_words = "the model's own",
+     .group = "Compute",
+     .help = "side of its square input"},
+    {.name = "classes",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(compute.classes),
+     .low = 2,
+     .high = 100000,
+     .group = "Compute",
+     .help = "of the last layer when training"},
+    {.name = "shard",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(compute.shard),
+     .low = 0,
+     .high = 65536,
+     .unit = "images",
+     .default_words = "the model's own",
+     .group = "Compute",
+     .help = "that one thread takes at a time"},
+    {.name = "precision",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(compute.precision),
+     .value_name = "NAME",
+     .group = "Compute",
+     .help = "f32, bf16 on a card, or auto, which is f32 so far"},
+    {.name = "profile",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(compute.has_profile),
+     .group = "Compute",
+     .help = "how long each node takes, too"},
+    {.name = "unfused",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(compute.is_unfused),
+     .group = "Compute",
+     .help = "every node alone, to see what carrying each other's work saves"},
+    {.name = "device",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(compute.device),
+     .value_name = "NAME",
+     .group = "Compute",
+     .help = "cpu, or one backend: cuda, cuda:1, ref"},
+    TDMI_ROW_THREADS(FIELD(threads), "that load or compute; as many run the ceiling"),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem bench loader pictures --size 299 --threads 2",
+    "the rate at which batches could arrive, and what bounds it",
+    "tandem bench compute --model lenet5 --batch 128 --classes 10",
+    "the rate at which a network trains, and what bounds it",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_bench = {
+    .name = "bench",
+    .summary = "measure what this machine reaches, with the ceiling beside it",
+    .description =
+        "The loader reads, decodes and scales pictures in shuffled order into batches, with no "
+        "cache but the system's. Its ceiling is decoding and scaling alone, of the same pictures "
+        "with their files in memory. Both are measured in turn in the same run. Compute runs a "
+        "network on batches of noise in memory, by the step that training takes or without "
+        "training. Its ceiling is the best time of each convolution and dense layer alone, added "
+        "up.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,157 @@
+/*
+ * tandem evaluate MODEL SRC: how often a trained model is right, every picture counted once.
+ */
+#include "cli/command.h"
+#include "cli/scores.h"
+#include "tandem/model.h"
+#include "cli/watch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+    struct tdm_source_options how;
+    struct tdm_model_options model;
+    const char *part, *cache;
+    int64_t memory;
+    int batch, show;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.part = "all",
+                                               .model.device = "cpu",
+                                               .cache = "none",
+                                               .batch = 64,
+                                               .show = TDMI_SHOW_DEFAULT};
+}
+
+static enum tdm_part part_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum tdm_part part;
+    } parts[] = {
+        {"train", TDM_PART_TRAIN},
+        {"val", TDM_PART_VAL},
+        {"test", TDM_PART_TEST},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strcmp(parts[i].name, name) == 0)
+            return parts[i].part;
+    }
+    return TDM_PART_ALL;
+}
+
+static void write_json(tdm_json_writer *json, const struct tdm_evaluation *evaluation)
+{
+    tdm_metrics_to_json(&evaluation->metrics, json);
+    tdm_json_integer(json, "trained_on", evaluation->trained_on);
+    tdm_json_integer(json, "skipped", evaluation->skipped);
+}
+
+static void print_people(struct tdmi_output *out, const struct tdm_evaluation *evaluation, int show)
+{
+    tdmi_print_metrics(out, &evaluation->metrics, show);
+    if (evaluation->trained_on > 0)
+        tdmi_print(out, "The model was trained on %lld of these pictures.\n",
+                   (long long)evaluation->trained_on);
+    if (evaluation->skipped > 0)
+        tdmi_print(
+            out,
+            evaluation->skipped == 1
+                ? "1 picture was skipped: not readable, or of a class unknown to the model.\n"
+                : "%lld pictures were skipped: not readable, or of a class unknown to the "
+                  "model.\n",
+            (long long)evaluation->skipped);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_evaluation evaluation = {0};
+    struct tdmi_watch watch;
+    tdm_model *model = NULL;
+    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_watch_start(&watch, call->globals, "images");
+    status = tdm_model_evaluate(model,
+                                &(struct tdm_evaluate_options){.source = call->arguments[1],
+                                                               .how = values->how,
+                                                               .part = part_of(values->part),
+                                                               .batch = values->batch,
+                                                               .memory = values->memory,
+                                                               .cache = values->cache},
+                                tdmi_watch_sink(&watch), &evaluation, err);
+    tdmi_watch_stop(&watch);
+    if (status == TDM_OK && call->json)
+        write_json(call->json, &evaluation);
+    else if (status == TDM_OK)
+        print_people(call->out, &evaluation, values->show);
+    tdm_evaluation_release(&evaluation);
+    tdm_model_close(model);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    TDMI_ARGUMENT_MODEL,
+    TDMI_ARGUMENT_SRC,
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "part",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, part),
+     .choices = "all|train|val|test",
+     .group = "Pictures",
+     .help = "which of them, as the model's training divided them"},
+    TDMI_ROWS_SOURCE(how),
+    TDMI_ROW_SHOW(offsetof(struct values, show)),
+    TDMI_ROW_BATCH(offsetof(struct values, batch), 256, "Machine",
+                   "judged at a time; changes no count"),
+    {.name = "memory",
+     .type = TDMI_OPTION_SIZE,
+     .offset = offsetof(struct values, memory),
+     .low = 0,
+     .high = INFINITY,
+     .default_words = "a part of what is free",
+     .group = "Machine",
+     .help = "for reading ahead and for caches"},
+    {.name = "cache",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, cache),
+     .choices = "auto|none|encoded|decoded|disk",
+     .group = "Machine",
+     .help = "what is kept of pictures once read; disk spares a store the next run"},
+    TDMI_ROWS_FOREIGN(model),
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
+                    "cpu, or one backend: cuda, cuda:1, ref"),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem evaluate runs/first pictures --part val",
+    "the pictures that training held back",
+    "tandem evaluate runs/first new-pictures --json",
+    "another folder, for a script",
+    "tandem evaluate resnet50.pth pictures --model resnet50 --classes imagenet.txt",
+    "weights of another program",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_evaluate = {
+    .name = "evaluate",
+    .summary = "count how often a trained model is right",
+    .description = "Every picture is judged exactly once, by the preprocessing that the model was "
+                   "trained with. Accuracies come with n and a 95 % Wilson interval.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,113 @@
+/*
+ * tandem export MODEL -o FILE: a trained model for other programs.
+ */
+#include "cli/command.h"
+#include "tandem/export.h"
+
+struct values {
+    struct tdm_model_options model;
+    struct tdm_export_options export;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.model = {.threads = 1}};
+}
+
+static void tell(struct tdmi_call *call, const tdm_model *model,
+                 const struct tdm_export_options *options, const struct tdm_export_result *result)
+{
+    char bytes[32];
+    if (call->json) {
+        tdm_json_string(call->json, "path", options->path);
+        tdm_json_string(call->json, "form", result->form);
+        tdm_json_integer(call->json, "bytes", result->bytes);
+        tdm_json_string(call->json, "network", tdm_model_name(model));
+        tdm_json_integer(call->json, "classes", tdm_model_classes(model));
+        tdm_json_string(call->json, "note", *result->note ? result->note : NULL);
+        return;
+    }
+    tdmi_print(call->out, "%s with %d classes as %s in %s (%s)\n", tdm_model_name(model),
+               tdm_model_classes(model), result->form, options->path,
+               tdmi_format_amount((double)result->bytes, "B", bytes, sizeof bytes));
+    if (*result->note)
+        tdmi_print(call->out, "note: %s\n", result->note);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_export_result result;
+    tdm_model *model = NULL;
+    if (!values->export.path)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "no file to write was given: --out FILE, such as model.onnx");
+    tdm_status status = tdm_model_open(call->arguments[0], &values->model, &model, err);
+    if (status != TDM_OK)
+        return status;
+    status = tdm_model_export(model, &values->export, &result, err);
+    if (status == TDM_OK)
+        tell(call, model, &values->export, &result);
+    tdm_model_close(model);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    TDMI_ARGUMENT_MODEL,
+    {.name = NULL},
+};
+
+#define FIELD(name) offsetof(struct values, export.name)
+
+static const struct tdmi_option options[] = {
+    {.name = "out",
+     .letter = 'o',
+     .type = TDMI_OPTION_PATH,
+     .offset = FIELD(path),
+     .value_name = "FILE",
+     .default_words = "must be given",
+     .group = "Result",
+     .help = "file to write; its ending says the form"},
+    {.name = "form",
+     .type = TDMI_OPTION_TEXT,
+     .offset = FIELD(form),
+     .name_at = tdm_export_form,
+     .default_words = "by the ending of the file",
+     .group = "Result",
+     .help = "onnx for runtimes; safetensors with the names of torchvision for PyTorch; h5 for "
+             "Keras"},
+    {.name = "preprocess",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(preprocess),
+     .group = "Result",
+     .help = "onnx that takes pictures of the network's size as bytes, and scales them itself"},
+    TDMI_ROWS_FOREIGN(model),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem export runs/first -o first.onnx",
+    "for onnxruntime and its like: floats in, logits and probabilities out",
+    "tandem export runs/first -o first.onnx --preprocess",
+    "the same, which takes bytes of pictures that have the right size",
+    "tandem export runs/first -o first.safetensors",
+    "for PyTorch: load_state_dict(load_file(\"first.safetensors\"))",
+    "tandem export runs/first -o first.h5",
+    "for Keras: keras.models.load_model(\"first.h5\")",
+    "tandem export resnet50.pth --model resnet50 -o resnet50.onnx",
+    "weights of another program in the form of a third",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_export = {
+    .name = "export",
+    .summary = "write a trained model for other programs",
+    .description =
+        "Classes and preprocessing go into the file as JSON. The same model gives the same bytes.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

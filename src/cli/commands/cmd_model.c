@@ -1,0 +1,204 @@
+/*
+ * tandem model show NAME: a network, node by node, with shapes, parameters and work; as a drawing.
+ */
+#include "cli/command.h"
+#include "tandem/network.h"
+
+#include <string.h>
+
+struct values {
+    struct tdm_network_options network;
+    const char *svg;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.svg = NULL};
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+static void write_node(tdm_json_writer *json, const tdm_network *network,
+                       const struct tdm_network_node *node)
+{
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "name", node->name);
+    tdm_json_string(json, "op", node->op);
+    tdm_json_string(json, "detail", node->detail);
+    tdm_json_array_begin(json, "inputs");
+    for (int k = 0; k < node->n_inputs; k++)
+        tdm_json_string(json, NULL, tdm_network_node_at(network, node->inputs[k])->name);
+    tdm_json_array_end(json);
+    tdm_json_integer(json, "height", node->height);
+    tdm_json_integer(json, "width", node->width);
+    tdm_json_integer(json, "channels", node->channels);
+    tdm_json_integer(json, "parameters", node->parameters);
+    tdm_json_integer(json, "states", node->states);
+    tdm_json_number(json, "multiplications", node->multiplications);
+    tdm_json_number(json, "flops", node->flops);
+    tdm_json_object_end(json);
+}
+
+static void write_json(tdm_json_writer *json, const tdm_network *network)
+{
+    const struct tdm_network_totals *totals = tdm_network_totals(network);
+    const struct tdm_network_node *node;
+    tdm_json_string(json, "model", totals->name);
+    tdm_json_string(json, "summary", totals->summary);
+    tdm_json_object_begin(json, "input");
+    tdm_json_integer(json, "height", totals->height);
+    tdm_json_integer(json, "width", totals->width);
+    tdm_json_integer(json, "channels", totals->channels);
+    tdm_json_object_end(json);
+    tdm_json_integer(json, "classes", totals->classes);
+    tdm_json_integer(json, "parameters", totals->parameters);
+    tdm_json_integer(json, "states", totals->states);
+    tdm_json_number(json, "multiplications", totals->multiplications);
+    tdm_json_number(json, "flops", totals->flops);
+    tdm_json_array_begin(json, "nodes");
+    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
+        write_node(json, network, node);
+    tdm_json_array_end(json);
+}
+
+/* ---- people ------------------------------------------------------------------------------- */
+
+static void print_columns(struct tdmi_output *out, const char *shape, const char *parameters,
+                          const char *flops, const char *op)
+{
+    tdmi_print(out, "  %-14s  %10s  %11s  %s", shape, parameters, flops, op);
+}
+
+/* What the order of the rows does not say. */
+static void print_inputs(struct tdmi_output *out, const tdm_network *network,
+                         const struct tdm_network_node *node, int index)
+{
+    for (int k = 0; k < node->n_inputs; k++)
+        if (node->n_inputs > 1 || node->inputs[k] != index - 1)
+            tdmi_print(out, "%s%s", k ? " and " : " of ",
+                       tdm_network_node_at(network, node->inputs[k])->name);
+}
+
+static void print_node(struct tdmi_output *out, const tdm_network *network,
+                       const struct tdm_network_node *node, int index, int widest)
+{
+    char shape[48], parameters[24] = "", flops[24] = "";
+    snprintf(shape, sizeof shape, "%d×%d×%d", node->height, node->width, node->channels);
+    if (node->parameters > 0)
+        snprintf(parameters, sizeof parameters, "%lld", (long long)node->parameters);
+    if (node->flops > 0.0)
+        tdmi_format_amount(node->flops, "FLOP", flops, sizeof flops);
+    tdmi_print(out, "  %-*s", widest, node->name);
+    print_columns(out, shape, parameters, flops, node->op);
+    tdmi_print(out, "%s%s", *node->detail ? " " : "", node->detail);
+    print_inputs(out, network, node, index);
+    tdmi_print(out, "\n");
+}
+
+static void print_people(struct tdmi_output *out, const tdm_network *network)
+{
+    const struct tdm_network_totals *totals = tdm_network_totals(network);
+    const struct tdm_network_node *node;
+    char flops[40], multiplications[40];
+    int widest = 4;
+    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
+        widest = tdmi_columns(node->name) > widest ? tdmi_columns(node->name) : widest;
+    tdmi_print(out, "%s: %s\n\n  %-*s", totals->name, totals->summary, widest, "node");
+    print_columns(out, "gives", "parameters", "work", "op");
+    tdmi_print(out, "\n");
+    for (int i = 0; (node = tdm_network_node_at(network, i)) != NULL; i++)
+        print_node(out, network, node, i, widest);
+    tdmi_print(
+        out,
+        "\n%d nodes, %lld parameters and %lld running statistics; an image takes %s: %s of "
+        "multiplications, each with an addition, and the rest\n",
+        totals->nodes, (long long)totals->parameters, (long long)totals->states,
+        tdmi_format_amount(totals->flops, "FLOP", flops, sizeof flops),
+        tdmi_format_amount(totals->multiplications, "", multiplications, sizeof multiplications));
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_network_options options = values->network;
+    tdm_network *network;
+    if (strcmp(call->arguments[0], "show") != 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem model can: show; found '%s'", call->arguments[0]);
+    options.model = call->arguments[1];
+    TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
+    tdm_status status = values->svg ? tdm_network_draw(network, values->svg, err) : TDM_OK;
+    if (status == TDM_OK && call->json)
+        write_json(call->json, network);
+    else if (status == TDM_OK)
+        print_people(call->out, network);
+    tdm_network_close(network);
+    return status;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "WHAT", .help = "show: its nodes with shapes, parameters and work"},
+    {.name = "NAME", .help = "of a network, as train --model takes it"},
+    {.name = NULL},
+};
+
+#define FIELD(name) offsetof(struct values, network.name)
+
+static const struct tdmi_option options[] = {
+    {.name = "classes",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(classes),
+     .low = 0,
+     .high = 1e6,
+     .default_words = "as it was published",
+     .group = "Network",
+     .help = "outputs of its last layer"},
+    {.name = "size",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(size),
+     .low = 0,
+     .high = 4096,
+     .unit = "pixels",
+     .value_name = "PX",
+     .default_words = "the network's own",
+     .group = "Network",
+     .help = "side of its square input"},
+    {.name = "hidden",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(hidden),
+     .low = 0,
+     .high = 1e6,
+     .default_words = "none",
+     .group = "Network",
+     .help = "outputs of a dense layer with ReLU before the last"},
+    {.name = "svg",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, svg),
+     .value_name = "FILE",
+     .default_words = "none",
+     .group = "Result",
+     .help = "a drawing to write"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem model show mobilenetv2 --svg mobilenetv2.svg",
+    "what it is made of, and a drawing",
+    "tandem model show xception --classes 5 --json",
+    "the same for a program",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_model = {
+    .name = "model",
+    .summary = "show what a network is made of",
+    .description =
+        "Lists the nodes of a network known by name: what each reads and gives, its "
+        "parameters, and the work of one image. Batch norms and activations stand in the "
+        "drawing in the box of what they follow.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

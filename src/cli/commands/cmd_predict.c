@@ -1,0 +1,326 @@
+/*
+ * tandem predict MODEL FILE…: what a trained model sees in pictures.
+ */
+#include "cli/command.h"
+#include "cli/serve.h"
+#include "tandem/input.h"
+#include "tandem/log.h"
+#include "tandem/model.h"
+#include "tandem/text.h"
+
+#include <string.h>
+
+struct values {
+    struct tdm_model_options model;
+    int top;
+    bool logits, csv;
+    const char *files_from;
+    struct tdm_serve_options serve; /* address NULL: no server */
+};
+
+static const struct tdmi_argument arguments[] = {
+    TDMI_ARGUMENT_MODEL,
+    {.name = "FILE|DIR",
+     .help = "pictures, or folders that are searched for pictures at any depth; - is one picture, "
+             "from standard input",
+     .is_optional = true,
+     .is_many = true},
+    {.name = NULL},
+};
+
+static void defaults(void *values)
+{
+    struct values *it = values;
+    *it = (struct values){.top = 5, .model.device = "cpu", .serve = tdm_serve_options_default()};
+    it->serve.address = NULL;
+}
+
+static void print_people(struct tdmi_output *out, const struct tdm_prediction *it)
+{
+    tdmi_print(out, "%s\n", it->path);
+    if (it->problem)
+        tdmi_print(out, "    skipped: %s\n", it->problem);
+    for (int i = 0; i < it->n_guesses; i++)
+        tdmi_print(out, "  %6.2f %%  %s\n", 100 * (double)it->guesses[i].probability,
+                   it->guesses[i].label);
+}
+
+/* ---- CSV --------------------------------------------------------------------------------- */
+
+/* Nine digits are what it takes to read the same float back. */
+static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
+{
+    if (it->problem) {
+        tdmi_print_field(out, it->path);
+        tdmi_print(out, ",,,,,");
+        tdmi_print_field(out, it->problem);
+        tdmi_print(out, "\n");
+    }
+    for (int i = 0; i < it->n_guesses; i++) {
+        tdmi_print_field(out, it->path);
+        tdmi_print(out, ",%d,", i + 1);
+        tdmi_print_field(out, it->guesses[i].label);
+        tdmi_print(out, ",%.9g,%d,\n", (double)it->guesses[i].probability, it->guesses[i].index);
+    }
+}
+
+/* ---- one form or another ------------------------------------------------------------------ */
+
+struct answering {
+    struct tdmi_call *call;
+    int64_t n_answered, n_told; /* told: why not, too */
+};
+
+static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
+{
+    struct answering *answering = self;
+    struct tdmi_call *call = answering->call;
+    const struct values *values = call->values;
+    answering->n_answered += !prediction->problem;
+    answering->n_told++;
+    if (call->json) {
+        tdm_prediction_to_json(prediction, values->logits, call->json);
+        return TDM_OK;
+    }
+    (values->csv ? print_csv : print_people)(call->out, prediction);
+    /* A reader that has gone away (| head) ends the work early. */
+    return tdmi_output_check(call->out, err);
+}
+
+/* The pictures of the command line, of a list, or the one that comes through standard input. */
+static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_prediction_sink sink,
+                          tdm_error *err)
+{
+    const struct values *values = call->values;
+    const char *const *paths = call->arguments + 1;
+    size_t n_paths = (size_t)call->n_arguments - 1;
+    tdm_input *input = NULL;
+    tdm_status status = TDM_OK;
+    if (values->files_from) {
+        status = tdm_input_open(values->files_from, &input, err);
+        if (status == TDM_E_INPUT)
+            return TDM_WRAP(err, status,
+                            "--files-from wants a list of paths, one a line: a file, or - for "
+                            "standard input (pictures and folders themselves are given without "
+                            "it)");
+        if (status == TDM_OK)
+            status = tdm_input_paths(input, &paths, &n_paths, err);
+        if (status == TDM_OK)
+            status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+    } else if (n_paths == 1 && strcmp(paths[0], "-") == 0) {
+        struct tdm_picture picture = {.name = "-"};
+        status = tdm_input_open("-", &input, err);
+        if (status == TDM_OK) {
+            picture.bytes = tdm_input_bytes(input, &picture.length_bytes);
+            status = tdm_model_predict_pictures(model, &picture, 1, values->top, sink, err);
+        }
+    } else {
+        status = tdm_model_predict(model, paths, n_paths, values->top, sink, err);
+    }
+    tdm_input_close(input);
+    return status;
+}
+
+static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    if (values->files_from || call->n_arguments > 1)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "with --serve, which takes PORT or ADDRESS:PORT, pictures come by HTTP; "
+                        "found %s%.100s",
+                        values->files_from ? "--files-from " : "",
+                        values->files_from ? values->files_from : call->arguments[1]);
+    if (values->csv || values->logits)
+        return TDM_FAIL(err, TDM_E_USAGE, "--%s is not for --serve%s",
+                        values->csv ? "csv" : "logits",
+                        values->csv ? ", which answers JSON" : "; who asks says ?logits=1");
+    return TDM_OK;
+}
+
+static tdm_status check(const struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    const int n = call->n_arguments;
+    if (values->serve.address)
+        return check_server(call, err);
+    if (values->logits && !call->json)
+        return TDM_FAIL(err, TDM_E_USAGE, "--logits are for scripts: they want --json");
+    if (values->csv && call->json)
+        return TDM_FAIL(err, TDM_E_USAGE, "found both --csv and --json; one of them is accepted");
+    if (values->files_from && n > 1)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "pictures come from the list of --files-from or from the command line, "
+                        "not both; found '%.100s'",
+                        call->arguments[1]);
+    if (!values->files_from && n == 1)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s: %s", arguments[1].name,
+                        arguments[1].help);
+    for (int i = 1; i < n && n > 2; i++) {
+        if (strcmp(call->arguments[i], "-") == 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "- is one picture, from standard input, and stands alone (a file of "
+                            "that name is ./-)");
+    }
+    return tdmi_serve_refuse(&values->serve, err);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct answering answering = {.call = call};
+    tdm_model *model = NULL;
+    tdm_status status = check(call, err);
+    if (status == TDM_OK && values->serve.address) {
+        struct tdm_serve_options serve = values->serve;
+        serve.top = values->top;
+        return tdmi_serve(call, &values->model, &serve, err);
+    }
+    if (status == TDM_OK)
+        status = tdm_model_open(call->arguments[0], &values->model, &model, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json)
+        tdm_json_array_begin(call->json, "predictions");
+    else if (values->csv)
+        tdmi_print(call->out, "path,rank,label,probability,index,problem\n");
+    status = predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
+    if (call->json)
+        tdm_json_array_end(call->json);
+    tdm_model_close(model);
+    /* Some path is missing, or some picture lacks memory. */
+    if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_told > 0) {
+        tdm_log(TDM_LOG_ERROR, "%s", err->frames[0].text);
+        call->exit_status = tdm_status_exit(status);
+        return TDM_OK;
+    }
+    if (status == TDM_OK && answering.n_answered == 0) /* each has said why */
+        call->exit_status = tdm_status_exit(TDM_E_INPUT);
+    return status;
+}
+
+static const struct tdmi_option options[] = {
+    {.name = "files-from",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, files_from),
+     .value_name = "FILE",
+     .default_words = "the command line",
+     .group = "Pictures",
+     .is_command_line_only = true,
+     .help = "a list of pictures and folders, one a line or ended by zeros as find -print0 writes "
+             "them; - is standard input"},
+    {.name = "top",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, top),
+     .low = 1,
+     .high = 1000,
+     .unit = "classes",
+     .group = "Answer",
+     .help = "the likeliest of each picture"},
+    {.name = "csv",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct values, csv),
+     .group = "Answer",
+     .help = "a line for each guess: path,rank,label,probability,index,problem"},
+    {.name = "logits",
+     .type = TDMI_OPTION_FLAG,
+     .offset = offsetof(struct values, logits),
+     .group = "Answer",
+     .help = "with --json: what the network computes for every class, before probabilities"},
+    {.name = "serve",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, serve.address),
+     .value_name = "[ADDR]",
+     .alone = "127.0.0.1:8080",
+     .is_value = tdmi_is_address,
+     .default_words = "no server",
+     .group = "Serve",
+     .is_command_line_only = true,
+     .help = "answers over HTTP instead, at PORT or ADDRESS:PORT; alone 127.0.0.1:8080, port 0 any "
+             "that is free"},
+    {.name = "token-file",
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, serve.token_file),
+     .value_name = "FILE",
+     .default_words = "the variable TANDEM_TOKEN, else none",
+     .group = "Serve",
+     .help = "what requests must bring; without one only this machine is answered"},
+    {.name = "body-limit",
+     .type = TDMI_OPTION_SIZE,
+     .offset = offsetof(struct values, serve.body_bytes),
+     .low = 1024,
+     .high = 1 << 30,
+     .group = "Serve",
+     .help = "of one request"},
+    {.name = "pixel-limit",
+     .type = TDMI_OPTION_LONG,
+     .offset = offsetof(struct values, serve.pixels),
+     .low = 1,
+     .high = 1e9,
+     .unit = "pixels",
+     .group = "Serve",
+     .help = "of one picture"},
+    {.name = "request-pixel-limit",
+     .type = TDMI_OPTION_LONG,
+     .offset = offsetof(struct values, serve.request_pixels),
+     .low = 1,
+     .high = 1e12,
+     .unit = "pixels",
+     .default_words = "4 times --pixel-limit",
+     .group = "Serve",
+     .help = "of all pictures of one request"},
+    {.name = "time-limit",
+     .type = TDMI_OPTION_DURATION,
+     .offset = offsetof(struct values, serve.seconds),
+     .low = 0.1,
+     .high = 3600,
+     .group = "Serve",
+     .help = "from the first line of a request to its answer, and for that to be taken"},
+    {.name = "connections",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, serve.connections),
+     .low = 1,
+     .high = 10000,
+     .group = "Serve",
+     .help = "at a time; further ones wait"},
+    {.name = "requests",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, serve.requests),
+     .low = 1,
+     .high = 10000,
+     .group = "Serve",
+     .help = "with pictures at a time; further ones are told to come again"},
+    TDMI_ROWS_FOREIGN(model),
+    TDMI_ROW_THREADS(offsetof(struct values, model.threads), "any number gives the same answers"),
+    TDMI_ROW_DEVICE(offsetof(struct values, model.device),
+                    "cpu, or one backend: cuda, cuda:1, ref"),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem predict runs/first holiday.jpg",
+    "one picture, the five likeliest classes",
+    "tandem predict runs/first new-pictures --top 1 --json",
+    "a folder, for a script",
+    "find new -mtime -1 -print0 | tandem predict runs/first --files-from - --csv",
+    "a list from another program, a table for another program",
+    "curl -s https://example.org/cat.jpg | tandem predict runs/first -",
+    "one picture through a pipe",
+    "tandem predict runs/first --serve 8080",
+    "answer over HTTP, with a page at http://127.0.0.1:8080/",
+    "tandem predict keras_model.h5 photo.jpg --classes labels.txt",
+    "a full Keras model of another program",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_predict = {
+    .name = "predict",
+    .summary = "ask a trained model about pictures",
+    .description = "Files that are no readable pictures are named and skipped; a path that is "
+                   "missing is named, and makes the exit code 3.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

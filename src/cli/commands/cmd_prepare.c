@@ -1,0 +1,255 @@
+/*
+ * tandem prepare SRC -o OUT: pictures become a table that is quick to read.
+ */
+#include "cli/command.h"
+#include "tandem/prepare.h"
+#include "cli/watch.h"
+
+#include <stdlib.h>
+
+struct values {
+    struct tdm_prepare_options prepare;
+    struct tdmi_fractions split; /* train_fraction and val_fraction as one option */
+    const char *slice;           /* "k/n" */
+};
+
+static void defaults(void *values)
+{
+    struct values *own = values;
+    *own = (struct values){.prepare = tdm_prepare_options_default()};
+    own->split =
+        (struct tdmi_fractions){{own->prepare.train_fraction, own->prepare.val_fraction}, 2};
+}
+
+/* "3/8": two whole numbers. */
+static tdm_status read_slice(const char *text, struct tdm_prepare_options *options, tdm_error *err)
+{
+    char *end = NULL;
+    const long slice = strtol(text, &end, 10);
+    const long slices = end != text && *end == '/' ? strtol(end + 1, &end, 10) : 0;
+    if (*end != '\0' || slice < 0 || slices < 1 || slice > slices || slices > 1000000)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "--slice takes K/N, such as 1/8 to 8/8 (0/8 to 7/8 will do as well); found "
+                        "'%s'",
+                        text);
+    options->slice = (int)slice;
+    options->slices = (int)slices;
+    return TDM_OK;
+}
+
+static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_options *options,
+                               tdm_error *err)
+{
+    const struct values *values = call->values;
+    *options = values->prepare;
+    options->source = call->arguments[0];
+    if (options->folder == NULL)
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
+    double test = 0.0; /* what the two leave over, whether it is said or not */
+    tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
+                                        &options->val_fraction, &test, err);
+    const double sum = options->train_fraction + options->val_fraction + test;
+    if (status == TDM_OK && test > 0.0 && sum < 1.0 - 1e-9)
+        status = TDM_FAIL(err, TDM_E_USAGE,
+                          "--split %g,%g,%g leaves pictures over, and a table has all of them; "
+                          "three parts that sum to 1, or two, are accepted",
+                          options->train_fraction, options->val_fraction, test);
+    if (status != TDM_OK)
+        return status;
+    return values->slice == NULL ? TDM_OK : read_slice(values->slice, options, err);
+}
+
+/* ---- result ------------------------------------------------------------------------------- */
+
+static void write_json(tdm_json_writer *json, const struct tdm_prepare_options *options,
+                       const struct tdm_prepare_result *result)
+{
+    tdm_json_string(json, "folder", options->folder);
+    tdm_json_integer(json, "images", result->images);
+    tdm_json_integer(json, "train", result->train);
+    tdm_json_integer(json, "val", result->val);
+    tdm_json_integer(json, "test", result->test);
+    tdm_json_integer(json, "classes", result->classes);
+    tdm_json_integer(json, "quarantined", result->quarantined);
+    tdm_json_integer(json, "left_out", result->left_out);
+    tdm_json_integer(json, "bytes", result->bytes);
+    tdm_json_integer(json, "parts", result->parts);
+    tdm_json_integer(json, "made", result->made);
+    tdm_json_integer(json, "version", result->version);
+    tdm_json_integer(json, "added", result->added);
+    tdm_json_integer(json, "removed", result->removed);
+    tdm_json_bool(json, "complete", result->is_complete);
+    tdm_json_object_begin(json, "change");
+    tdm_json_integer(json, "sampled", result->sampled);
+    tdm_json_number(json, "mean", result->change_mean);
+    tdm_json_integer(json, "max", result->change_max);
+    tdm_json_object_end(json);
+    tdm_json_number(json, "seconds", result->seconds);
+    if (result->is_complete && result->made == result->parts && result->seconds > 0)
+        tdm_json_number(json, "images_per_second", (double)result->images / result->seconds);
+}
+
+static void print_people(struct tdmi_output *out, const struct tdm_prepare_options *options,
+                         const struct tdm_prepare_result *result)
+{
+    char bytes[40];
+    tdmi_format_amount((double)result->bytes, "B", bytes, sizeof bytes);
+    if (!result->is_complete) {
+        tdmi_print(out, "slice %d of %d: %d of %d parts made in %s (%s, %.1f s)\n", options->slice,
+                   options->slices, result->made, result->parts, options->folder, bytes,
+                   result->seconds);
+        return;
+    }
+    tdmi_print(out, "%lld %s of %d %s in %s: %lld train, %lld val", (long long)result->images,
+               result->images == 1 ? "picture" : "pictures", result->classes,
+               result->classes == 1 ? "class" : "classes", options->folder,
+               (long long)result->train, (long long)result->val);
+    if (result->test > 0)
+        tdmi_print(out, ", %lld test", (long long)result->test);
+    tdmi_print(out, " (%d %s, %s, %.1f s)\n", result->parts, result->parts == 1 ? "file" : "files",
+               bytes, result->seconds);
+    if (result->version > 0 && result->added + result->removed > 0)
+        tdmi_print(out, "version %lld: %lld pictures came, %lld went; %s@v%lld is as it was\n",
+                   (long long)result->version, (long long)result->added, (long long)result->removed,
+                   options->folder, (long long)result->version - 1);
+    if (result->quarantined > 0)
+        tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
+                   (long long)result->quarantined, options->folder);
+    if (result->left_out > 0)
+        tdmi_print(out, "%lld left out: copies of test pictures\n", (long long)result->left_out);
+    if (result->sampled > 0)
+        tdmi_print(out,
+                   "jpeg changed pixels by %.2f of 255 on average and %d at most (%lld pictures "
+                   "compared)\n",
+                   result->change_mean, result->change_max, (long long)result->sampled);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    struct tdm_prepare_options options;
+    struct tdm_prepare_result result;
+    struct tdmi_watch watch;
+    tdm_status status = read_options(call, &options, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_watch_start(&watch, call->globals, "images");
+    status = tdm_prepare(&options, tdmi_watch_sink(&watch), &result, err);
+    tdmi_watch_stop(&watch);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        write_json(call->json, &options, &result);
+        return TDM_OK;
+    }
+    print_people(call->out, &options, &result);
+    if (result.is_complete && !call->globals->quiet)
+        tdmi_print_next(call->out, "tandem train", options.folder);
+    return TDM_OK;
+}
+
+/* ---- what one can say --------------------------------------------------------------------- */
+
+#define FIELD(name) offsetof(struct values, prepare.name)
+
+static const struct tdmi_argument arguments[] = {
+    TDMI_ARGUMENT_SRC,
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .type = TDMI_OPTION_PATH,
+     .offset = FIELD(folder),
+     .value_name = "OUT",
+     .default_words = "must be given",
+     .group = "Result",
+     .help = "folder to make, or to go on with"},
+    {.name = "compression",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(compression),
+     .choices = "zstd|snappy|none",
+     .default_words = "zstd, but not of pictures",
+     .group = "Result",
+     .help = "of the columns, and of raw pictures"},
+    {.name = "slice",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, slice),
+     .value_name = "K/N",
+     .default_words = "all of it",
+     .group = "Result",
+     .help = "make one Nth of the files, such as 1/8: any number of machines can share the work",
+     .is_command_line_only = true},
+    {.name = "merge",
+     .type = TDMI_OPTION_FLAG,
+     .offset = FIELD(merge),
+     .group = "Result",
+     .help = "complete what slices made",
+     .is_command_line_only = true},
+    TDMI_ROW_SIZE(FIELD(size), 1, 8192, "Pictures", "of both sides"),
+    {.name = "fit",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(fit),
+     .choices = "pad|crop|stretch",
+     .group = "Pictures",
+     .help = "shrink and centre on white, fill and cut, or distort"},
+    {.name = "crop-fraction",
+     .type = TDMI_OPTION_NUMBER,
+     .offset = FIELD(crop_fraction),
+     .low = 0.01,
+     .high = 1,
+     .value_name = "F",
+     .group = "Pictures",
+     .help = "with --fit crop: the short side becomes size / F before the cut"},
+    {.name = "resample",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(resample),
+     .choices = "lanczos|bicubic|bilinear",
+     .group = "Pictures",
+     .help = "how pictures are scaled"},
+    {.name = "codec",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = FIELD(codec),
+     .choices = "jpeg|png|raw|keep",
+     .group = "Pictures",
+     .help = "how they are stored; raw: plain pixels, keep: the bytes of the file"},
+    {.name = "quality",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = FIELD(quality),
+     .low = 1,
+     .high = 100,
+     .default_words = "95",
+     .group = "Pictures",
+     .help = "of jpeg; from 95 on colours keep their full resolution"},
+    TDMI_ROW_SPLIT(offsetof(struct values, split), "Rows",
+                   "part to train on and part to validate on, where the source does not say"),
+    TDMI_ROW_SEED(FIELD(seed), "Rows", "of split and order"),
+    TDMI_ROWS_SOURCE(prepare.how),
+    TDMI_ROW_THREADS(FIELD(threads), "any number gives the same bytes"),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem prepare photos -o pets --size 224",
+    "a table of small pictures, split into train and val",
+    "tandem prepare photos -o pets --slice 1/8",
+    "one machine's share; run 1/8 to 8/8 anywhere",
+    "tandem prepare photos -o pets --merge",
+    "complete the table when all shares are there",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_prepare = {
+    .name = "prepare",
+    .summary = "make a table of pictures of one size, Parquet and Delta",
+    .description =
+        "Every picture that decodes is turned upright, brought to one size and written to Parquet "
+        "files with a Delta log, split and mixed. The same pictures and options give the same "
+        "bytes. Killed or stopped at any point, run it again: what is finished stays.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

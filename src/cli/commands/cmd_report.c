@@ -1,0 +1,90 @@
+/* tandem report RUN…: one page of HTML that needs nothing else, to look at or to send. */
+#include "cli/command.h"
+#include "tandem/runs.h"
+
+#include <stdio.h>
+
+struct values {
+    const char *out;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){0};
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    char beside[4096];
+    tdm_runs *runs = NULL;
+    const char *path = values->out;
+    if (!path) {
+        const int length =
+            snprintf(beside, sizeof beside, "%s/" TDM_REPORT_NAME, call->arguments[0]);
+        if (length < 0 || (size_t)length >= sizeof beside)
+            return TDM_FAIL(err, TDM_E_USAGE, "the path of the run is longer than %zu bytes",
+                            sizeof beside);
+        path = beside;
+    }
+    tdm_status status = tdm_runs_read(call->arguments, (size_t)call->n_arguments, &runs, err);
+    if (status == TDM_OK)
+        status = tdm_runs_report(runs, path, err);
+    tdm_runs_close(runs);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_string(call->json, "path", path);
+        tdm_json_array_begin(call->json, "runs");
+        for (int i = 0; i < call->n_arguments; i++) {
+            tdm_json_object_begin(call->json, NULL);
+            tdm_json_string(call->json, "run", call->arguments[i]);
+            tdm_json_object_end(call->json);
+        }
+        tdm_json_array_end(call->json);
+    } else {
+        tdmi_print(call->out, "%s: %d %s; any browser shows it\n", path, call->n_arguments,
+                   call->n_arguments == 1 ? "run" : "runs");
+    }
+    return TDM_OK;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "RUN",
+     .help = "run folders; with several, the others against the first",
+     .is_many = true},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "out",
+     .letter = 'o',
+     .type = TDMI_OPTION_PATH,
+     .offset = offsetof(struct values, out),
+     .value_name = "FILE",
+     .default_words = "report.html in the first run",
+     .group = "Result",
+     .help = "the page to write"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem report runs/first",
+    "runs/first/report.html",
+    "tandem report runs/first runs/second -o both.html",
+    "two runs side by side, and whether the second is better",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_report = {
+    .name = "report",
+    .summary = "a run as one HTML page: curves, classes, confusions, calibration",
+    .description = "The page holds its drawings itself: no network, no scripts, nothing beside it. "
+                   "With several runs each is compared with the first.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

@@ -1,0 +1,324 @@
+/*
+ * tandem runs list|show|compare: what was trained, how well, and whether one is better than
+ * another.
+ */
+#include "cli/command.h"
+#include "cli/scores.h"
+#include "tandem/runs.h"
+#include "cli/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+    int show;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.show = TDMI_SHOW_DEFAULT};
+}
+
+/* ---- one run ----------------------------------------------------------------------------- */
+
+static void write_score(tdm_json_writer *json, const tdm_score *score, const char *key)
+{
+    if (score->n > 0)
+        tdm_score_to_json(score, json, key);
+    else
+        tdm_json_null(json, key);
+}
+
+static void write_next(tdm_json_writer *json, const struct tdm_run *run)
+{
+    if (!*run->next_step) {
+        tdm_json_null(json, "next");
+        return;
+    }
+    tdm_json_object_begin(json, "next");
+    tdm_json_string(json, "step", run->next_step);
+    tdm_json_string(json, "evidence", run->next_evidence);
+    tdm_json_object_end(json);
+}
+
+static void write_run(tdm_json_writer *json, const struct tdm_run *run, bool is_whole)
+{
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "run", run->path);
+    tdm_json_string(json, "state", run->state);
+    tdm_json_string(json, "network", *run->network ? run->network : NULL);
+    tdm_json_string(json, "source", *run->source ? run->source : NULL);
+    tdm_json_string(json, "started", *run->started ? run->started : NULL);
+    tdm_json_integer(json, "epochs", run->epochs);
+    tdm_json_integer(json, "best_epoch", run->best_epoch);
+    tdm_json_integer(json, "steps", run->steps);
+    tdm_json_number(json, "seconds", run->seconds);
+    write_score(json, &run->train, "train");
+    write_score(json, &run->val, "val");
+    write_score(json, &run->test, "test");
+    tdm_json_integer(json, "tests_before", run->tests_before);
+    write_next(json, run);
+    if (is_whole && run->metrics) {
+        tdm_json_object_begin(json, "validation");
+        tdm_metrics_to_json(run->metrics, json);
+        tdm_json_object_end(json);
+    } else if (is_whole) {
+        tdm_json_null(json, "validation");
+    }
+    tdm_json_object_end(json);
+}
+
+static const char *format_duration(double seconds, char *text, size_t text_bytes)
+{
+    const long whole = (long)seconds;
+    if (whole < 60)
+        snprintf(text, text_bytes, "%.1f s", seconds);
+    else if (whole < 3600)
+        snprintf(text, text_bytes, "%ld min %02ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, text_bytes, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
+    return text;
+}
+
+static void print_line(struct tdmi_output *out, const struct tdm_run *run, int widest)
+{
+    char text[160], time[40];
+    tdmi_print(out, "  %-*s  %-8s  %6d  %-16s  %12s", widest, run->path, run->state, run->epochs,
+               run->network, format_duration(run->seconds, time, sizeof time));
+    if (run->val.n > 0)
+        tdmi_print(out, "  %s\n", tdmi_format_score(&run->val, text, sizeof text));
+    else
+        tdmi_print(out, "  not validated yet\n");
+}
+
+static void print_table(struct tdmi_output *out, const tdm_runs *runs)
+{
+    int widest = 3;
+    for (size_t i = 0; i < tdm_runs_count(runs); i++) {
+        const int columns = tdmi_columns(tdm_runs_at(runs, i)->path);
+        widest = columns > widest ? columns : widest;
+    }
+    widest = widest < 60 ? widest : 60;
+    tdmi_print(out, "  %-*s  %-8s  %6s  %-16s  %12s  %s\n", widest, "run", "state", "epochs",
+               "network", "time", "validation");
+    for (size_t i = 0; i < tdm_runs_count(runs); i++)
+        print_line(out, tdm_runs_at(runs, i), widest);
+}
+
+/* ---- list and show ------------------------------------------------------------------------ */
+
+static tdm_status list(struct tdmi_call *call, tdm_error *err)
+{
+    const char *folder = call->n_arguments > 1 ? call->arguments[1] : "runs";
+    tdm_runs *runs = NULL;
+    tdm_status status = tdm_runs_find(folder, &runs, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_array_begin(call->json, "runs");
+        for (size_t i = 0; i < tdm_runs_count(runs); i++)
+            write_run(call->json, tdm_runs_at(runs, i), false);
+        tdm_json_array_end(call->json);
+    } else if (tdm_runs_count(runs) == 0) {
+        tdmi_print(call->out, "there is no run in %s\n", folder);
+    } else {
+        print_table(call->out, runs);
+    }
+    tdm_runs_close(runs);
+    return TDM_OK;
+}
+
+static void print_run(struct tdmi_call *call, const struct tdm_run *run)
+{
+    const struct values *values = call->values;
+    char text[160];
+    struct tdmi_output *out = call->out;
+    tdmi_print(out, "%s: %s, %d %s, best: ", run->path, run->state, run->epochs,
+               run->epochs == 1 ? "epoch" : "epochs");
+    if (run->best_epoch > run->epochs)
+        tdmi_print(out, "within the next one");
+    else if (run->best_epoch > 0)
+        tdmi_print(out, "%d", run->best_epoch);
+    else
+        tdmi_print(out, "none");
+    tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
+    tdmi_print(out, "  network     %s\n  pictures    %s\n  started     %s\n", run->network,
+               run->source, run->started);
+    if (run->train.n > 0)
+        tdmi_print(out, "  train       %s\n", tdmi_format_score(&run->train, text, sizeof text));
+    if (run->val.n > 0)
+        tdmi_print(out, "  validation  %s\n", tdmi_format_score(&run->val, text, sizeof text));
+    if (run->test.n > 0)
+        tdmi_print(out, "  test        %s\n", tdmi_format_score(&run->test, text, sizeof text));
+    if (run->tests_before > 0)
+        tdmi_print(out, "              judged %d times\n", run->tests_before + 1);
+    if (*run->next_step)
+        tdmi_print(out, "  next        %s; %s\n", run->next_step, run->next_evidence);
+    if (!run->metrics)
+        return;
+    tdmi_print(out, "\n");
+    tdmi_print_metrics(out, run->metrics, values->show);
+}
+
+static tdm_status show(struct tdmi_call *call, tdm_error *err)
+{
+    tdm_runs *runs = NULL;
+    tdm_status status = tdm_runs_read(call->arguments + 1, 1, &runs, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_array_begin(call->json, "runs");
+        write_run(call->json, tdm_runs_at(runs, 0), true);
+        tdm_json_array_end(call->json);
+    } else {
+        print_run(call, tdm_runs_at(runs, 0));
+    }
+    tdm_runs_close(runs);
+    return TDM_OK;
+}
+
+/* ---- compare ------------------------------------------------------------------------------ */
+
+static void write_comparison(tdm_json_writer *json, const struct tdm_comparison *comparison)
+{
+    tdm_json_bool(json, "comparable", comparison->is_comparable);
+    tdm_json_string(json, "verdict", comparison->verdict);
+    tdm_json_string(json, "reason", *comparison->reason ? comparison->reason : NULL);
+    tdm_json_number(json, "margin", TDM_COMPARE_MARGIN);
+    if (!comparison->is_comparable) {
+        static const char *const untold[] = {"n",       "both",   "only_a",     "only_b",
+                                             "neither", "p",      "difference", "low",
+                                             "high",    "better", "worse",      "no_loss"};
+        for (size_t i = 0; i < sizeof untold / sizeof untold[0]; i++)
+            tdm_json_null(json, untold[i]);
+        return;
+    }
+    tdm_json_integer(json, "n", comparison->n);
+    tdm_json_integer(json, "both", comparison->both);
+    tdm_json_integer(json, "only_a", comparison->only_a);
+    tdm_json_integer(json, "only_b", comparison->only_b);
+    tdm_json_integer(json, "neither", comparison->neither);
+    tdm_json_number(json, "p", comparison->p);
+    tdm_json_number(json, "difference", comparison->difference);
+    tdm_json_number(json, "low", comparison->interval.low);
+    tdm_json_number(json, "high", comparison->interval.high);
+    tdm_json_bool(json, "better", comparison->is_better);
+    tdm_json_bool(json, "worse", comparison->is_worse);
+    tdm_json_bool(json, "no_loss", comparison->is_no_loss);
+}
+
+static void print_comparison(struct tdmi_output *out, const struct tdm_comparison *comparison)
+{
+    if (!comparison->is_comparable) {
+        tdmi_print(out, "\nnot comparable: %s\n", comparison->reason);
+        return;
+    }
+    tdmi_print(out,
+               "\nof %lld pictures: %lld right in both, %lld only in the first, %lld only in the "
+               "second, %lld in neither\n",
+               (long long)comparison->n, (long long)comparison->both, (long long)comparison->only_a,
+               (long long)comparison->only_b, (long long)comparison->neither);
+    tdmi_print(out,
+               "the second minus the first: %+.2f points (95 %%: %+.2f to %+.2f); McNemar's exact "
+               "test: p = "
+               "%.4g\n",
+               100.0 * comparison->difference, 100.0 * comparison->interval.low,
+               100.0 * comparison->interval.high, comparison->p);
+    const double margin = 100.0 * TDM_COMPARE_MARGIN;
+    const char *points = margin == 1.0 ? "point" : "points";
+    tdmi_print(out, "the second, beside the first: %s", comparison->verdict);
+    if (strcmp(comparison->verdict, "no loss") == 0)
+        tdmi_print(out, " of more than %g %s", margin, points);
+    tdmi_print(out, "\n");
+    if (comparison->is_worse && comparison->is_no_loss)
+        tdmi_print(out, "the loss is real, and smaller than %g %s\n", margin, points);
+    if (*comparison->reason)
+        tdmi_print(out, "%s\n", comparison->reason);
+}
+
+static tdm_status compare(struct tdmi_call *call, tdm_error *err)
+{
+    tdm_runs *runs = NULL;
+    struct tdm_comparison comparison;
+    tdm_status status = tdm_runs_read(call->arguments + 1, 2, &runs, err);
+    if (status == TDM_OK)
+        status = tdm_runs_compare(runs, 0, 1, &comparison, err);
+    if (status == TDM_OK && call->json) {
+        tdm_json_array_begin(call->json, "runs");
+        for (size_t i = 0; i < 2; i++)
+            write_run(call->json, tdm_runs_at(runs, i), false);
+        tdm_json_array_end(call->json);
+        write_comparison(call->json, &comparison);
+    } else if (status == TDM_OK) {
+        print_table(call->out, runs);
+        print_comparison(call->out, &comparison);
+    }
+    tdm_runs_close(runs);
+    return status;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *wants;
+    int least, most; /* arguments, itself counted */
+    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
+} verbs[] = {{"list", "at most one folder", 1, 2, list},
+             {"show", "one RUN", 2, 2, show},
+             {"compare", "two runs, A and B", 3, 3, compare}};
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const char *verb = call->n_arguments > 0 ? call->arguments[0] : "list";
+    const int n = call->n_arguments > 0 ? call->n_arguments : 1;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verb, verbs[i].name) != 0)
+            continue;
+        if (n < verbs[i].least || n > verbs[i].most)
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem runs %s wants %s; found %d argument%s", verb,
+                            verbs[i].wants, n - 1, n == 2 ? "" : "s");
+        return verbs[i].run(call, err);
+    }
+    return TDM_FAIL(err, TDM_E_USAGE, "tandem runs can: list, show, compare; found '%s'", verb);
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "WHAT", .help = "list, show or compare", .is_optional = true},
+    {.name = "DIR|RUN",
+     .help = "list: the folder that is searched (runs); show and compare: a run folder",
+     .is_optional = true},
+    {.name = "B", .help = "compare: the run that is asked about", .is_optional = true},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    TDMI_ROW_SHOW(offsetof(struct values, show)),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem runs",
+    "every run in runs/, one a line",
+    "tandem runs show runs/first",
+    "one of them, class by class",
+    "tandem runs compare runs/first runs/second",
+    "is the second better, picture by picture?",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_runs = {
+    .name = "runs",
+    .summary = "look back: list runs, show one, compare two",
+    .description =
+        "Comparing takes what became of every validation picture in both runs. 'Better' is said "
+        "only when McNemar's exact test says so (p < 0.05), 'no loss' only when the 95 % interval "
+        "of the paired difference (Tango's) excludes a loss of more than one point, and below "
+        "1,000 pictures there is no verdict. Runs judged on different pictures are shown side by "
+        "side and not compared.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

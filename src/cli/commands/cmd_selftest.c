@@ -1,0 +1,202 @@
+/*
+ * tandem selftest: does this build compute rightly on this machine?
+ */
+#include "cli/command.h"
+#include "tandem/log.h"
+#include "tandem/selftest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+    const char *device, *part;
+};
+
+static void defaults(void *values)
+{
+    struct values *own = values;
+    own->device = "cpu";
+    own->part = "all";
+}
+
+/* What has been told so far, a row a kind of check, in the order they came in. */
+enum { most_groups = 16, most_ways = 200 };
+
+struct hearing {
+    struct tdmi_call *call;
+    int n_groups;
+    struct group {
+        char name[48];
+        int passed, failed;
+    } groups[most_groups];
+    /* What computes, how often; those that there is no room for are "others", the last. */
+    int n_ways;
+    struct way {
+        char op[16], direction[24], by[64];
+        int n;
+    } ways[most_ways];
+};
+
+static struct group *group_of(struct hearing *hearing, const char *name)
+{
+    for (int i = 0; i < hearing->n_groups; i++)
+        if (strcmp(hearing->groups[i].name, name) == 0)
+            return &hearing->groups[i];
+    if (hearing->n_groups == most_groups)
+        return &hearing->groups[most_groups - 1];
+    struct group *made = &hearing->groups[hearing->n_groups++];
+    snprintf(made->name, sizeof made->name, "%s", name);
+    return made;
+}
+
+static void on_result(void *self, const char *group, const char *name, bool has_passed,
+                      const char *detail)
+{
+    struct hearing *hearing = self;
+    struct tdmi_call *call = hearing->call;
+    struct group *row = group_of(hearing, group);
+    row->passed += has_passed;
+    row->failed += !has_passed;
+    if (call->json && !has_passed) {
+        tdm_json_object_begin(call->json, NULL);
+        tdm_json_string(call->json, "group", group);
+        tdm_json_string(call->json, "name", name);
+        tdm_json_string(call->json, "detail", detail ? detail : "");
+        tdm_json_object_end(call->json);
+    }
+    if (!has_passed)
+        tdm_log(TDM_LOG_ERROR, "%s: %s: %s", group, name, detail ? detail : "failed");
+    else
+        tdm_log(TDM_LOG_DEBUG, "%s: %s: passed", group, name);
+}
+
+static void on_computed(void *self, const char *op, const char *direction, const char *by)
+{
+    struct hearing *hearing = self;
+    int i = 0;
+    while (i < hearing->n_ways && i < most_ways - 1 &&
+           (strcmp(hearing->ways[i].op, op) != 0 ||
+            strcmp(hearing->ways[i].direction, direction) != 0 ||
+            strcmp(hearing->ways[i].by, by) != 0))
+        i++;
+    const bool is_full = i == most_ways - 1;
+    struct way *row = &hearing->ways[i];
+    if (i == hearing->n_ways) {
+        hearing->n_ways++;
+        snprintf(row->op, sizeof row->op, "%s", is_full ? "any" : op);
+        snprintf(row->direction, sizeof row->direction, "%s", is_full ? "any" : direction);
+        snprintf(row->by, sizeof row->by, "%s", is_full ? "others" : by);
+    }
+    row->n++;
+}
+
+static void print_ways(const struct hearing *hearing)
+{
+    struct tdmi_output *out = hearing->call->out;
+    if (hearing->n_ways > 0)
+        tdmi_print(out, "\n  %-8s %-17s %-44s %5s\n", "op", "", "computed by", "cases");
+    for (int i = 0; i < hearing->n_ways; i++)
+        tdmi_print(out, "  %-8s %-17s %-44s %5d\n", hearing->ways[i].op, hearing->ways[i].direction,
+                   hearing->ways[i].by, hearing->ways[i].n);
+}
+
+static void tell(const struct hearing *hearing, const char *device,
+                 const struct tdm_selftest_result *result)
+{
+    struct tdmi_output *out = hearing->call->out;
+    tdmi_print(out, "self-test of %s\n\n  %-40s %7s %7s\n", device, "check", "passed", "failed");
+    for (int i = 0; i < hearing->n_groups; i++)
+        tdmi_print(out, "  %-40s %7d %7d\n", hearing->groups[i].name, hearing->groups[i].passed,
+                   hearing->groups[i].failed);
+    print_ways(hearing);
+    tdmi_print(out, "\n%d passed, %d failed\n", result->passed, result->failed);
+}
+
+static void write_groups(const struct hearing *hearing)
+{
+    tdm_json_writer *json = hearing->call->json;
+    tdm_json_array_begin(json, "checks");
+    for (int i = 0; i < hearing->n_groups; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "check", hearing->groups[i].name);
+        tdm_json_integer(json, "passed", hearing->groups[i].passed);
+        tdm_json_integer(json, "failed", hearing->groups[i].failed);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+}
+
+static void write_ways(const struct hearing *hearing)
+{
+    tdm_json_writer *json = hearing->call->json;
+    tdm_json_array_begin(json, "computed_by");
+    for (int i = 0; i < hearing->n_ways; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_string(json, "op", hearing->ways[i].op);
+        tdm_json_string(json, "direction", hearing->ways[i].direction);
+        tdm_json_string(json, "by", hearing->ways[i].by);
+        tdm_json_integer(json, "cases", hearing->ways[i].n);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    struct tdm_selftest_result result;
+    struct hearing hearing = {.call = call};
+    if (call->json)
+        tdm_json_array_begin(call->json, "failures");
+    tdm_status status =
+        tdm_selftest(values->device, values->part,
+                     (tdm_selftest_sink){&hearing, on_result, on_computed}, &result, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_array_end(call->json);
+        write_groups(&hearing);
+        write_ways(&hearing);
+        tdm_json_string(call->json, "device", values->device);
+        tdm_json_integer(call->json, "passed", result.passed);
+        tdm_json_integer(call->json, "failed", result.failed);
+    } else {
+        tell(&hearing, values->device, &result);
+    }
+    call->exit_status = result.failed > 0;
+    return TDM_OK;
+}
+
+static const struct tdmi_argument arguments[] = {{.name = NULL}};
+
+static const struct tdmi_option options[] = {
+    TDMI_ROW_DEVICE(offsetof(struct values, device),
+                    "what to check: cpu, or one backend: cuda, cuda:1, ref"),
+    {.name = "part",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, part),
+     .choices = "all|ops",
+     .group = "Machine",
+     .help = "ops: the cases of the operations alone, such as under a checker of a card's memory"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem selftest",
+    "exit 0: every case passed; 1: some failed; 4: no such device",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_selftest = {
+    .name = "selftest",
+    .summary = "check that this build computes rightly on this machine",
+    .description =
+        "Every operation against the plain C law and against central differences, equal "
+        "bits at any thread count, golden training runs, and what happens without memory.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

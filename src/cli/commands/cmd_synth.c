@@ -1,0 +1,97 @@
+/*
+ * tandem synth OUT: a synthetic photo-like data set to try things with.
+ */
+#include "cli/command.h"
+#include "tandem/synth.h"
+#include "cli/watch.h"
+
+struct values {
+    struct tdm_synth_options synth;
+};
+
+static void defaults(void *values)
+{
+    ((struct values *)values)->synth = tdm_synth_options_default();
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    struct tdm_synth_options options = ((const struct values *)call->values)->synth;
+    struct tdm_synth_result result;
+    struct tdmi_watch watch;
+    char bytes[32];
+    options.folder = call->arguments[0];
+    tdmi_watch_start(&watch, call->globals, "images");
+    tdm_status status = tdm_synth(&options, tdmi_watch_sink(&watch), &result, err);
+    tdmi_watch_stop(&watch);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_string(call->json, "folder", options.folder);
+        tdm_json_integer(call->json, "images", result.images);
+        tdm_json_integer(call->json, "classes", result.classes);
+        tdm_json_integer(call->json, "bytes", result.bytes);
+        tdm_json_number(call->json, "seconds", result.seconds);
+        return TDM_OK;
+    }
+    tdmi_print(call->out, "%lld pictures of %d classes in %s (%s, %.1f s)\n",
+               (long long)result.images, result.classes, options.folder,
+               tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);
+    if (!call->globals->quiet)
+        tdmi_print_next(call->out, "tandem train", options.folder);
+    return TDM_OK;
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "OUT", .help = "folder to make; it must be empty or absent"},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "classes",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, synth.classes),
+     .low = 2,
+     .high = 1000,
+     .group = "Pictures",
+     .help = "how many classes, a folder each"},
+    {.name = "per-class",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, synth.per_class),
+     .low = 1,
+     .high = 1000000,
+     .group = "Pictures",
+     .help = "how many pictures in each"},
+    TDMI_ROW_SIZE(offsetof(struct values, synth.size), 16, 2048, "Pictures",
+                  "typical side; pictures vary around it"),
+    {.name = "format",
+     .type = TDMI_OPTION_CHOICE,
+     .offset = offsetof(struct values, synth.format),
+     .choices = "jpeg|png|bmp|ppm",
+     .group = "Pictures",
+     .help = "of the files, where this build can write it"},
+    TDMI_ROW_SEED(offsetof(struct values, synth.seed), "Pictures",
+                  "the same seed gives the same bytes on any machine"),
+    TDMI_ROW_THREADS(offsetof(struct values, synth.threads), "any number gives the same bytes"),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem synth pictures --classes 4 --per-class 200",
+    "a small set to train on",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_synth = {
+    .name = "synth",
+    .summary = "paint a synthetic data set of photo-like pictures",
+    .description =
+        "Class folders of pictures with textures, shapes, clutter, changing light and sizes, made "
+        "so that a small network can learn them and a colour histogram cannot.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

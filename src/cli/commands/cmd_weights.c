@@ -1,0 +1,328 @@
+/*
+ * tandem weights list|inspect|convert|fetch: other people's weights, before anything is made of
+ * them.
+ */
+#include "cli/command.h"
+#include "tandem/weights.h"
+#include "cli/watch.h"
+
+#include <string.h>
+
+struct values {
+    const char *mirror;
+    int show;
+};
+
+static void defaults(void *values)
+{
+    *(struct values *)values = (struct values){.show = 400};
+}
+
+/* ---- list ---------------------------------------------------------------------------------- */
+
+static tdm_status list_one(struct tdmi_call *call, const struct tdm_weights_known *known,
+                           tdm_error *err)
+{
+    char path[1024] = "";
+    bool is_here = false;
+    tdm_status status = tdm_weights_place(known, path, sizeof path, &is_here, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json == NULL) {
+        tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %6.1f MB  %s\n", known->name,
+                   known->network, known->origin, known->licence, known->megabytes,
+                   is_here ? "here" : "");
+        return TDM_OK;
+    }
+    tdm_json_object_begin(call->json, NULL);
+    tdm_json_string(call->json, "name", known->name);
+    tdm_json_string(call->json, "network", known->network);
+    tdm_json_string(call->json, "origin", known->origin);
+    tdm_json_string(call->json, "licence", known->licence);
+    tdm_json_number(call->json, "bytes", 1e6 * known->megabytes);
+    tdm_json_string(call->json, "hash", *known->hash ? known->hash : NULL);
+    tdm_json_string(call->json, "folder", known->folder);
+    tdm_json_string(call->json, "file", known->file);
+    tdm_json_string(call->json, "path", path);
+    tdm_json_bool(call->json, "here", is_here);
+    tdm_json_object_end(call->json);
+    return TDM_OK;
+}
+
+static tdm_status list(struct tdmi_call *call, tdm_error *err)
+{
+    const struct tdm_weights_known *known;
+    tdm_status status = TDM_OK;
+    if (call->json)
+        tdm_json_array_begin(call->json, "weights");
+    else
+        tdmi_print(call->out, "  %-22s  %-16s  %-24s  %-12s  %9s\n", "name", "network", "origin",
+                   "licence", "size");
+    for (int i = 0; status == TDM_OK && (known = tdm_weights_known_at(i)) != NULL; i++)
+        status = list_one(call, known, err);
+    if (call->json)
+        tdm_json_array_end(call->json);
+    else
+        tdmi_print(call->out, "\ntandem weights fetch NAME brings one; the pictures of ImageNet, "
+                              "which they were trained on, are for research\n");
+    return status;
+}
+
+/* ---- inspect ------------------------------------------------------------------------------- */
+
+static void write_tensor(tdm_json_writer *json, const struct tdm_weights_tensor *tensor)
+{
+    tdm_json_object_begin(json, NULL);
+    tdm_json_string(json, "name", tensor->name);
+    tdm_json_string(json, "type", tensor->type);
+    tdm_json_array_begin(json, "shape");
+    for (int i = 0; i < tensor->rank; i++)
+        tdm_json_integer(json, NULL, tensor->shape[i]);
+    tdm_json_array_end(json);
+    tdm_json_number(json, "low", tensor->low);
+    tdm_json_number(json, "high", tensor->high);
+    tdm_json_number(json, "mean", tensor->mean);
+    tdm_json_integer(json, "not_finite", tensor->not_finite);
+    tdm_json_object_end(json);
+}
+
+static void write_facts(tdm_json_writer *json, const char *path,
+                        const struct tdm_weights_facts *facts)
+{
+    tdm_json_string(json, "path", path);
+    tdm_json_string(json, "form", facts->form);
+    tdm_json_string(json, "sha256", *facts->sha256 ? facts->sha256 : NULL);
+    tdm_json_integer(json, "values", facts->values);
+    tdm_json_integer(json, "bytes", facts->bytes);
+}
+
+static void write_file(struct tdmi_call *call, const char *path, tdm_weights_file *file)
+{
+    tdm_json_writer *json = call->json;
+    const struct tdm_weights_tensor *tensor;
+    const char *key, *value;
+    tdm_json_object_begin(json, NULL);
+    write_facts(json, path, tdm_weights_facts(file));
+    tdm_json_object_begin(json, "notes");
+    for (int64_t i = 0; tdm_weights_note_at(file, i, &key, &value); i++)
+        tdm_json_string(json, key, value);
+    tdm_json_object_end(json);
+    tdm_json_array_begin(json, "tensors");
+    for (int64_t i = 0; (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
+        write_tensor(json, tensor);
+    tdm_json_array_end(json);
+    tdm_json_object_end(json);
+}
+
+static void print_tensor(struct tdmi_output *out, const struct tdm_weights_tensor *tensor,
+                         int widest)
+{
+    char shape[120] = "";
+    size_t n = 0;
+    for (int i = 0; i < tensor->rank && n < sizeof shape; i++)
+        n += (size_t)snprintf(shape + n, sizeof shape - n, i ? "×%lld" : "%lld",
+                              (long long)tensor->shape[i]);
+    tdmi_print(out, "  %-*s  %-4s  %-18s", widest, tensor->name, tensor->type, shape);
+    if (strchr(tensor->type, 'F') && tensor->values > tensor->not_finite)
+        tdmi_print(out, "  %.4g to %.4g, mean %.3g", tensor->low, tensor->high, tensor->mean);
+    if (tensor->not_finite > 0)
+        tdmi_print(out, "  %lld not finite!", (long long)tensor->not_finite);
+    tdmi_print(out, "\n");
+}
+
+static void print_notes(struct tdmi_output *out, const tdm_weights_file *file)
+{
+    enum { most = 60 };
+    const char *key, *value;
+    for (int64_t i = 0; tdm_weights_note_at(file, i, &key, &value); i++) {
+        if (strlen(value) > most) /* a description of the network, as a rule */
+            tdmi_print(out, "  %-16s  %zu bytes\n", key, strlen(value));
+        else
+            tdmi_print(out, "  %-16s  %s\n", key, value);
+    }
+}
+
+static void print_file(struct tdmi_call *call, const char *path, tdm_weights_file *file)
+{
+    const struct values *values = call->values;
+    const struct tdm_weights_facts *facts = tdm_weights_facts(file);
+    const struct tdm_weights_tensor *tensor;
+    char bytes[32];
+    int widest = 4;
+    tdmi_print(call->out, "%s: %s, %lld tensors, %lld values, %s\n", path, facts->form,
+               (long long)facts->tensors, (long long)facts->values,
+               tdmi_format_amount((double)facts->bytes, "B", bytes, sizeof bytes));
+    if (*facts->sha256)
+        tdmi_print(call->out, "  sha256            %s\n", facts->sha256);
+    print_notes(call->out, file);
+    tdmi_print(call->out, "\n");
+    for (int64_t i = 0; i < values->show && (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
+        widest = tdmi_columns(tensor->name) > widest ? tdmi_columns(tensor->name) : widest;
+    for (int64_t i = 0; i < values->show && (tensor = tdm_weights_tensor_at(file, i)) != NULL; i++)
+        print_tensor(call->out, tensor, widest < 60 ? widest : 60);
+    if (facts->tensors > values->show)
+        tdmi_print(call->out, "  … and %lld more (--show)\n",
+                   (long long)facts->tensors - values->show);
+}
+
+static tdm_status inspect(struct tdmi_call *call, tdm_error *err)
+{
+    const char *path = call->arguments[1];
+    tdm_weights_file *file = NULL;
+    TDM_TRY(tdm_weights_open(path, &file, err), err, "looking into %s", path);
+    if (call->json) {
+        tdm_json_array_begin(call->json, "weights");
+        write_file(call, path, file);
+        tdm_json_array_end(call->json);
+    } else {
+        print_file(call, path, file);
+    }
+    tdm_weights_close(file);
+    return TDM_OK;
+}
+
+/* ---- convert and fetch --------------------------------------------------------------------- */
+
+static tdm_status convert(struct tdmi_call *call, tdm_error *err)
+{
+    const char *from = call->arguments[1], *to = call->arguments[2];
+    struct tdm_weights_facts facts;
+    tdm_status status = tdm_weights_convert(from, to, &facts, err);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_array_begin(call->json, "weights");
+        tdm_json_object_begin(call->json, NULL);
+        write_facts(call->json, to, &facts);
+        tdm_json_string(call->json, "from", from);
+        tdm_json_object_end(call->json);
+        tdm_json_array_end(call->json);
+        return TDM_OK;
+    }
+    tdmi_print(call->out, "%s: %lld tensors of %s (%s)\n", to, (long long)facts.tensors, from,
+               facts.form);
+    return TDM_OK;
+}
+
+static const char *proof_of(const struct tdm_weights_fetched *fetched)
+{
+    if (fetched->is_published)
+        return "it is the file its publisher describes";
+    return fetched->is_new ? "its publisher names no hash: this one is remembered"
+                           : "the same as when it was fetched first";
+}
+
+static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
+{
+    const struct values *values = call->values;
+    const char *name = call->arguments[1];
+    struct tdm_weights_fetched fetched;
+    struct tdmi_watch watch;
+    tdmi_watch_start(&watch, call->globals, "bytes");
+    tdm_status status =
+        tdm_weights_fetch(name, values->mirror, tdmi_watch_sink(&watch), &fetched, err);
+    tdmi_watch_stop(&watch);
+    if (status != TDM_OK)
+        return status;
+    if (call->json) {
+        tdm_json_array_begin(call->json, "weights");
+        tdm_json_object_begin(call->json, NULL);
+        tdm_json_string(call->json, "name", name);
+        tdm_json_string(call->json, "path", fetched.path);
+        tdm_json_string(call->json, "sha256", fetched.sha256);
+        tdm_json_integer(call->json, "bytes", fetched.bytes);
+        tdm_json_bool(call->json, "was_here", fetched.was_here);
+        tdm_json_bool(call->json, "published_hash", fetched.is_published);
+        tdm_json_object_end(call->json);
+        tdm_json_array_end(call->json);
+        return TDM_OK;
+    }
+    tdmi_print(call->out, "%s%s\nsha256 %s: %s\n", fetched.path,
+               fetched.was_here ? " (was here already)" : "", fetched.sha256, proof_of(&fetched));
+    return TDM_OK;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *wants;
+    int n_arguments; /* itself counted */
+    tdm_status (*run)(struct tdmi_call *call, tdm_error *err);
+} verbs[] = {{"list", "nothing", 1, list},
+             {"fetch", "the NAME of published weights", 2, fetch},
+             {"inspect", "one FILE", 2, inspect},
+             {"convert", "a FILE and the file to write", 3, convert}};
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    const char *verb = call->n_arguments > 0 ? call->arguments[0] : "list";
+    const struct values *values = call->values;
+    int n = call->n_arguments > 0 ? call->n_arguments : 1;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verb, verbs[i].name) != 0)
+            continue;
+        if (n != verbs[i].n_arguments)
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem weights %s wants %s; found %d argument%s",
+                            verb, verbs[i].wants, n - 1, n == 2 ? "" : "s");
+        if (values->mirror && verbs[i].run != fetch)
+            return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
+        return verbs[i].run(call, err);
+    }
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "tandem weights can: list, fetch, inspect, convert; found '%s'", verb);
+}
+
+static const struct tdmi_argument arguments[] = {
+    {.name = "WHAT", .help = "list, fetch, inspect or convert", .is_optional = true},
+    {.name = "NAME|FILE",
+     .help = "fetch: a name that list shows; inspect and convert: a weights file",
+     .is_optional = true},
+    {.name = "TO", .help = "convert: the .safetensors file to write", .is_optional = true},
+    {.name = NULL},
+};
+
+static const struct tdmi_option options[] = {
+    {.name = "mirror",
+     .type = TDMI_OPTION_TEXT,
+     .offset = offsetof(struct values, mirror),
+     .value_name = "URL",
+     .default_words = "the publisher",
+     .group = "Fetch",
+     .help = "a folder on another server that has the file"},
+    {.name = "show",
+     .type = TDMI_OPTION_INTEGER,
+     .offset = offsetof(struct values, show),
+     .low = 0,
+     .high = 1e6,
+     .unit = "tensors",
+     .group = "Inspect",
+     .help = "at most so many are told (JSON has all)"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "tandem weights list",
+    "what is published, under which licence, and what of it is here",
+    "tandem weights fetch xception-notop",
+    "the base of transfer learning; goes on where it was interrupted",
+    "tandem weights inspect model.h5",
+    "what is in a file of Keras, PyTorch, NumPy or safetensors",
+    "tandem weights convert model.pth model.safetensors",
+    "the same tensors where no pickle is needed to read them",
+    NULL,
+};
+
+const struct tdmi_command tdmi_command_weights = {
+    .name = "weights",
+    .summary = "bring and look into other people's weights",
+    .description =
+        "Published weights are kept in TANDEM_HOME/weights and compared with the hash their "
+        "publisher names; where there is none, the first fetch prints the SHA-256 and remembers "
+        "it. Files are only read: nothing in them is ever run.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .values_bytes = sizeof(struct values),
+    .defaults = defaults,
+    .run = run,
+};

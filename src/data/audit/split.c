@@ -1,0 +1,518 @@
+/*
+ * The split works on units: all copies of one content that the source gave the same part (or none).
+ *
+ *     1. take the content hash of every picture (data/audit/contents.h)
+ *     2. sort the items by (hash, part): each run is a unit, at home in its lowest class
+ *     3. free units that also occur in a given part follow it; stored ones follow the store
+ *     4. per class and part, in the order of one keyed hash: keep what fraction and per_class allow
+ *     5. per class, in the order of another: the lowest go to validation, the highest to train, and
+ *        of what lies between the lowest to test
+ *
+ * Every step orders by hashes of content, so names, folders' order and thread count do not matter.
+ */
+#include "data/audit/split.h"
+
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum purpose { PURPOSE_SELECT = 1, PURPOSE_SIDE = 2 };
+enum side { SIDE_OPEN, SIDE_TRAIN, SIDE_VAL, SIDE_TEST, SIDE_NEITHER };
+
+struct entry { /* a readable, labelled picture */
+    uint64_t hash;
+    int64_t item;
+    enum tdmi_part part;
+    int label;
+};
+
+struct unit {
+    uint64_t hash, key;
+    int64_t first, n; /* its entries */
+    enum tdmi_part part;
+    int label; /* the lowest of its copies: its home */
+    enum side side;
+    bool is_forced; /* follows a copy in a given part: outside all counting */
+    bool is_stored;
+};
+
+struct work {
+    const tdmi_source *source;
+    struct tdmi_split_options options;
+    struct tdmi_split_stored stored;
+    struct entry *entries;
+    int64_t n_entries;
+    struct unit *units;
+    int64_t n_units, n_torn;
+    bool has_given_val, has_given_test;
+};
+
+/* ---- units --------------------------------------------------------------------------------- */
+
+static uint64_t key_of(uint64_t hash, enum purpose purpose, uint64_t seed)
+{
+    uint8_t bytes[9];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(hash >> 8 * i);
+    bytes[8] = (uint8_t)purpose;
+    return tdmi_xxh64_of(bytes, sizeof bytes, seed);
+}
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int compare_entries(const void *a_, const void *b_)
+{
+    const struct entry *a = a_, *b = b_;
+    int order = COMPARE(a->hash, b->hash);
+    if (order == 0)
+        order = COMPARE(a->part, b->part);
+    return order != 0 ? order : COMPARE(a->item, b->item);
+}
+
+static int compare_units(const void *a_, const void *b_)
+{
+    const struct unit *a = a_, *b = b_;
+    int order = COMPARE(a->label, b->label);
+    if (order == 0)
+        order = COMPARE(a->part, b->part);
+    if (order == 0)
+        order = COMPARE(a->key, b->key);
+    return order != 0 ? order : COMPARE(a->hash, b->hash);
+}
+
+/* The part that counts for the split: train pictures are free where nobody gave a validation. */
+static enum tdmi_part part_of(const struct work *work, struct tdmi_item item)
+{
+    return item.part == TDMI_PART_TRAIN && !work->has_given_val ? TDMI_PART_NONE : item.part;
+}
+
+static enum side side_given(enum tdmi_part part)
+{
+    switch (part) {
+    case TDMI_PART_TRAIN:
+        return SIDE_TRAIN;
+    case TDMI_PART_VAL:
+        return SIDE_VAL;
+    case TDMI_PART_TEST:
+        return SIDE_TEST;
+    case TDMI_PART_NONE:
+        break;
+    }
+    return SIDE_OPEN;
+}
+
+/* Units of one content stand together, free ones first. A free one follows its given copy: out of
+ * all use beside a test picture, else to validation, else to train. */
+static void follow_given(struct unit *units, int64_t n)
+{
+    static const enum side by_strength[] = {SIDE_TEST, SIDE_VAL, SIDE_TRAIN};
+    if (n < 2 || units[0].part != TDMI_PART_NONE)
+        return;
+    for (size_t s = 0; s < 3 && !units[0].is_forced; s++)
+        for (int64_t i = 1; i < n; i++)
+            if (units[i].side == by_strength[s]) {
+                units[0].side = by_strength[s] == SIDE_TEST ? SIDE_NEITHER : by_strength[s];
+                units[0].is_forced = true;
+            }
+}
+
+static void find_units(struct work *work)
+{
+    const struct entry *entries = work->entries;
+    for (int64_t i = 0; i < work->n_entries;) {
+        int64_t first_unit = work->n_units;
+        uint64_t hash = entries[i].hash;
+        const int label = entries[i].label;
+        bool is_torn = false;
+        while (i < work->n_entries && entries[i].hash == hash) {
+            struct unit *unit = &work->units[work->n_units++];
+            *unit = (struct unit){
+                .hash = hash, .first = i, .part = entries[i].part, .label = entries[i].label};
+            unit->side = side_given(unit->part);
+            for (; i < work->n_entries && entries[i].hash == hash && entries[i].part == unit->part;
+                 i++) {
+                unit->n++;
+                is_torn = is_torn || entries[i].label != label;
+                if (entries[i].label < unit->label)
+                    unit->label = entries[i].label;
+            }
+        }
+        work->n_torn += is_torn;
+        follow_given(&work->units[first_unit], work->n_units - first_unit);
+    }
+    for (int64_t i = 0; i < work->n_units; i++) {
+        struct unit *unit = &work->units[i];
+        unit->key = key_of(unit->hash, PURPOSE_SELECT, work->options.seed);
+        if (unit->side != SIDE_OPEN)
+            continue;
+        const struct tdmi_split_stored *stored = &work->stored;
+        if (tdmi_hashes_have(stored->val, stored->n_val, unit->hash))
+            unit->side = SIDE_VAL;
+        else if (tdmi_hashes_have(stored->train, stored->n_train, unit->hash))
+            unit->side = SIDE_TRAIN;
+        else if (tdmi_hashes_have(stored->test, stored->n_test, unit->hash))
+            unit->side = SIDE_TEST;
+        else if (tdmi_hashes_have(stored->rest, stored->n_rest, unit->hash))
+            unit->side = SIDE_NEITHER;
+        unit->is_stored = unit->side != SIDE_OPEN;
+    }
+    if (work->n_units > 0)
+        qsort(work->units, (size_t)work->n_units, sizeof *work->units, compare_units);
+}
+
+/* ---- choosing ------------------------------------------------------------------------------ */
+
+static int64_t rounded(double fraction, int64_t n)
+{
+    return (int64_t)floor(fraction * (double)n + 0.5);
+}
+
+/* Of the units of one class and part, in the order of the selecting key: what fraction and
+ * per_class do not allow goes to neither side. Stored ones stay and take places. */
+static void select_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
+{
+    int64_t n_counted = 0, n_stored = 0;
+    for (int64_t i = 0; i < n; i++) {
+        n_counted += !units[i].is_forced;
+        n_stored += units[i].is_stored;
+    }
+    int64_t n_allowed = rounded(options->fraction, n_counted);
+    if (n_allowed < 1)
+        n_allowed = 1;
+    if (options->per_class > 0 && n_allowed > options->per_class)
+        n_allowed = options->per_class;
+    int64_t n_new = n_allowed - n_stored;
+    for (int64_t i = 0; i < n; i++) {
+        if (units[i].is_forced || units[i].is_stored)
+            continue;
+        if (n_new > 0)
+            n_new--;
+        else
+            units[i].side = SIDE_NEITHER;
+    }
+}
+
+struct shares {
+    int64_t train, val, test;
+};
+
+/* Of n units; together never more. */
+static struct shares shares_of(const struct tdmi_split_options *options, int64_t n_used)
+{
+    const double sum = options->train_fraction + options->val_fraction + options->test_fraction;
+    int64_t want_val = rounded(options->val_fraction, n_used);
+    if (want_val < 1 && options->val_fraction > 0)
+        want_val = 1;
+    if (want_val > n_used - 1)
+        want_val = n_used > 0 ? n_used - 1 : 0;
+    int64_t want_train = rounded(options->train_fraction, n_used);
+    if (want_train < 1)
+        want_train = 1;
+    const bool has_test = options->test_fraction > 0.0, is_all = sum > 1 - 1e-9;
+    /* What they want adds up to all where the fractions do, whichever way they were rounded. */
+    if ((is_all && !has_test) || want_train > n_used - want_val)
+        want_train = n_used - want_val;
+    const int64_t left = n_used - want_val - want_train;
+    int64_t want_test = is_all ? left : rounded(options->test_fraction, n_used);
+    if (!has_test || want_test > left)
+        want_test = has_test ? left : 0;
+    return (struct shares){want_train, want_val, want_test};
+}
+
+/* What is still wanted of so many. */
+static int64_t missing(int64_t want, int64_t have, int64_t most)
+{
+    const int64_t more = want > have ? want - have : 0;
+    return more < most ? more : most;
+}
+
+/* Of the free units of one class, in the order of the dividing key: the lowest that are still open
+ * go to validation, the highest to train, of those between the lowest to test. */
+static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
+{
+    int64_t n_used = 0, n_open = 0, seen = 0;
+    struct shares have = {0};
+    for (int64_t i = 0; i < n; i++) {
+        if (units[i].is_forced || (units[i].side == SIDE_NEITHER && !units[i].is_stored))
+            continue;
+        n_used++;
+        n_open += units[i].side == SIDE_OPEN;
+        have.val += units[i].side == SIDE_VAL;
+        have.train += units[i].side == SIDE_TRAIN;
+        have.test += units[i].side == SIDE_TEST;
+    }
+    const struct shares want = shares_of(options, n_used);
+    const int64_t new_val = missing(want.val, have.val, n_open);
+    const int64_t new_train = missing(want.train, have.train, n_open - new_val);
+    const int64_t new_test = missing(want.test, have.test, n_open - new_val - new_train);
+    for (int64_t i = 0; i < n; i++) {
+        if (units[i].side != SIDE_OPEN)
+            continue;
+        units[i].side = seen < new_val               ? SIDE_VAL
+                        : seen >= n_open - new_train ? SIDE_TRAIN
+                        : seen < new_val + new_test  ? SIDE_TEST
+                                                     : SIDE_NEITHER;
+        seen++;
+    }
+}
+
+static void choose(struct work *work)
+{
+    for (int64_t first = 0, end; first < work->n_units; first = end) {
+        struct unit *units = &work->units[first];
+        for (end = first + 1; end < work->n_units && work->units[end].label == units->label &&
+                              work->units[end].part == units->part;
+             end++)
+            ;
+        if (units->part == TDMI_PART_TEST)
+            continue;
+        select_units(&work->options, units, end - first);
+        if (units->part != TDMI_PART_NONE)
+            continue;
+        for (int64_t i = 0; i < end - first; i++)
+            units[i].key = key_of(units[i].hash, PURPOSE_SIDE, work->options.seed);
+        qsort(units, (size_t)(end - first), sizeof *units, compare_units);
+        divide_units(&work->options, units, end - first);
+    }
+}
+
+/* ---- the result ---------------------------------------------------------------------------- */
+
+static tdm_status check_classes(const struct work *work, const int64_t *n_items,
+                                const int64_t *n_train, tdm_error *err)
+{
+    int n_classes = tdmi_source_classes(work->source), n_bad = 0, first_bad = -1;
+    for (int c = 0; c < n_classes; c++)
+        if (n_train[c] == 0) {
+            n_bad++;
+            first_bad = first_bad < 0 ? c : first_bad;
+        }
+    if (n_bad == 0)
+        return TDM_OK;
+    char more[64] = "";
+    if (n_bad > 1)
+        snprintf(more, sizeof more, " (and %d more %s)", n_bad - 1,
+                 n_bad == 2 ? "class" : "classes");
+    const char *name = tdmi_source_class(work->source, first_bad);
+    if (n_items[first_bad] == 0)
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "class '%s'%s has no picture that can be read: add some or remove the class", name,
+            more);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "class '%s'%s has %lld pictures but none to train on: its contents are copies "
+                    "of other classes' or parts', or given to validation or test",
+                    name, more, (long long)n_items[first_bad]);
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    return COMPARE(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+static bool are_all_empty(const struct work *work)
+{
+    const uint64_t empty = tdmi_contents_hash("", 0);
+    for (int64_t e = 0; e < work->n_entries; e++)
+        if (work->entries[e].hash != empty)
+            return false;
+    return true;
+}
+
+static tdm_status refuse_no_val(const struct work *work, tdm_error *err)
+{
+    const char *path = tdmi_source_path(work->source);
+    const struct tdmi_split_options *options = &work->options;
+    if (are_all_empty(work))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "none of the %lld pictures of '%s' has bytes in it: all files are empty",
+                        (long long)work->n_entries, path);
+    if (options->fraction < 1.0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "no picture of '%s' is left for validation: --fraction %g leaves every "
+                        "class only one distinct picture; a larger one is wanted",
+                        path, options->fraction);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "no picture of '%s' is left for validation: every class has only one distinct "
+                    "picture in use; more pictures are wanted",
+                    path);
+}
+
+static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    size_t n_classes = (size_t)tdmi_source_classes(work->source);
+    int64_t *n_items = tdmi_alloc(n_classes, sizeof *n_items);
+    int64_t *n_train = tdmi_alloc(n_classes, sizeof *n_train);
+    split->train = tdmi_alloc((size_t)work->n_entries, sizeof *split->train);
+    split->val = tdmi_alloc((size_t)work->n_entries, sizeof *split->val);
+    split->test = tdmi_alloc((size_t)work->n_entries, sizeof *split->test);
+    if (!n_items || !n_train || !split->train || !split->val || !split->test) {
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %lld pictures",
+                          (long long)work->n_entries);
+        goto out;
+    }
+    for (int64_t u = 0; u < work->n_units; u++) {
+        const struct unit *unit = &work->units[u];
+        for (int64_t e = unit->first; e < unit->first + unit->n; e++) {
+            const struct entry *entry = &work->entries[e];
+            n_items[entry->label]++;
+            if (unit->side == SIDE_TRAIN) {
+                split->train[split->n_train++] = entry->item;
+                n_train[entry->label]++;
+            } else if (unit->side == SIDE_VAL) {
+                split->val[split->n_val++] = entry->item;
+            } else if (unit->side == SIDE_TEST) {
+                split->test[split->n_test++] = entry->item;
+            }
+        }
+    }
+    qsort(split->train, (size_t)split->n_train, sizeof *split->train, compare_items);
+    qsort(split->val, (size_t)split->n_val, sizeof *split->val, compare_items);
+    qsort(split->test, (size_t)split->n_test, sizeof *split->test, compare_items);
+    status = check_classes(work, n_items, n_train, err);
+    if (status == TDM_OK && split->n_val == 0 && work->options.val_fraction > 0)
+        status = refuse_no_val(work, err);
+    else if (status == TDM_OK && split->n_test == 0 && work->options.test_fraction > 0)
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "no picture of '%s' is left for the test: a class needs about %.0f of "
+                          "them for one; more pictures, or a larger third part, are wanted",
+                          tdmi_source_path(work->source), ceil(0.5 / work->options.test_fraction));
+out:
+    tdmi_free(n_items);
+    tdmi_free(n_train);
+    return status;
+}
+
+/* Copies that the source itself put on several sides are kept, but not silently. */
+static void warn_of_leaks(const struct work *work)
+{
+    int64_t n_leaks = 0, n_left_out = 0;
+    for (int64_t i = 1; i < work->n_entries; i++) {
+        const struct entry *a = &work->entries[i - 1], *b = &work->entries[i];
+        n_leaks += a->hash == b->hash && a->part != b->part && a->part != TDMI_PART_NONE;
+    }
+    for (int64_t u = 0; u < work->n_units; u++)
+        if (work->units[u].is_forced && work->units[u].side == SIDE_NEITHER)
+            n_left_out += work->units[u].n;
+    if (n_leaks > 0)
+        tdm_log(TDM_LOG_WARNING, "%lld pictures of '%s' have a copy in another given part",
+                (long long)n_leaks, tdmi_source_path(work->source));
+    if (n_left_out > 0)
+        tdm_log(TDM_LOG_WARNING,
+                "%lld pictures of '%s' are copies of pictures of the test part and left out",
+                (long long)n_left_out, tdmi_source_path(work->source));
+}
+
+/* Pictures of a content that stood in their class before: entries of one content stand together. */
+static int64_t count_copies(const struct work *work)
+{
+    const struct entry *entries = work->entries;
+    int64_t n_copies = 0;
+    for (int64_t i = 1; i < work->n_entries; i++) {
+        int64_t before = i;
+        while (before > 0 && entries[before - 1].hash == entries[i].hash &&
+               entries[before - 1].label != entries[i].label)
+            before--;
+        n_copies += before > 0 && entries[before - 1].hash == entries[i].hash;
+    }
+    return n_copies;
+}
+
+static tdm_status check_options(const struct tdmi_split_options *o, tdm_error *err)
+{
+    double sum = o->train_fraction + o->val_fraction + o->test_fraction;
+    if (!(o->train_fraction > 0) || !(o->val_fraction >= 0) || !(o->test_fraction >= 0) ||
+        !(sum <= 1 + 1e-9))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a split of %g,%g,%g is none: train must be above 0, validation and test "
+                        "at least 0, and all together at most 1",
+                        o->train_fraction, o->val_fraction, o->test_fraction);
+    if (!(o->fraction > 0 && o->fraction <= 1))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "a fraction of %g of every class cannot be used: above 0 and at most 1 can",
+                        o->fraction);
+    if (o->per_class < 0)
+        return TDM_FAIL(err, TDM_E_USAGE, "%d pictures per class cannot be used: 0 means all",
+                        o->per_class);
+    return TDM_OK;
+}
+
+static void find_entries(struct work *work, const tdmi_contents *contents)
+{
+    for (int64_t i = 0; i < contents->n_items; i++)
+        work->has_given_val |= tdmi_source_item(work->source, i).part == TDMI_PART_VAL;
+    for (int64_t i = 0; i < contents->n_items; i++)
+        work->has_given_test |= tdmi_source_item(work->source, i).part == TDMI_PART_TEST;
+    for (int64_t i = 0; i < contents->n_items; i++) {
+        struct tdmi_item item = tdmi_source_item(work->source, i);
+        if (contents->hashes[i] == 0 || item.label < 0)
+            continue;
+        work->entries[work->n_entries++] = (struct entry){.hash = contents->hashes[i],
+                                                          .item = i,
+                                                          .part = part_of(work, item),
+                                                          .label = item.label};
+    }
+    if (work->n_entries > 0)
+        qsort(work->entries, (size_t)work->n_entries, sizeof *work->entries, compare_entries);
+}
+
+static bool are_all_given(const struct work *work)
+{
+    for (int64_t i = 0; i < work->n_entries; i++)
+        if (work->entries[i].part == TDMI_PART_NONE)
+            return false;
+    return work->n_entries > 0;
+}
+
+tdm_status tdmi_split_make(const tdmi_source *source, const tdmi_contents *contents,
+                           struct tdmi_split_options options, struct tdmi_split_stored stored,
+                           tdmi_split *split, tdm_error *err)
+{
+    tdmi_split_release(split);
+    TDM_TRY(check_options(&options, err), err, "cannot split '%s'", tdmi_source_path(source));
+    if (tdmi_source_classes(source) == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the pictures of '%s' have no classes: put them into one folder per class",
+                        tdmi_source_path(source));
+    struct work work = {.source = source, .options = options, .stored = stored};
+    tdm_status status = TDM_OK;
+    size_t n = (size_t)contents->n_items;
+    work.entries = tdmi_alloc(n, sizeof *work.entries);
+    work.units = tdmi_alloc(n, sizeof *work.units);
+    if (work.entries == NULL || work.units == NULL) {
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to split %zu pictures", n);
+        goto out;
+    }
+    find_entries(&work, contents);
+    split->is_given = are_all_given(&work);
+    split->n_copies = count_copies(&work);
+    if (work.has_given_test) { /* nothing is taken for another */
+        work.options.train_fraction += work.options.test_fraction;
+        work.options.test_fraction = 0.0;
+    }
+    find_units(&work);
+    split->n_torn = work.n_torn;
+    choose(&work);
+    warn_of_leaks(&work);
+    status =
+        TDM_WRAP(err, collect(&work, split, err), "cannot split '%s'", tdmi_source_path(source));
+out:
+    tdmi_free(work.units);
+    tdmi_free(work.entries);
+    if (status != TDM_OK)
+        tdmi_split_release(split);
+    return status;
+}
+
+void tdmi_split_release(tdmi_split *split)
+{
+    tdmi_free(split->train);
+    tdmi_free(split->val);
+    tdmi_free(split->test);
+    *split = (tdmi_split){0};
+}

@@ -1,0 +1,361 @@
+/*
+ * The folder is looked through when the cache is opened, and again whenever this process has added
+ * a sixteenth of the limit: other processes add too. Use is remembered as the file's time of
+ * change. Nothing is synced: a file that a crash cut short fails its checksum and is fetched again.
+ */
+#include "data/cache/cache_disk.h"
+
+#include "base/arena.h"
+#include "base/system/env.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 64, SHOWN_NAME = 48, N_FOLDERS = 256, PROOF_BYTES = 8 };
+
+static const int64_t default_limit = (int64_t)8 << 30;
+
+struct tdmi_disk_cache {
+    tdmi_arena arena;
+    const char *folder;
+    int folder_fd;
+    int64_t limit_bytes;
+    struct timespec opened; /* what was used since then stays */
+    pthread_mutex_t lock;
+    bool has_lock;
+    /* Under the lock. */
+    int64_t used, added; /* bytes: there, and by us since the folder was last looked through */
+    bool is_full, has_failed;
+    uint64_t n_written; /* for temporary names */
+};
+
+struct found {
+    struct timespec when;
+    int64_t size_bytes;
+    char name[NAME_BYTES];
+};
+
+struct found_list {
+    struct found *of;
+    size_t n, capacity;
+    int64_t bytes;
+};
+
+static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, "%02x/%016llx%s", (unsigned)(key.number >> 56),
+             (unsigned long long)key.number, key.is_content ? "" : ".row");
+}
+
+/* What stands behind the bytes of a row. */
+static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
+                        uint8_t proof[PROOF_BYTES])
+{
+    const uint64_t hash = tdmi_xxh64_of(bytes, n, key.number);
+    for (int i = 0; i < PROOF_BYTES; i++)
+        proof[i] = (uint8_t)(hash >> 8 * i);
+}
+
+/* Are these the bytes that were put? *n of them without their proof. */
+static bool is_proven(struct tdmi_bytes_key key, const char *bytes, size_t *n)
+{
+    uint8_t proof[PROOF_BYTES];
+    if (key.is_content)
+        return tdmi_xxh64_of(bytes, *n, 0) == key.number;
+    if (*n < PROOF_BYTES)
+        return false;
+    *n -= PROOF_BYTES;
+    write_proof(key, bytes, *n, proof);
+    return memcmp(proof, bytes + *n, PROOF_BYTES) == 0;
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct found *)a)->when,
+                          *y = &((const struct found *)b)->when;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static bool remember(struct found_list *list, const struct stat *status, const char *folder,
+                     const char *name)
+{
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 1024;
+        struct found *grown = tdmi_realloc(list->of, capacity, sizeof *grown);
+        if (grown == NULL)
+            return false;
+        list->of = grown;
+        list->capacity = capacity;
+    }
+    struct found *found = &list->of[list->n++];
+    found->when = status->st_mtim;
+    found->size_bytes = status->st_size;
+    snprintf(found->name, sizeof found->name, "%s/%.*s", folder, SHOWN_NAME, name);
+    list->bytes += status->st_size;
+    return true;
+}
+
+/* Everything below the folder, the temporary files of killed processes too. Without memory for the
+ * list it is cut short: then less is thrown out now and the rest another time. */
+static void look_through(tdmi_disk_cache *cache, struct found_list *list)
+{
+    for (int i = 0; i < N_FOLDERS; i++) {
+        char folder[4];
+        tdmi_arena arena;
+        struct tdmi_folder_entry *entries = NULL;
+        size_t n = 0;
+        tdm_error err = {0};
+        snprintf(folder, sizeof folder, "%02x", (unsigned)i & 255u);
+        tdmi_arena_init(&arena, 0);
+        const char *path = tdmi_path_join(&arena, cache->folder, folder);
+        if (path == NULL || tdmi_folder_list(path, &arena, &entries, &n, &err) != TDM_OK)
+            n = 0;
+        for (size_t e = 0; e < n; e++) {
+            struct stat status;
+            char name[NAME_BYTES];
+            snprintf(name, sizeof name, "%s/%.*s", folder, SHOWN_NAME, entries[e].name);
+            if (fstatat(cache->folder_fd, name, &status, 0) == 0 && S_ISREG(status.st_mode))
+                remember(list, &status, folder, entries[e].name);
+        }
+        tdmi_arena_release(&arena);
+    }
+}
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* So that `wanted` more bytes fit: down to nine tenths of the limit, if what is old allows it, that
+ * the next additions be quick. */
+static void throw_out(tdmi_disk_cache *cache, int64_t wanted)
+{
+    struct found_list list = {0};
+    look_through(cache, &list);
+    if (list.bytes + wanted > cache->limit_bytes && list.n > 0) {
+        qsort(list.of, list.n, sizeof *list.of, by_time);
+        for (size_t i = 0; i < list.n && list.bytes > cache->limit_bytes / 10 * 9; i++) {
+            if (!is_before(&list.of[i].when, &cache->opened))
+                break;
+            if (unlinkat(cache->folder_fd, list.of[i].name, 0) == 0 || errno == ENOENT)
+                list.bytes -= list.of[i].size_bytes;
+        }
+    }
+    cache->used = list.bytes;
+    cache->added = 0;
+    tdmi_free(list.of);
+}
+
+/* Called with the lock held. */
+static bool has_room(tdmi_disk_cache *cache, int64_t bytes)
+{
+    if (cache->is_full || cache->has_failed)
+        return false;
+    if (cache->added > cache->limit_bytes / 16 || cache->used + bytes > cache->limit_bytes)
+        throw_out(cache, bytes);
+    cache->is_full =
+        cache->used + bytes > cache->limit_bytes || bytes > tdmi_disk_spare_bytes(cache->folder);
+    return !cache->is_full;
+}
+
+/* ---- open, close ----------------------------------------------------------------------------- */
+
+static tdm_status open_folder(tdmi_disk_cache *cache, const char *folder, tdm_error *err)
+{
+    if (folder == NULL) {
+        const char *home = tdmi_env_home(&cache->arena);
+        if (home == NULL)
+            return TDM_FAIL(err, TDM_E_SYSTEM,
+                            "there is no folder to keep pictures in: none of TANDEM_HOME, "
+                            "XDG_CACHE_HOME and HOME is set");
+        cache->folder = tdmi_path_join(&cache->arena, home, "pictures");
+    } else {
+        cache->folder = tdmi_arena_printf(&cache->arena, "%s", folder);
+    }
+    if (cache->folder == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a cache of pictures on disk");
+    TDM_TRY(tdmi_folder_make(cache->folder, err), err, "cannot keep pictures in '%s'",
+            cache->folder);
+    cache->folder_fd = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cache->folder_fd < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open the folder '%s': %s", cache->folder,
+                        strerror(errno));
+    return TDM_OK;
+}
+
+tdm_status tdmi_disk_cache_open(const char *folder, int64_t limit_bytes, tdmi_disk_cache **cache,
+                                tdm_error *err)
+{
+    *cache = NULL;
+    tdmi_disk_cache *opened = tdmi_alloc(1, sizeof *opened);
+    if (opened == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a cache of pictures on disk");
+    tdmi_arena_init(&opened->arena, 0);
+    opened->folder_fd = -1;
+    opened->limit_bytes = limit_bytes > 0 ? limit_bytes : default_limit;
+    clock_gettime(CLOCK_REALTIME_COARSE, &opened->opened); /* the clock of file systems */
+    tdm_status status = open_folder(opened, folder, err);
+    if (status == TDM_OK) {
+        opened->has_lock = pthread_mutex_init(&opened->lock, NULL) == 0;
+        if (!opened->has_lock)
+            status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock of a cache");
+    }
+    if (status != TDM_OK) {
+        tdmi_disk_cache_close(opened);
+        return status;
+    }
+    throw_out(opened, 0);
+    *cache = opened;
+    return TDM_OK;
+}
+
+void tdmi_disk_cache_close(tdmi_disk_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    if (cache->has_lock)
+        pthread_mutex_destroy(&cache->lock);
+    if (cache->folder_fd >= 0)
+        close(cache->folder_fd);
+    tdmi_arena_release(&cache->arena);
+    tdmi_free(cache);
+}
+
+const char *tdmi_disk_cache_folder(const tdmi_disk_cache *cache)
+{
+    return cache->folder;
+}
+
+/* ---- use ----------------------------------------------------------------------------------- */
+
+static bool read_whole(int fd, char *bytes, size_t length_bytes)
+{
+    for (size_t at = 0; at < length_bytes;) {
+        ssize_t n = read(fd, bytes + at, length_bytes - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+bool tdmi_disk_cache_get(tdmi_disk_cache *cache, struct tdmi_bytes_key key, tdmi_text *bytes)
+{
+    char name[NAME_BYTES];
+    struct stat status;
+    name_of(key, name);
+    int fd = openat(cache->folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return false;
+    tdmi_text_clear(bytes);
+    bool is_good = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    char *room = is_good ? tdmi_text_room(bytes, (size_t)status.st_size) : NULL;
+    is_good = room != NULL && read_whole(fd, room, (size_t)status.st_size);
+    size_t length_bytes = is_good ? (size_t)status.st_size : 0;
+    bool is_damaged = is_good && !is_proven(key, room, &length_bytes);
+    if (is_damaged)
+        unlinkat(cache->folder_fd, name, 0);
+    else if (is_good && is_before(&status.st_mtim, &cache->opened))
+        (void)futimens(fd, NULL); /* marks it as used; a disk that refuses only forgets sooner */
+    close(fd);
+    if (!is_good || is_damaged)
+        tdmi_text_clear(bytes);
+    else if (bytes->length_bytes != length_bytes) {
+        bytes->length_bytes = length_bytes;
+        room[length_bytes] = '\0';
+    }
+    return is_good && !is_damaged;
+}
+
+static bool write_whole(int fd, const char *bytes, size_t length_bytes)
+{
+    for (size_t at = 0; at < length_bytes;) {
+        ssize_t n = write(fd, bytes + at, length_bytes - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static bool write_entry(tdmi_disk_cache *cache, struct tdmi_bytes_key key, uint64_t number,
+                        const tdmi_text *bytes)
+{
+    char name[NAME_BYTES], temporary[64];
+    uint8_t proof[PROOF_BYTES];
+    name_of(key, name);
+    snprintf(temporary, sizeof temporary, "%.2s/.%ld.%llu", name, (long)getpid(),
+             (unsigned long long)number);
+    char folder[3] = {name[0], name[1], '\0'};
+    if (mkdirat(cache->folder_fd, folder, 0777) != 0 && errno != EEXIST)
+        return false;
+    int fd = openat(cache->folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return false;
+    bool is_whole = write_whole(fd, tdmi_text_string(bytes), bytes->length_bytes);
+    if (is_whole && !key.is_content) {
+        write_proof(key, tdmi_text_string(bytes), bytes->length_bytes, proof);
+        is_whole = write_whole(fd, (const char *)proof, sizeof proof);
+    }
+    is_whole = close(fd) == 0 && is_whole;
+    if (is_whole && renameat(cache->folder_fd, temporary, cache->folder_fd, name) == 0)
+        return true;
+    int why = errno;
+    unlinkat(cache->folder_fd, temporary, 0);
+    errno = why;
+    return false;
+}
+
+void tdmi_disk_cache_put(tdmi_disk_cache *cache, struct tdmi_bytes_key key, const tdmi_text *bytes)
+{
+    int64_t length = (int64_t)bytes->length_bytes + (key.is_content ? 0 : PROOF_BYTES);
+    if (key.is_content &&
+        tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0) != key.number)
+        return;
+    pthread_mutex_lock(&cache->lock);
+    bool may_write = has_room(cache, length);
+    uint64_t number = cache->n_written;
+    if (may_write) {
+        cache->n_written++;
+        cache->used += length;
+        cache->added += length;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (!may_write || write_entry(cache, key, number, bytes))
+        return;
+
+    const char *why = strerror(errno);
+    pthread_mutex_lock(&cache->lock);
+    bool is_first = !cache->has_failed;
+    cache->has_failed = true;
+    pthread_mutex_unlock(&cache->lock);
+    if (is_first)
+        tdm_log(TDM_LOG_WARNING, "pictures are no longer kept in '%s': %s", cache->folder, why);
+}
+
+int64_t tdmi_disk_cache_used(const tdmi_disk_cache *cache)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&cache->lock;
+    pthread_mutex_lock(lock);
+    int64_t used = cache->used;
+    pthread_mutex_unlock(lock);
+    return used;
+}

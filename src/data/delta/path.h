@@ -1,0 +1,26 @@
+/*
+ * Paths as a Delta log writes them: percent-encoded URIs, relative to the table or absolute.
+ */
+#ifndef TANDEM_DATA_DELTA_PATH_H
+#define TANDEM_DATA_DELTA_PATH_H
+
+#include "base/arena.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+
+/* The place that text names, in the arena: relative paths and file: URIs come out decoded, other
+ * URIs as they are (s3a and s3n, Hadoop's words for it, as s3). NULL with *why a half sentence
+ * ("it is empty"), or with *why NULL when out of memory. */
+const char *tdmi_delta_path_read(tdmi_arena *arena, const char *text, const char **why);
+
+/* Where the file lies that the log of the table calls path (as read), in the arena. A log is data,
+ * perhaps of somebody else, so TDM_E_INPUT unless follows: a local table's file at a URI, by an
+ * absolute path, by one with ".." or through a link that leaves the table's folder; a remote
+ * table's on this machine. */
+tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const char *path,
+                                 bool follows, const char **place, tdm_error *err) TDM_MUST_USE;
+
+/* The other way, for paths relative to the table: what a URI cannot hold becomes %XX. */
+const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path);
+
+#endif

@@ -1,0 +1,327 @@
+/*
+ * Kinds of lines: commitInfo, then protocol and metaData in the first commit, a remove for each
+ * part that goes and an add for each that comes. The table's number is made from the columns and
+ * parts, so that equal data has an equal log.
+ */
+#include "data/delta/write.h"
+
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "data/delta/path.h"
+#include "tandem/json.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST_COMMIT "00000000000000000000.json"
+#define COMMIT_FORMAT "%020" PRId64 ".json"
+
+enum { READER_VERSION = 1, WRITER_VERSION = 2 };
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+/* What the writer holds becomes the next line. Frees the writer. */
+static tdm_status add_line(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
+{
+    const char *line = NULL;
+    size_t n_bytes = 0;
+    tdm_status status = tdm_json_finish(writer, &line, &n_bytes, err);
+    if (status == TDM_OK) {
+        tdmi_text_add(text, line, n_bytes);
+        tdmi_text_add(text, "\n", 1);
+    }
+    tdm_json_writer_free(writer);
+    return status;
+}
+
+static tdm_json_writer *begin_action(const char *name)
+{
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_object_begin(writer, name);
+    return writer;
+}
+
+static tdm_status end_action(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
+{
+    tdm_json_object_end(writer);
+    tdm_json_object_end(writer);
+    return add_line(text, writer, err);
+}
+
+/* Metrics are numbers written as strings. */
+static void number_as_text(tdm_json_writer *writer, const char *key, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    tdm_json_string(writer, key, text);
+}
+
+static tdm_status add_info(const struct tdmi_delta_commit *commit, tdmi_text *text, tdm_error *err)
+{
+    int64_t n_rows = 0, n_bytes = 0;
+    for (int64_t i = 0; i < commit->n_parts; i++) {
+        n_rows += commit->parts[i].n_rows;
+        n_bytes += commit->parts[i].size_bytes;
+    }
+    tdm_json_writer *writer = begin_action("commitInfo");
+    tdm_json_integer(writer, "timestamp", commit->time_ms);
+    tdm_json_string(writer, "operation", "WRITE");
+    tdm_json_object_begin(writer, "operationParameters");
+    tdm_json_string(writer, "mode",
+                    commit->version == 0     ? "ErrorIfExists"
+                    : commit->n_removed == 0 ? "Append"
+                                             : "Overwrite");
+    tdm_json_string(writer, "partitionBy", "[]");
+    tdm_json_object_end(writer);
+    if (commit->version > 0)
+        tdm_json_integer(writer, "readVersion", commit->version - 1);
+    tdm_json_bool(writer, "isBlindAppend", commit->version == 0);
+    tdm_json_object_begin(writer, "operationMetrics");
+    number_as_text(writer, "numFiles", commit->n_parts);
+    if (commit->version > 0)
+        number_as_text(writer, "numRemovedFiles", commit->n_removed);
+    number_as_text(writer, "numOutputRows", n_rows);
+    number_as_text(writer, "numOutputBytes", n_bytes);
+    tdm_json_object_end(writer);
+    tdm_json_string(writer, "engineInfo", commit->engine);
+    return end_action(text, writer, err);
+}
+
+static tdm_status add_protocol(tdmi_text *text, tdm_error *err)
+{
+    tdm_json_writer *writer = begin_action("protocol");
+    tdm_json_integer(writer, "minReaderVersion", READER_VERSION);
+    tdm_json_integer(writer, "minWriterVersion", WRITER_VERSION);
+    return end_action(text, writer, err);
+}
+
+/* A JSON text within a JSON string, as the protocol has it. The writer owns it. */
+static tdm_status schema_text(const struct tdmi_delta_commit *commit, tdm_json_writer *writer,
+                              const char **text, tdm_error *err)
+{
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_string(writer, "type", "struct");
+    tdm_json_array_begin(writer, "fields");
+    for (int i = 0; i < commit->n_columns; i++) {
+        tdm_json_object_begin(writer, NULL);
+        tdm_json_string(writer, "name", commit->columns[i].name);
+        tdm_json_string(writer, "type", commit->columns[i].type);
+        tdm_json_bool(writer, "nullable", commit->columns[i].is_nullable);
+        tdm_json_object_begin(writer, "metadata");
+        tdm_json_object_end(writer);
+        tdm_json_object_end(writer);
+    }
+    tdm_json_array_end(writer);
+    tdm_json_object_end(writer);
+    return tdm_json_finish(writer, text, NULL, err);
+}
+
+/* 16 bytes of a digest in the form of a UUID of version 8, which is "made in a way of one's own".
+ */
+static void table_id(const struct tdmi_delta_commit *commit, const char *schema, char id[37])
+{
+    tdmi_sha256 state;
+    uint8_t digest[32];
+    char hex[65];
+    tdmi_sha256_init(&state);
+    tdmi_sha256_add(&state, schema, strlen(schema));
+    for (int64_t i = 0; i < commit->n_parts; i++) {
+        char numbers[64];
+        const struct tdmi_delta_part *part = &commit->parts[i];
+        int n = snprintf(numbers, sizeof numbers, "\n%" PRId64 " %" PRId64 " ", part->size_bytes,
+                         part->n_rows);
+        tdmi_sha256_add(&state, numbers, (size_t)n);
+        tdmi_sha256_add(&state, part->path, strlen(part->path));
+    }
+    tdmi_sha256_result(&state, digest);
+    digest[6] = (uint8_t)(0x80 | (digest[6] & 0x0f));
+    digest[8] = (uint8_t)(0x80 | (digest[8] & 0x3f));
+    tdmi_sha256_hex(digest, hex);
+    snprintf(id, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+static tdm_status add_metadata(const struct tdmi_delta_commit *commit, tdmi_text *text,
+                               tdm_error *err)
+{
+    tdm_json_writer *schema_writer = tdm_json_writer_new(0);
+    const char *schema = NULL;
+    tdm_status status = schema_text(commit, schema_writer, &schema, err);
+    if (status == TDM_OK) {
+        char id[37];
+        table_id(commit, schema, id);
+        tdm_json_writer *writer = begin_action("metaData");
+        tdm_json_string(writer, "id", id);
+        tdm_json_object_begin(writer, "format");
+        tdm_json_string(writer, "provider", "parquet");
+        tdm_json_object_begin(writer, "options");
+        tdm_json_object_end(writer);
+        tdm_json_object_end(writer);
+        tdm_json_string(writer, "schemaString", schema);
+        tdm_json_array_begin(writer, "partitionColumns");
+        tdm_json_array_end(writer);
+        tdm_json_object_begin(writer, "configuration");
+        tdm_json_object_end(writer);
+        tdm_json_integer(writer, "createdTime", commit->time_ms);
+        status = end_action(text, writer, err);
+    }
+    tdm_json_writer_free(schema_writer);
+    return status;
+}
+
+static tdm_status add_part(const struct tdmi_delta_commit *commit,
+                           const struct tdmi_delta_part *part, tdmi_arena *arena, tdmi_text *text,
+                           tdm_error *err)
+{
+    const char *path = tdmi_delta_path_write(arena, part->path);
+    const char *stats = tdmi_arena_printf(arena, "{\"numRecords\":%" PRId64 "}", part->n_rows);
+    if (path == NULL || stats == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", part->path);
+    tdm_json_writer *writer = begin_action("add");
+    tdm_json_string(writer, "path", path);
+    tdm_json_object_begin(writer, "partitionValues");
+    tdm_json_object_end(writer);
+    tdm_json_integer(writer, "size", part->size_bytes);
+    tdm_json_integer(writer, "modificationTime", commit->time_ms);
+    tdm_json_bool(writer, "dataChange", true);
+    tdm_json_string(writer, "stats", stats);
+    return end_action(text, writer, err);
+}
+
+static tdm_status remove_part(const struct tdmi_delta_commit *commit, const char *removed,
+                              tdmi_arena *arena, tdmi_text *text, tdm_error *err)
+{
+    const char *path = tdmi_delta_path_write(arena, removed);
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", removed);
+    tdm_json_writer *writer = begin_action("remove");
+    tdm_json_string(writer, "path", path);
+    tdm_json_integer(writer, "deletionTimestamp", commit->time_ms);
+    tdm_json_bool(writer, "dataChange", true);
+    return end_action(text, writer, err);
+}
+
+/* ---- the commit ---------------------------------------------------------------------------- */
+
+/* Spark refuses these in names of columns. */
+static tdm_status check_columns(const struct tdmi_delta_commit *commit, tdm_error *err)
+{
+    for (int i = 0; i < commit->n_columns; i++) {
+        const char *name = commit->columns[i].name;
+        if (name[0] == '\0' || strpbrk(name, " ,;{}()\n\t=") != NULL)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "a Delta table cannot have a column '%.100s': names are not empty and "
+                            "hold no blank and none of , ; { } ( ) =",
+                            name);
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_delta_commit_text(const struct tdmi_delta_commit *commit, tdmi_text *text,
+                                  tdm_error *err)
+{
+    tdmi_arena arena;
+    tdmi_text_clear(text);
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = check_columns(commit, err);
+    if (status == TDM_OK)
+        status = add_info(commit, text, err);
+    if (status == TDM_OK && commit->version == 0)
+        status = add_protocol(text, err);
+    if (status == TDM_OK && commit->version == 0)
+        status = add_metadata(commit, text, err);
+    for (int64_t i = 0; i < commit->n_removed && status == TDM_OK; i++)
+        status = remove_part(commit, commit->removed[i], &arena, text, err);
+    for (int64_t i = 0; i < commit->n_parts && status == TDM_OK; i++)
+        status = add_part(commit, &commit->parts[i], &arena, text, err);
+    if (status == TDM_OK && text->is_broken)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for the log of %" PRId64 " files",
+                          commit->n_parts);
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+/* Names that begin with a point or an underscore are nobody's commits: what a writer that was
+ * killed left, and hints. */
+static tdm_status find_other(const char *log, tdmi_arena *arena, const char **other,
+                             bool *has_first, tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n_entries = 0;
+    *other = NULL;
+    *has_first = false;
+    if (tdmi_file_kind_of(log) == TDMI_FILE_MISSING)
+        return TDM_OK;
+    TDM_TRY(tdmi_folder_list(log, arena, &entries, &n_entries, err), err,
+            "cannot look for a log in '%s'", log);
+    for (size_t i = 0; i < n_entries; i++) {
+        if (strcmp(entries[i].name, FIRST_COMMIT) == 0)
+            *has_first = true;
+        else if (entries[i].name[0] != '.' && entries[i].name[0] != '_')
+            *other = entries[i].name;
+    }
+    return TDM_OK;
+}
+
+static tdm_status is_equal_file(const char *path, const tdmi_text *text, bool *is_equal,
+                                tdm_error *err)
+{
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    TDM_TRY(tdmi_file_read(path, SIZE_MAX / 2, &bytes, &n_bytes, err), err,
+            "cannot compare with the log that is there");
+    *is_equal = n_bytes == text->length_bytes && memcmp(bytes, text->bytes, n_bytes) == 0;
+    tdmi_free(bytes);
+    return TDM_OK;
+}
+
+static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena *arena,
+                              tdm_error *err)
+{
+    const char *path = tdmi_path_join(arena, log, FIRST_COMMIT), *other = NULL;
+    bool has_first = false, is_equal = false;
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s'", log);
+    tdm_status status = find_other(log, arena, &other, &has_first, err);
+    if (status == TDM_OK && has_first)
+        status = is_equal_file(path, text, &is_equal, err);
+    if (status != TDM_OK)
+        return status;
+    if (other != NULL || (has_first && !is_equal))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' is the log of another Delta table (%s); write to a new folder, or "
+                        "remove that table first",
+                        log, other != NULL ? other : FIRST_COMMIT " differs");
+    return is_equal ? TDM_OK : tdmi_file_write(path, text->bytes, text->length_bytes, err);
+}
+
+/* Whoever writes a later version has read the one before. */
+static tdm_status write_later(const char *log, int64_t version, const tdmi_text *text,
+                              tdmi_arena *arena, tdm_error *err)
+{
+    const char *path = tdmi_arena_printf(arena, "%s/" COMMIT_FORMAT, log, version);
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s'", log);
+    if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is there already: another process writes", path);
+    return tdmi_file_write(path, text->bytes, text->length_bytes, err);
+}
+
+tdm_status tdmi_delta_write(const char *folder, const struct tdmi_delta_commit *commit,
+                            tdm_error *err)
+{
+    tdmi_arena arena;
+    tdmi_text text = {0};
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = tdmi_delta_commit_text(commit, &text, err);
+    const char *log = tdmi_path_join(&arena, folder, "_delta_log");
+    if (status == TDM_OK && log == NULL)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to write the log of '%s'", folder);
+    if (status == TDM_OK)
+        status = commit->version == 0 ? write_first(log, &text, &arena, err)
+                                      : write_later(log, commit->version, &text, &arena, err);
+    tdmi_text_release(&text);
+    tdmi_arena_release(&arena);
+    return TDM_WRAP(err, status, "cannot write the Delta log of '%s'", folder);
+}

@@ -1,0 +1,97 @@
+/*
+ * The inside of a loader, shared by the file that makes it (loader/open.c) and the one that runs it
+ * (loader.c).
+ */
+#ifndef TANDEM_DATA_LOADER_INTERNAL_H
+#define TANDEM_DATA_LOADER_INTERNAL_H
+
+#include "data/loader/loader.h"
+#include "data/loader/picture.h"
+#include "data/loader/tune.h"
+#include "data/source/lost_rows.h"
+#include <pthread.h>
+
+enum { TDMI_KEPT_SKIPS = 100 };
+
+struct tdmi_batch_slot {
+    void *values;
+    int32_t *labels;
+    int64_t *items;
+    int64_t *samples;              /* index into the loader's subset */
+    struct tdmi_augment_key *keys; /* NULL: nothing is left to who gets the batches */
+    char (*problems)[TDMI_PROBLEM_BYTES];
+    int n_missing; /* guarded by the lock, as everything the threads share below */
+};
+
+/* What one thread works with and nobody else touches. */
+struct tdmi_loader_worker {
+    tdmi_loader *loader;
+    int number; /* works while it is below tuning.threads */
+    pthread_t thread;
+    struct tdmi_picture_scratch scratch;
+    struct tdmi_picture_job jobs[TDMI_DECODER_FILES];
+};
+
+/* A moment, for differences. */
+struct tdmi_loader_clock {
+    int64_t at_ns, consumer_ns, ring_ns;
+    int64_t n_batches;
+};
+
+struct tdmi_loader {
+    struct tdmi_loader_options options;
+    bool has_rest;       /* of changes, that are left */
+    int64_t n_positions; /* of an epoch */
+    int64_t n_samples;   /* of the subset */
+    tdmi_order in_file_order;
+    const tdmi_order *order;
+    struct tdmi_picture_way way;
+    struct tdmi_batch_slot *slots;
+    int n_slots;
+    struct tdmi_loader_worker *workers;
+    int n_workers; /* started */
+    int most_threads;
+    int at_once; /* positions that a thread claims, where they are of one batch */
+    int64_t memory_bytes;
+    int64_t cache_limit; /* bytes that a cache in memory may take */
+    bool is_undecided;   /* a cache of encoded pictures waits for the first rates */
+    enum tdmi_cache_kind cache;
+    char cache_note[200];
+
+    pthread_mutex_t large; /* held by who decodes a picture beyond its share */
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* there may be something to claim, or the end has come */
+    pthread_cond_t ready; /* a slot is full, or nobody is in work any more, or all failed */
+    bool has_large, has_lock, has_work, has_ready;
+
+    bool is_stopping, is_seeking, has_begun;
+    uint32_t epoch;
+    int64_t claimed; /* positions below it are handed to threads */
+    int64_t held;    /* first position the caller has not moved past: slots start here */
+    int64_t next;    /* first position of the batch that next() hands out */
+    int n_in_work;
+    tdm_error failure; /* code TDM_OK while all is well */
+
+    struct tdmi_tuning tuning;
+    struct tdmi_stage_times times;     /* of all threads */
+    int n_idle;                        /* active threads that wait for a slot */
+    int64_t idle_since_ns;             /* when that last changed */
+    struct tdmi_loader_clock now;      /* sums so far; at_ns: time inside epochs */
+    struct tdmi_loader_clock measured; /* where the stretch for tuning began */
+    int64_t told_ns;                   /* last batch handed out, or the seek */
+    int64_t n_handed_out, n_pictures;  /* batches, and what was in them */
+
+    struct tdmi_batch batch; /* what next() shows */
+    uint8_t *is_skipped;     /* a bit per sample: already counted */
+    int64_t n_skipped;
+    tdmi_lost_rows lost;
+    char (*skips)[TDMI_PROBLEM_BYTES];
+};
+
+/* The thread's function: loader.c. self is a struct tdmi_loader_worker. */
+void *tdmi_loader_work(void *self);
+/* Once the first pictures have been read: is a cache of encoded ones worth its memory? With the
+ * lock held: loader/open.c. */
+void tdmi_loader_decide(tdmi_loader *loader);
+
+#endif

@@ -1,0 +1,498 @@
+/*
+ * One lock guards who works on what; pixels are written outside it.
+ *
+ *     position of the epoch   0 ......... held ......... claimed ............ n
+ *                             consumed  │◄── depth slots of batch ──►│
+ *
+ * A thread claims the lowest position that nobody has, as long as its batch has a slot: batch b
+ * lives in slot b mod n_slots, which is free once the caller has moved past batch b - depth; depth,
+ * at most n_slots, is how many are in use now. The slot counts down what is still missing; at zero
+ * the caller may have it. So batches fill in order though pictures finish in any, and nothing
+ * depends on which thread did what. (Claiming several positions at once was tried and gained
+ * nothing even on pictures of 28 x 28.)
+ *
+ * Where another decoder is given files (image/decoder.h), a thread claims a few positions of one
+ * batch, so that it gives away several at once.
+ *
+ * A seek forbids new claims, waits for the pictures in work (at most a claim a thread) and starts
+ * again: no thread can then write into a slot that has come to mean something else.
+ */
+#include "data/loader/internal.h"
+
+#include "base/clock.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const double ns_per_second = 1e9;
+
+/* ---- one picture --------------------------------------------------------------------------- */
+
+/* The outermost sentence names the object, the innermost the cause. */
+static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_error *problem)
+{
+    const char *outer = problem->frames[problem->n_frames - 1].text;
+    const char *cause = problem->frames[0].text;
+    int length = snprintf(text, TDMI_PROBLEM_BYTES, "%s: %s%s%s", path, outer,
+                          outer == cause ? "" : ": ", outer == cause ? "" : cause);
+    if (length >= TDMI_PROBLEM_BYTES)
+        memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
+}
+
+/* What a thread claimed: n positions of a batch. */
+struct claim {
+    uint32_t epoch;
+    int64_t position;
+    int n;
+    struct tdmi_batch_slot *slot;
+};
+
+/* What is known of a position before its picture is read. */
+static void begin_place(const tdmi_loader *loader, const struct claim *claim, int i,
+                        struct tdmi_picture_job *job)
+{
+    const struct tdmi_loader_options *options = &loader->options;
+    struct tdmi_batch_slot *slot = claim->slot;
+    const int64_t position = claim->position + i;
+    const int at = (int)(position % options->batch);
+    const int64_t sample = tdmi_order_at(loader->order, claim->epoch, position);
+    const int64_t index = options->items != NULL ? options->items[sample] : sample;
+    const struct tdmi_item item = tdmi_source_item(options->source, index);
+
+    struct tdmi_augment_key key = {.seed = options->augment_seed,
+                                   .epoch = claim->epoch,
+                                   .sample = index,
+                                   .repeat =
+                                       tdmi_order_repeat(loader->order, claim->epoch, position)};
+    if (options->views.n > 0) {
+        key.content = tdmi_source_bytes_key(options->source, index, options->cache.hashes).number;
+        key.view = options->views.given != NULL
+                       ? options->views.given[sample]
+                       : tdmi_order_view(loader->order, claim->epoch, position, options->views.n);
+    }
+    slot->samples[at] = sample;
+    slot->items[at] = index;
+    if (slot->keys != NULL)
+        slot->keys[at] = key;
+    slot->labels[at] = item.label;
+    if (options->label_map != NULL && item.label >= 0)
+        slot->labels[at] = options->label_map[item.label];
+    slot->problems[at][0] = '\0';
+    job->sample = sample;
+    job->key = key;
+    job->values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
+}
+
+/* What became of its picture. What says nothing about this one is a failure of the whole: without
+ * memory, or with a store that went away, each of the others would end the same way. So is a data
+ * set that is not any more what it was. */
+static tdm_status end_place(struct tdmi_loader_worker *worker, const struct claim *claim, int i,
+                            tdm_status status, const tdm_error *problem, tdm_error *err)
+{
+    const tdmi_loader *loader = worker->loader;
+    const struct tdmi_picture_job *job = &worker->jobs[i];
+    struct tdmi_batch_slot *slot = claim->slot;
+    const int at = (int)((claim->position + i) % loader->options.batch);
+    if (status == TDM_OK)
+        return TDM_OK;
+    const struct tdmi_item item = tdmi_source_item(loader->options.source, job->key.sample);
+    if (tdmi_source_is_lost(status) || worker->scratch.is_changed) {
+        *err = *problem;
+        return TDM_WRAP(err, status, "cannot load '%s'", item.path);
+    }
+    describe(slot->problems[at], item.path, problem);
+    slot->labels[at] = -1;
+    memset(job->values, 0, loader->way.value_bytes);
+    return TDM_OK;
+}
+
+/* Gives back what grew beyond a thread's share. */
+static void shrink(struct tdmi_loader_worker *worker)
+{
+    const int64_t limit = worker->loader->way.scratch_limit;
+    int64_t bytes = tdmi_picture_scratch_bytes(&worker->scratch);
+    for (int i = 0; i < TDMI_DECODER_FILES; i++)
+        bytes += tdmi_picture_job_bytes(&worker->jobs[i]);
+    if (limit == 0 || bytes <= limit)
+        return;
+    tdmi_picture_scratch_shrink(&worker->scratch);
+    for (int i = 0; i < TDMI_DECODER_FILES; i++)
+        tdmi_picture_job_release(&worker->jobs[i]);
+}
+
+/* Fills the positions. */
+static tdm_status fill(struct tdmi_loader_worker *worker, const struct claim *claim, tdm_error *err)
+{
+    const struct tdmi_picture_way *way = &worker->loader->way;
+    tdm_status status = TDM_OK;
+    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+        tdm_error problem = {0};
+        begin_place(worker->loader, claim, i, &worker->jobs[i]);
+        status = tdmi_picture_begin(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = end_place(worker, claim, i, status, &problem, err);
+    }
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, tdmi_picture_run(way, &worker->scratch, worker->jobs, claim->n, err),
+                          "cannot load %d pictures", claim->n);
+    for (int i = 0; i < claim->n && status == TDM_OK; i++) {
+        tdm_error problem = {0};
+        if (!worker->jobs[i].is_waiting)
+            continue;
+        status = tdmi_picture_end(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = end_place(worker, claim, i, status, &problem, err);
+    }
+    shrink(worker);
+    return status;
+}
+
+/* ---- the threads --------------------------------------------------------------------------- */
+
+static bool has_slot(const tdmi_loader *loader)
+{
+    return loader->claimed - loader->held < (int64_t)loader->tuning.depth * loader->options.batch;
+}
+
+/* May this thread claim now? */
+static bool can_claim(const struct tdmi_loader_worker *worker)
+{
+    const tdmi_loader *loader = worker->loader;
+    return worker->number < loader->tuning.threads && !loader->is_seeking &&
+           loader->failure.code == TDM_OK && loader->claimed < loader->n_positions &&
+           has_slot(loader);
+}
+
+/* Idle time is the number of idle threads added up over time. */
+static void count_idle(tdmi_loader *loader, int change)
+{
+    int64_t now = tdmi_clock_ns();
+    loader->now.ring_ns += loader->n_idle * (now - loader->idle_since_ns);
+    loader->idle_since_ns = now;
+    loader->n_idle += change;
+}
+
+static void wait_for_work(struct tdmi_loader_worker *worker)
+{
+    tdmi_loader *loader = worker->loader;
+    bool is_idle = worker->number < loader->tuning.threads &&
+                   loader->claimed < loader->n_positions && !has_slot(loader);
+    if (is_idle)
+        count_idle(loader, 1);
+    pthread_cond_wait(&loader->work, &loader->lock);
+    if (is_idle)
+        count_idle(loader, -1);
+}
+
+static void take_times(tdmi_loader *loader, struct tdmi_stage_times *times)
+{
+    for (int i = 0; i < TDMI_STAGES; i++) {
+        loader->times.pictures[i] += times->pictures[i];
+        loader->times.bytes[i] += times->bytes[i];
+        loader->times.ns[i] += times->ns[i];
+    }
+    loader->times.cached += times->cached;
+    *times = (struct tdmi_stage_times){0};
+}
+
+static struct claim claim_more(tdmi_loader *loader)
+{
+    const int batch = loader->options.batch;
+    const int64_t position = loader->claimed, left = loader->n_positions - position;
+    int n = batch - (int)(position % batch);
+    n = n < left ? n : (int)left;
+    n = n < loader->at_once ? n : loader->at_once;
+    loader->claimed += n;
+    return (struct claim){loader->epoch, position, n,
+                          &loader->slots[position / batch % loader->n_slots]};
+}
+
+void *tdmi_loader_work(void *self)
+{
+    struct tdmi_loader_worker *worker = self;
+    tdmi_loader *loader = worker->loader;
+    tdm_error err = {0};
+    pthread_mutex_lock(&loader->lock);
+    for (;;) {
+        while (!loader->is_stopping && !can_claim(worker))
+            wait_for_work(worker);
+        if (loader->is_stopping)
+            break;
+        const struct claim claim = claim_more(loader);
+        loader->n_in_work++;
+        pthread_mutex_unlock(&loader->lock);
+
+        tdm_status status = fill(worker, &claim, &err);
+
+        pthread_mutex_lock(&loader->lock);
+        loader->n_in_work--;
+        take_times(loader, &worker->scratch.times);
+        if (status != TDM_OK && loader->failure.code == TDM_OK)
+            loader->failure = err;
+        claim.slot->n_missing -= status == TDM_OK ? claim.n : 0;
+        bool is_full = status == TDM_OK && claim.slot->n_missing == 0;
+        if (is_full || loader->failure.code != TDM_OK ||
+            (loader->is_seeking && loader->n_in_work == 0))
+            pthread_cond_signal(&loader->ready);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+/* ---- tuning -------------------------------------------------------------------------------- */
+
+static void begin_stretch(tdmi_loader *loader)
+{
+    loader->measured = loader->now;
+    loader->measured.n_batches = loader->n_handed_out;
+}
+
+/* Looks back on the stretch since the last look, if it is long enough to mean something. */
+static void tune(tdmi_loader *loader)
+{
+    enum { batches_enough = 4 };
+    static const double seconds_enough = 0.25;
+    const struct tdmi_loader_clock *now = &loader->now, *then = &loader->measured;
+    struct tdmi_tuning_sample sample = {
+        .seconds = (double)(now->at_ns - then->at_ns) / ns_per_second,
+        .consumer_waits = (double)(now->consumer_ns - then->consumer_ns) / ns_per_second,
+        .ring_waits = (double)(now->ring_ns - then->ring_ns) / ns_per_second,
+    };
+    if (loader->n_handed_out - then->n_batches < batches_enough || sample.seconds < seconds_enough)
+        return;
+    const char *why = tdmi_tuning_step(&loader->tuning, &sample);
+    begin_stretch(loader);
+    if (why == NULL)
+        return;
+    tdm_log(TDM_LOG_DEBUG,
+            "the loader goes on with %d of %d threads and %d of %d slots: %s (%.0f %% of the time "
+            "waiting for batches, %.1f threads without work)",
+            loader->tuning.threads, loader->tuning.most_threads, loader->tuning.depth,
+            loader->tuning.most_depth, why, 100.0 * sample.consumer_waits / sample.seconds,
+            sample.ring_waits / sample.seconds);
+}
+
+/* ---- use ----------------------------------------------------------------------------------- */
+
+static int batch_length(const tdmi_loader *loader, int64_t first)
+{
+    int64_t left = loader->n_positions - first;
+    return left < loader->options.batch ? (int)left : loader->options.batch;
+}
+
+static struct tdmi_batch_slot *slot_of(const tdmi_loader *loader, int64_t position)
+{
+    return &loader->slots[position / loader->options.batch % loader->n_slots];
+}
+
+tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t position, tdm_error *err)
+{
+    int batch = loader->options.batch;
+    int64_t n = loader->n_positions;
+    if (position < 0 || position > n || (position % batch != 0 && position != n))
+        return TDM_FAIL(err, TDM_E_BUG,
+                        "cannot begin at position %lld: a multiple of the batch of %d up to %lld "
+                        "can be begun at",
+                        (long long)position, batch, (long long)n);
+    pthread_mutex_lock(&loader->lock);
+    loader->is_seeking = true;
+    while (loader->n_in_work > 0)
+        pthread_cond_wait(&loader->ready, &loader->lock);
+    loader->is_seeking = false;
+    loader->has_begun = true;
+    loader->epoch = epoch;
+    loader->claimed = loader->held = loader->next = position;
+    int64_t first = position;
+    for (int i = 0; i < loader->n_slots && first < n; i++, first += batch)
+        slot_of(loader, first)->n_missing = batch_length(loader, first);
+    loader->told_ns = tdmi_clock_ns();
+    pthread_cond_broadcast(&loader->work);
+    pthread_mutex_unlock(&loader->lock);
+    return TDM_OK;
+}
+
+/* The caller has moved past its batch: the slot waits for the batch that lies n_slots further on.
+ */
+static void let_go(tdmi_loader *loader)
+{
+    int batch = loader->options.batch;
+    while (loader->held < loader->next) {
+        int64_t later = loader->held + (int64_t)loader->n_slots * batch;
+        if (later < loader->n_positions)
+            slot_of(loader, later)->n_missing = batch_length(loader, later);
+        loader->held += batch_length(loader, loader->held);
+    }
+    pthread_cond_broadcast(&loader->work);
+}
+
+static tdm_status count_skips(tdmi_loader *loader, const struct tdmi_batch_slot *slot, int n,
+                              tdm_error *err)
+{
+    for (int i = 0; i < n; i++) {
+        if (slot->problems[i][0] == '\0')
+            continue;
+        TDM_TRY(tdmi_lost_rows_add(&loader->lost, loader->options.source, slot->items[i],
+                                   slot->problems[i], err),
+                err, "the loader stopped at position %lld", (long long)loader->next);
+        int64_t sample = slot->samples[i];
+        uint8_t bit = (uint8_t)(1u << sample % 8);
+        if ((loader->is_skipped[sample / 8] & bit) != 0)
+            continue;
+        loader->is_skipped[sample / 8] |= bit;
+        if (loader->n_skipped < TDMI_KEPT_SKIPS)
+            memcpy(loader->skips[loader->n_skipped], slot->problems[i], TDMI_PROBLEM_BYTES);
+        loader->n_skipped++;
+    }
+    return TDM_OK;
+}
+
+/* Until the slot is full, all failed, or a stop is requested. A signal handler can only raise the
+ * flag, so it is looked at ten times a second. */
+static tdm_status wait_for(tdmi_loader *loader, const struct tdmi_batch_slot *slot, tdm_error *err)
+{
+    enum { look_ns = 100000000, second_ns = 1000000000 };
+    while (slot->n_missing > 0 && loader->failure.code == TDM_OK) {
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED,
+                            "stopped on request while waiting for the pictures from position %lld",
+                            (long long)loader->next);
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += look_ns;
+        if (until.tv_nsec >= second_ns) {
+            until.tv_nsec -= second_ns;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&loader->ready, &loader->lock, &until);
+    }
+    return TDM_OK;
+}
+
+/* The first batch after a seek is waited for in any case and says nothing about what suffices. */
+static void count_batch(tdmi_loader *loader, int64_t asked_ns, bool is_first)
+{
+    int64_t now = tdmi_clock_ns();
+    count_idle(loader, 0);
+    loader->now.at_ns += now - loader->told_ns;
+    loader->now.consumer_ns += now - asked_ns;
+    loader->told_ns = now;
+    loader->n_handed_out++;
+    if (loader->is_undecided)
+        tdmi_loader_decide(loader);
+    if (!loader->options.is_tuned)
+        return;
+    if (is_first)
+        begin_stretch(loader);
+    else
+        tune(loader);
+}
+
+tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch, tdm_error *err)
+{
+    int64_t asked_ns = tdmi_clock_ns();
+    *batch = NULL;
+    tdm_status status = TDM_OK;
+    pthread_mutex_lock(&loader->lock);
+    if (!loader->has_begun) {
+        status = TDM_FAIL(err, TDM_E_BUG, "a loader has no next batch before its first seek");
+        goto out;
+    }
+    bool is_first = loader->held == loader->next;
+    let_go(loader);
+    if (loader->next >= loader->n_positions)
+        goto out;
+    struct tdmi_batch_slot *slot = slot_of(loader, loader->next);
+    status = wait_for(loader, slot, err);
+    if (status != TDM_OK)
+        goto out;
+    if (loader->failure.code != TDM_OK) {
+        if (err != NULL)
+            *err = loader->failure;
+        status = TDM_WRAP(err, loader->failure.code, "the loader stopped before position %lld",
+                          (long long)loader->next);
+        goto out;
+    }
+    int n = batch_length(loader, loader->next);
+    status = count_skips(loader, slot, n, err);
+    if (status != TDM_OK)
+        goto out;
+    count_batch(loader, asked_ns, is_first);
+    loader->batch =
+        (struct tdmi_batch){.n = n,
+                            .first = loader->next,
+                            .values = slot->values,
+                            .pixels = loader->way.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
+                            .labels = slot->labels,
+                            .items = slot->items,
+                            .keys = slot->keys,
+                            .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
+    loader->next += n;
+    loader->n_pictures += n;
+    *batch = &loader->batch;
+out:
+    pthread_mutex_unlock(&loader->lock);
+    return status;
+}
+
+/* ---- queries ------------------------------------------------------------------------------- */
+
+int64_t tdmi_loader_skipped(const tdmi_loader *loader)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
+    int64_t n = loader->n_skipped;
+    pthread_mutex_unlock(lock);
+    return n;
+}
+
+bool tdmi_loader_skip_at(const tdmi_loader *loader, int64_t index, char *text, size_t text_bytes)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
+    bool is_kept = index >= 0 && index < TDMI_KEPT_SKIPS && index < loader->n_skipped;
+    if (is_kept)
+        snprintf(text, text_bytes, "%s", loader->skips[index]);
+    pthread_mutex_unlock(lock);
+    return is_kept;
+}
+
+static struct tdmi_stage_rate rate_of(const struct tdmi_stage_times *times, int stage)
+{
+    return (struct tdmi_stage_rate){.pictures = times->pictures[stage],
+                                    .bytes = times->bytes[stage],
+                                    .seconds = (double)times->ns[stage] / ns_per_second};
+}
+
+void tdmi_loader_rates(const tdmi_loader *loader, struct tdmi_loader_rates *rates)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&loader->lock;
+    pthread_mutex_lock(lock);
+    const struct tdmi_stage_times *times = &loader->times;
+    *rates = (struct tdmi_loader_rates){
+        .read = rate_of(times, TDMI_STAGE_READ),
+        .decode = rate_of(times, TDMI_STAGE_DECODE),
+        .augment = rate_of(times, TDMI_STAGE_AUGMENT),
+        .pack = rate_of(times, TDMI_STAGE_PACK),
+        .cached = times->cached,
+        .pictures = loader->n_pictures,
+        .seconds = (double)loader->now.at_ns / ns_per_second,
+        .consumer_waits = (double)loader->now.consumer_ns / ns_per_second,
+        .ring_waits = (double)loader->now.ring_ns / ns_per_second,
+        .threads = loader->tuning.threads,
+        .depth = loader->tuning.depth,
+        .most_threads = loader->most_threads,
+        .n_slots = loader->n_slots,
+        .memory_bytes = loader->memory_bytes,
+        .cache = loader->cache,
+    };
+    pthread_mutex_unlock(lock);
+    double busy =
+        rates->read.seconds + rates->decode.seconds + rates->augment.seconds + rates->pack.seconds;
+    if (busy > 0.0)
+        rates->ceiling_per_second = rates->threads * (double)rates->read.pictures / busy;
+}
+
+const char *tdmi_loader_cache_note(const tdmi_loader *loader)
+{
+    return loader->cache_note;
+}

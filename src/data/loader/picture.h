@@ -1,0 +1,110 @@
+/*
+ * One picture on its way into a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. How
+ * is fixed when the loader opens; each thread brings working memory of its own.
+ */
+#ifndef TANDEM_DATA_LOADER_PICTURE_H
+#define TANDEM_DATA_LOADER_PICTURE_H
+
+#include "data/cache/cache_disk.h"
+#include "data/cache/cache_memory.h"
+#include "data/loader/loader.h"
+#include <pthread.h>
+
+enum { TDMI_CHANNELS_MAX = 3 };
+
+/* Shared by all threads. */
+struct tdmi_picture_way {
+    const tdmi_source *source;
+    struct tdmi_preprocess preprocess;
+    enum tdmi_delivery delivery;
+    struct tdmi_augment augment;
+    bool has_box, has_changes; /* a part is taken, pixels are changed */
+    bool is_strict;            /* damaged pictures are refused */
+    size_t picture_bytes;      /* as bytes */
+    size_t value_bytes;        /* as delivered, the whole picture */
+    bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
+    bool is_far;               /* batches leave the caches before they are read */
+    struct tdmi_raw_shape raw; /* of those */
+    /* Pictures the source keeps in their own size come in this one first; width 0: they have it, or
+     * one pass of preprocess does both. */
+    struct tdmi_preprocess geometry;
+    float floats[256][TDMI_CHANNELS_MAX];    /* what a byte becomes */
+    uint16_t halves[256][TDMI_CHANNELS_MAX]; /* the same in bf16 */
+    tdmi_memory_cache *decoded;              /* NULL: none */
+    tdmi_memory_cache *_Atomic encoded;      /* likewise; may appear between two pictures */
+    tdmi_disk_cache *disk;
+    const uint64_t *hashes;
+    const uint64_t *contents; /* of every item, as it was before; NULL: not known */
+    /* The loader's, where contents are given: a bit per item of the source that it has read. */
+    _Atomic uint8_t *is_read;
+    /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
+     * that one. 0: no limit. */
+    int64_t scratch_limit, large_limit;
+    pthread_mutex_t *large;
+    const struct tdmi_decoder *decoder; /* NULL: none */
+    _Atomic uint8_t *is_sound;          /* a bit an item: all its codes were read, for a decoder */
+};
+
+enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };
+
+/* What a thread spent since the loader last asked. */
+struct tdmi_stage_times {
+    int64_t pictures[TDMI_STAGES], bytes[TDMI_STAGES], ns[TDMI_STAGES];
+    int64_t cached;
+};
+
+/* A picture that is asked for, and stays until it is there. */
+struct tdmi_picture_job {
+    int64_t sample;
+    struct tdmi_augment_key key;
+    void *values; /* where it goes */
+    /* While a decoder has it: the file, and what it is kept in unless that is a cache's. */
+    bool is_waiting;
+    struct tdmi_decoder_file file;
+    tdmi_text bytes;
+    struct tdmi_decoder_room room;
+};
+
+/* Of one thread; start from a zeroed object. */
+struct tdmi_picture_scratch {
+    tdmi_text bytes;
+    struct tdmi_preprocess_scratch images;
+    uint8_t *pixels;  /* picture_bytes, where bytes are not what is delivered */
+    uint8_t *spare;   /* picture_bytes, for changes */
+    uint8_t *raw;     /* of a source with one channel */
+    tdmi_image shown; /* a picture that was kept in its own size, in the size of its table */
+    tdmi_decoder_thread *decoder;
+    struct tdmi_stage_times times;
+    bool is_changed; /* the last one is not any more what it was */
+};
+
+void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options);
+
+/* What init of the scratch takes, and what it holds now. */
+int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way);
+int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch);
+tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
+                                     struct tdmi_picture_scratch *scratch,
+                                     tdm_error *err) TDM_MUST_USE;
+/* Gives back what grew with the pictures. */
+void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
+void tdmi_picture_scratch_release(const struct tdmi_picture_way *way,
+                                  struct tdmi_picture_scratch *scratch);
+
+/* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
+ * values; for several pictures together: begin each, run all that then wait, end those. One that
+ * does not wait is there after its beginning, or failed. run fails where the decoder does, which is
+ * no picture's fault. */
+tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
+                              struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                              tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_picture_run(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
+                            int n, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_picture_end(const struct tdmi_picture_way *way,
+                            struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
+                            tdm_error *err) TDM_MUST_USE;
+int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job);
+void tdmi_picture_job_release(struct tdmi_picture_job *job);
+
+#endif

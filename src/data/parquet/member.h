@@ -1,0 +1,98 @@
+/*
+ * What the files of parquet/table.c share: the table, its members, and what becomes of their rows.
+ * Nobody else includes this.
+ */
+#ifndef TANDEM_DATA_PARQUET_MEMBER_H
+#define TANDEM_DATA_PARQUET_MEMBER_H
+
+#include "data/cache/group_cache.h"
+#include "data/source/listing.h"
+#include "data/parquet/columns.h"
+#include "data/parquet/labels.h"
+#include "data/parquet/places.h"
+#include "data/parquet/table.h"
+
+/* One row group, cut into units that are read together: pages, or the row group itself. */
+struct tdmi_parquet_group {
+    int64_t first_row, first_unit; /* in the table */
+    int64_t n_rows, n_units;
+    struct tdmi_pages pages; /* n_pages 0: Arrow reads the row group */
+};
+
+struct tdmi_parquet_file {
+    const char *path, *name;  /* in the arena of the listing */
+    tdmi_arrow_file *arrow;   /* NULL where all groups are read by pages */
+    tdmi_storage_file *bytes; /* NULL: opened for each read */
+    struct tdmi_parquet_group *groups;
+    int n_groups;
+    int64_t first_row, n_rows, first_unit;
+};
+
+/* Height, width and channels of one of Spark's pictures. */
+struct tdmi_spark_shape {
+    int32_t height, width, channels;
+};
+
+struct tdmi_parquet_table {
+    struct tdmi_listing listing; /* first: the queries of sources take it */
+    const char *path;
+    struct tdmi_parquet_columns columns;
+    bool has_columns;
+    struct tdmi_parquet_file *files; /* those with rows */
+    int64_t n_files, n_open;
+    int64_t n_units;
+    bool has_large_units;            /* some unit has several rows */
+    struct tdmi_raw_shape raw;       /* channels 0: encoded pictures */
+    struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
+    uint64_t *hashes;                /* NULL: not known */
+    struct tdmi_spark_shape *spark_shapes;
+    int64_t extra_capacity; /* of the two arrays above */
+    tdmi_group_cache *cache;
+};
+
+/* What is collected while files are opened. */
+struct tdmi_parquet_opening {
+    struct tdmi_parquet_table *table;
+    const struct tdm_source_options *options;
+    struct tdmi_parquet_labels labels;
+    const char **class_names; /* from the metadata; in the arena of labels */
+    int n_class_names;
+    bool is_ours;
+    int64_t n_null_labels, n_unknown_splits;
+    const char *null_label_at; /* the first item without label */
+};
+
+/* parquet/rows.c: adds the member's rows to the listing. */
+tdm_status tdmi_parquet_list_rows(struct tdmi_parquet_opening *opening,
+                                  const struct tdmi_parquet_member *member,
+                                  const struct tdmi_parquet_file *file,
+                                  tdm_error *err) TDM_MUST_USE;
+/* parquet/features.c: class names and the column of classes from the metadata that Hugging Face's
+ * data sets carry; without it nothing is set. *class_label is in the arena of labels. */
+tdm_status tdmi_parquet_read_features(const char *json, const char *label_column,
+                                      struct tdmi_parquet_opening *opening,
+                                      const char **class_label, tdm_error *err) TDM_MUST_USE;
+/* parquet/units.c: what the cache loads; self is the table. */
+tdm_status tdmi_parquet_load_unit(void *self, int64_t unit, void **value, int64_t *n_bytes,
+                                  tdm_error *err);
+void tdmi_parquet_drop_unit(void *self, void *value);
+/* The picture of a row (of the table) in a loaded unit; bytes NULL: null. */
+struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row);
+
+/* Is the row one of a unit that only knows where its pictures lie? Then where. */
+bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
+                             struct tdmi_page_span *span);
+
+/* parquet/table.c */
+struct tdmi_parquet_file *tdmi_parquet_file_of_row(const struct tdmi_parquet_table *table,
+                                                   int64_t row);
+struct tdmi_parquet_group *tdmi_parquet_group_of_row(const struct tdmi_parquet_file *file,
+                                                     int64_t row);
+void tdmi_parquet_group_of_unit(const struct tdmi_parquet_table *table, int64_t unit,
+                                struct tdmi_parquet_file **file, struct tdmi_parquet_group **group);
+/* The file's bytes, opened for this call where it is not kept open; give back what was taken. */
+tdm_status tdmi_parquet_take_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file **bytes,
+                                   tdm_error *err) TDM_MUST_USE;
+void tdmi_parquet_give_bytes(const struct tdmi_parquet_file *file, tdmi_storage_file *bytes);
+
+#endif

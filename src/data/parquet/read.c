@@ -1,0 +1,303 @@
+/* One picture of an opened table, as bytes of a file or as raw pixels; and what else a source asks.
+ */
+#include "data/parquet/member.h"
+
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "data/parquet/write.h"
+#include "io/storage/records.h"
+#include <string.h>
+
+enum { LARGEST_SPARK_SIDE = 1 << 15 };
+
+/* ---- where a row is ---------------------------------------------------------------------- */
+
+struct place {
+    const struct tdmi_parquet_file *file;
+    const struct tdmi_parquet_group *group;
+    int64_t unit, page;
+    bool is_single; /* a page with this row alone */
+};
+
+static struct place place_of(const struct tdmi_parquet_table *table, int64_t row)
+{
+    struct place place = {.file = tdmi_parquet_file_of_row(table, row)};
+    place.group = tdmi_parquet_group_of_row(place.file, row);
+    place.unit = place.group->first_unit;
+    if (place.group->pages.n_pages == 0)
+        return place;
+    const struct tdmi_pages *pages = &place.group->pages;
+    place.page = tdmi_pages_find(pages, row - place.group->first_row);
+    place.unit += place.page;
+    place.is_single =
+        tdmi_pages_first_row(pages, place.page + 1) - tdmi_pages_first_row(pages, place.page) == 1;
+    return place;
+}
+
+static tdm_status blame(const struct place *place, int64_t row, tdm_status status, tdm_error *err)
+{
+    return TDM_WRAP(err, status, "cannot read the picture in row %lld of '%s'",
+                    (long long)(row - place->file->first_row), place->file->path);
+}
+
+static tdm_status fail_null(tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_INPUT, "there is no picture: the value is null");
+}
+
+/* ---- bytes as they stand ----------------------------------------------------------------- */
+
+static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_error *err)
+{
+    tdmi_storage_file *bytes = NULL;
+    bool is_null = false;
+    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
+    tdm_status status =
+        tdmi_pages_read_single(&place->group->pages, bytes, place->page, text, &is_null, err);
+    tdmi_parquet_give_bytes(place->file, bytes);
+    return status == TDM_OK && is_null ? fail_null(err) : status;
+}
+
+/* Where a value of n_bytes goes; fails where it does not fit. */
+typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
+
+static tdm_status read_span(const struct place *place, const struct tdmi_body *body,
+                            struct tdmi_page_span span, find_room room_for, void *self,
+                            tdm_error *err)
+{
+    tdmi_storage_file *bytes = NULL;
+    uint8_t *room = NULL;
+    if (span.n_bytes < 0)
+        return fail_null(err);
+    TDM_TRY(room_for(self, span.n_bytes, &room, err), err, "cannot read a picture");
+    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
+    struct tdmi_body_reader reader;
+    tdmi_body_reader_init(&reader, body, bytes);
+    tdm_status status = tdmi_body_read(&reader, span.first, room, (size_t)span.n_bytes, err);
+    tdmi_body_reader_release(&reader);
+    tdmi_parquet_give_bytes(place->file, bytes);
+    return status;
+}
+
+/* The value of a unit of several rows, copied or read to where it goes. */
+static tdm_status read_from_unit(const struct tdmi_parquet_table *table, const struct place *place,
+                                 int64_t row, find_room room_for, void *self, tdm_error *err)
+{
+    const void *unit;
+    const struct tdmi_body *body;
+    struct tdmi_page_span span;
+    uint8_t *room = NULL;
+    TDM_TRY(tdmi_group_cache_take(table->cache, place->unit, &unit, err), err,
+            "cannot load the rows around it");
+    tdm_status status;
+    if (tdmi_parquet_unit_place(unit, row, &body, &span)) {
+        status = read_span(place, body, span, room_for, self, err);
+    } else {
+        struct tdmi_page_value value = tdmi_parquet_unit_value(unit, row);
+        status = value.bytes == NULL ? fail_null(err) : room_for(self, value.n_bytes, &room, err);
+        if (status == TDM_OK)
+            memcpy(room, value.bytes, (size_t)value.n_bytes);
+    }
+    tdmi_group_cache_give(table->cache, place->unit);
+    return status;
+}
+
+static tdm_status room_in_text(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
+{
+    *room = (uint8_t *)tdmi_text_room(self, (size_t)n_bytes);
+    return *room == NULL ? TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %lld bytes",
+                                    (long long)n_bytes)
+                         : TDM_OK;
+}
+
+static tdm_status read_bytes(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, tdmi_text *text, tdm_error *err)
+{
+    if (place->is_single)
+        return read_single(place, text, err);
+    tdmi_text_clear(text);
+    return read_from_unit(table, place, row, room_in_text, text, err);
+}
+
+/* ---- pixels ------------------------------------------------------------------------------ */
+
+static size_t raw_bytes(const struct tdmi_raw_shape *shape)
+{
+    return (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
+}
+
+struct pixels {
+    uint8_t *target;
+    const struct tdmi_raw_shape *shape;
+};
+
+static tdm_status room_for_pixels(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err)
+{
+    const struct pixels *pixels = self;
+    size_t n = raw_bytes(pixels->shape);
+    *room = pixels->target;
+    if ((size_t)n_bytes != n)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "it has %lld bytes; raw pictures of %d × %d × %d have %zu",
+                        (long long)n_bytes, pixels->shape->height, pixels->shape->width,
+                        pixels->shape->channels, n);
+    return TDM_OK;
+}
+
+static tdm_status read_pixels(const struct tdmi_parquet_table *table, const struct place *place,
+                              int64_t row, uint8_t *target, tdm_error *err)
+{
+    if (!place->is_single) {
+        struct pixels pixels = {target, &table->raw};
+        return read_from_unit(table, place, row, room_for_pixels, &pixels, err);
+    }
+    tdmi_storage_file *bytes = NULL;
+    TDM_TRY(tdmi_parquet_take_bytes(place->file, &bytes, err), err, "cannot read a picture");
+    tdm_status status = tdmi_pages_read_single_raw(&place->group->pages, bytes, place->page, target,
+                                                   raw_bytes(&table->raw), err);
+    tdmi_parquet_give_bytes(place->file, bytes);
+    return status;
+}
+
+/* A head of Netpbm, then the pixels. */
+static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
+                                   const struct place *place, int64_t row, tdmi_text *text,
+                                   tdm_error *err)
+{
+    const struct tdmi_raw_shape *shape = &table->raw;
+    tdmi_records_picture_head(text, shape->channels, shape->width, shape->height);
+    char *room = tdmi_text_room(text, raw_bytes(shape));
+    if (room == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes",
+                        raw_bytes(shape));
+    return read_pixels(table, place, row, (uint8_t *)room, err);
+}
+
+/* ---- Spark's pictures -------------------------------------------------------------------- */
+
+/* BGR becomes RGB, BGRA is laid over white. */
+static void turn_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
+{
+    for (size_t p = 0; p < n; p++, from += channels) {
+        if (channels == 1) {
+            *to++ = from[0];
+            continue;
+        }
+        int alpha = channels == 4 ? from[3] : 255;
+        for (int c = 2; c >= 0; c--)
+            *to++ = (uint8_t)((from[c] * alpha + 255 * (255 - alpha) + 127) / 255);
+    }
+}
+
+static tdm_status read_spark(const struct tdmi_parquet_table *table, const struct place *place,
+                             int64_t row, tdmi_text *text, tdm_error *err)
+{
+    struct tdmi_spark_shape shape = table->spark_shapes[row];
+    tdmi_text raw = {0};
+    if (shape.height < 1 || shape.height > LARGEST_SPARK_SIDE || shape.width < 1 ||
+        shape.width > LARGEST_SPARK_SIDE ||
+        (shape.channels != 1 && shape.channels != 3 && shape.channels != 4))
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "its shape is %d × %d × %d; expected sides from 1 to %d and 1, 3 or 4 channels",
+            shape.height, shape.width, shape.channels, LARGEST_SPARK_SIDE);
+    size_t n = (size_t)shape.height * (size_t)shape.width, n_bytes = n * (size_t)shape.channels;
+    tdm_status status = read_bytes(table, place, row, &raw, err);
+    if (status == TDM_OK && raw.length_bytes != n_bytes)
+        status = TDM_FAIL(err, TDM_E_INPUT, "it has %zu bytes; its shape %d × %d × %d needs %zu",
+                          raw.length_bytes, shape.height, shape.width, shape.channels, n_bytes);
+    if (status == TDM_OK) {
+        int channels = shape.channels == 1 ? 1 : 3;
+        tdmi_records_picture_head(text, channels, shape.width, shape.height);
+        uint8_t *room = (uint8_t *)tdmi_text_room(text, n * (size_t)channels);
+        if (room == NULL)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes", n_bytes);
+        else
+            turn_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
+    }
+    tdmi_text_release(&raw);
+    return status;
+}
+
+/* ---- the table's entries ----------------------------------------------------------------- */
+
+tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *bytes,
+                                   tdm_error *err)
+{
+    const struct tdmi_parquet_table *table = self;
+    struct place place = place_of(table, index);
+    tdm_status status;
+    if (table->columns.form == TDMI_PICTURE_SPARK)
+        status = read_spark(table, &place, index, bytes, err);
+    else if (table->raw.channels > 0)
+        status = read_raw_picture(table, &place, index, bytes, err);
+    else
+        status = read_bytes(table, &place, index, bytes, err);
+    return blame(&place, index, status, err);
+}
+
+tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t *pixels,
+                                       tdm_error *err)
+{
+    const struct tdmi_parquet_table *table = self;
+    struct place place = place_of(table, index);
+    return blame(&place, index, read_pixels(table, &place, index, pixels, err), err);
+}
+
+bool tdmi_parquet_table_geometry(const void *self, struct tdmi_preprocess *geometry)
+{
+    const struct tdmi_parquet_table *table = self;
+    *geometry = table->geometry;
+    return table->geometry.width > 0;
+}
+
+bool tdmi_parquet_table_raw_shape(const void *self, struct tdmi_raw_shape *shape)
+{
+    const struct tdmi_parquet_table *table = self;
+    *shape = table->raw;
+    return table->raw.channels > 0 && table->columns.form == TDMI_PICTURE_BYTES;
+}
+
+uint64_t tdmi_parquet_table_hash(const void *self, int64_t index)
+{
+    const struct tdmi_parquet_table *table = self;
+    return table->hashes == NULL ? 0 : table->hashes[index];
+}
+
+/* The names of prepare's files hold the hash of all their bytes. */
+bool tdmi_parquet_table_row_name(const void *self, int64_t index, uint64_t *name)
+{
+    const struct tdmi_parquet_table *table = self;
+    if (table->hashes == NULL)
+        return false;
+    const struct tdmi_parquet_file *file = tdmi_parquet_file_of_row(table, index);
+    const char *own_name = tdmi_path_name(file->name);
+    *name = tdmi_parquet_is_part_name(own_name)
+                ? tdmi_xxh64_of(own_name, strlen(own_name), (uint64_t)(index - file->first_row))
+                : 0;
+    return true;
+}
+
+const char *tdmi_parquet_table_row_file(const void *self, int64_t index)
+{
+    return tdmi_parquet_file_of_row(self, index)->path;
+}
+
+int64_t tdmi_parquet_table_n_groups(const void *self)
+{
+    const struct tdmi_parquet_table *table = self;
+    return table->has_large_units ? table->n_units : 0;
+}
+
+int64_t tdmi_parquet_table_group_first(const void *self, int64_t group)
+{
+    const struct tdmi_parquet_table *table = self;
+    if (group == table->n_units)
+        return table->listing.n_items;
+    struct tdmi_parquet_file *file;
+    struct tdmi_parquet_group *rows;
+    tdmi_parquet_group_of_unit(table, group, &file, &rows);
+    int64_t page = group - rows->first_unit;
+    return rows->first_row + (page == 0 ? 0 : tdmi_pages_first_row(&rows->pages, page));
+}

@@ -1,0 +1,207 @@
+/*
+ * Units: what is loaded together and kept in the cache. A page with several rows, or a whole row
+ * group decoded by Arrow; either way an array of values and the memory they point into.
+ */
+#include "data/parquet/member.h"
+
+#include "base/memory.h"
+#include "io/arrow/cell.h"
+#include <string.h>
+
+struct unit {
+    int64_t first_row; /* in the table */
+    struct tdmi_page page, dictionary;
+    struct tdmi_page_places places; /* with spans: in place of the values */
+    struct ArrowArray *batches;     /* page.values point into these instead */
+    int64_t n_batches, capacity;
+};
+
+static tdm_status out_of_memory(const struct tdmi_parquet_file *file, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for rows of '%s'", file->path);
+}
+
+void tdmi_parquet_drop_unit(void *self, void *value)
+{
+    struct unit *unit = value;
+    (void)self;
+    for (int64_t b = 0; b < unit->n_batches; b++)
+        tdmi_arrow_array_release(&unit->batches[b]);
+    tdmi_free(unit->batches);
+    tdmi_places_release(&unit->places);
+    tdmi_page_release(&unit->page);
+    tdmi_page_release(&unit->dictionary);
+    tdmi_free(unit);
+}
+
+/* ---- row groups through Arrow ------------------------------------------------------------ */
+
+/* The picture in one row of a stream; bytes NULL where it, or the struct it is in, is null. */
+static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
+                               struct tdmi_arrow_cell row, struct tdmi_page_value *value,
+                               tdm_error *err)
+{
+    struct tdmi_arrow_cell cell;
+    const uint8_t *bytes;
+    int64_t n_bytes;
+    *value = (struct tdmi_page_value){0};
+    bool is_there = tdmi_arrow_cell_field(row, columns->image, &cell);
+    if (is_there && tdmi_arrow_cell_is_null(cell))
+        return TDM_OK;
+    if (is_there && columns->image_field != NULL) {
+        is_there = tdmi_arrow_cell_field(cell, columns->image_field, &cell);
+        if (is_there && tdmi_arrow_cell_is_null(cell))
+            return TDM_OK;
+    }
+    if (!is_there || !tdmi_arrow_cell_bytes(cell, &bytes, &n_bytes) || n_bytes > INT32_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "column '%s' holds no bytes there", columns->image_read);
+    *value = (struct tdmi_page_value){bytes, (int32_t)n_bytes};
+    return TDM_OK;
+}
+
+static tdm_status keep_batch(const struct tdmi_parquet_file *file, struct unit *unit,
+                             const struct ArrowArray *batch, tdm_error *err)
+{
+    if (unit->n_batches == unit->capacity) {
+        int64_t capacity = unit->capacity == 0 ? 16 : 2 * unit->capacity;
+        void *grown = tdmi_realloc(unit->batches, (size_t)capacity, sizeof *unit->batches);
+        if (grown == NULL)
+            return out_of_memory(file, err);
+        unit->batches = grown;
+        unit->capacity = capacity;
+    }
+    unit->batches[unit->n_batches++] = *batch;
+    return TDM_OK;
+}
+
+static tdm_status take_batch(const struct tdmi_parquet_table *table,
+                             const struct tdmi_parquet_file *file, const struct ArrowSchema *schema,
+                             const struct ArrowArray *batch, struct unit *unit, int64_t *n_rows,
+                             tdm_error *err)
+{
+    for (int64_t r = 0; r < batch->length; r++) {
+        struct tdmi_page_value *value = &unit->page.values[*n_rows];
+        if (*n_rows == unit->page.n_values)
+            return TDM_FAIL(err, TDM_E_INPUT, "a row group of '%s' has more than its %d rows",
+                            file->path, unit->page.n_values);
+        TDM_TRY(value_of_row(&table->columns, tdmi_arrow_cell_at(schema, batch, r), value, err),
+                err, "cannot read row %lld of '%s'",
+                (long long)(unit->first_row - file->first_row + *n_rows), file->path);
+        unit->page.held_bytes += value->n_bytes;
+        (*n_rows)++;
+    }
+    return TDM_OK;
+}
+
+static tdm_status drain(const struct tdmi_parquet_table *table,
+                        const struct tdmi_parquet_file *file, struct ArrowArrayStream *stream,
+                        const struct ArrowSchema *schema, struct unit *unit, tdm_error *err)
+{
+    int64_t n_rows = 0;
+    for (;;) {
+        struct ArrowArray batch;
+        TDM_TRY(tdmi_arrow_stream_next(stream, file->path, &batch, err), err,
+                "cannot load a row group");
+        if (batch.release == NULL)
+            break;
+        tdm_status status = keep_batch(file, unit, &batch, err);
+        if (status != TDM_OK) {
+            tdmi_arrow_array_release(&batch);
+            return status;
+        }
+        TDM_TRY(take_batch(table, file, schema, &batch, unit, &n_rows, err), err,
+                "cannot load a row group");
+    }
+    if (n_rows != unit->page.n_values)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "a row group of '%s' has %lld rows; it is said to have %d", file->path,
+                        (long long)n_rows, unit->page.n_values);
+    return TDM_OK;
+}
+
+static tdm_status load_row_group(const struct tdmi_parquet_table *table,
+                                 const struct tdmi_parquet_file *file,
+                                 const struct tdmi_parquet_group *group, struct unit *unit,
+                                 tdm_error *err)
+{
+    struct ArrowArrayStream stream = {0};
+    struct ArrowSchema schema = {0};
+    if (group->n_rows > INT32_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "a row group of '%s' has %lld rows; at most %d are read",
+                        file->path, (long long)group->n_rows, INT32_MAX);
+    unit->page.values = tdmi_alloc((size_t)group->n_rows, sizeof *unit->page.values);
+    if (unit->page.values == NULL)
+        return out_of_memory(file, err);
+    unit->page.n_values = (int32_t)group->n_rows;
+    unit->page.held_bytes = group->n_rows * (int64_t)sizeof *unit->page.values;
+    tdm_status status = tdmi_arrow_file_stream(file->arrow, &table->columns.image_read, 1,
+                                               (int)(group - file->groups), 1, &stream, err);
+    if (status == TDM_OK && stream.get_schema(&stream, &schema) != 0)
+        status = TDM_FAIL(err, TDM_E_INPUT, "cannot read the schema of '%s'", file->path);
+    if (status == TDM_OK)
+        status = drain(table, file, &stream, &schema, unit, err);
+    tdmi_arrow_schema_release(&schema);
+    tdmi_arrow_stream_release(&stream);
+    return status;
+}
+
+/* ---- either way -------------------------------------------------------------------------- */
+
+static tdm_status load_page(const struct tdmi_parquet_file *file,
+                            const struct tdmi_parquet_group *group, int64_t page, struct unit *unit,
+                            tdm_error *err)
+{
+    tdmi_storage_file *bytes = NULL;
+    TDM_TRY(tdmi_parquet_take_bytes(file, &bytes, err), err, "cannot load a page");
+    tdm_status status = tdmi_places_find(&group->pages, bytes, page, &unit->places, err);
+    if (status == TDM_OK && unit->places.spans == NULL)
+        status = tdmi_pages_load(&group->pages, bytes, page, &unit->page, &unit->dictionary, err);
+    tdmi_parquet_give_bytes(file, bytes);
+    return status;
+}
+
+tdm_status tdmi_parquet_load_unit(void *self, int64_t index, void **value, int64_t *n_bytes,
+                                  tdm_error *err)
+{
+    const struct tdmi_parquet_table *table = self;
+    struct tdmi_parquet_file *file;
+    struct tdmi_parquet_group *group;
+    tdmi_parquet_group_of_unit(table, index, &file, &group);
+    struct unit *unit = tdmi_alloc(1, sizeof *unit);
+    if (unit == NULL)
+        return out_of_memory(file, err);
+    tdm_status status;
+    if (group->pages.n_pages > 0) {
+        int64_t page = index - group->first_unit;
+        unit->first_row = group->first_row + tdmi_pages_first_row(&group->pages, page);
+        status = load_page(file, group, page, unit, err);
+    } else {
+        unit->first_row = group->first_row;
+        status = load_row_group(table, file, group, unit, err);
+    }
+    if (status != TDM_OK) {
+        tdmi_parquet_drop_unit(self, unit);
+        return status;
+    }
+    *value = unit;
+    *n_bytes =
+        unit->page.held_bytes + unit->dictionary.held_bytes + tdmi_places_held_bytes(&unit->places);
+    return TDM_OK;
+}
+
+struct tdmi_page_value tdmi_parquet_unit_value(const void *value, int64_t row)
+{
+    const struct unit *unit = value;
+    return unit->page.values[row - unit->first_row];
+}
+
+bool tdmi_parquet_unit_place(const void *value, int64_t row, const struct tdmi_body **body,
+                             struct tdmi_page_span *span)
+{
+    const struct unit *unit = value;
+    if (unit->places.spans == NULL)
+        return false;
+    *body = &unit->places.body;
+    *span = unit->places.spans[row - unit->first_row];
+    return true;
+}

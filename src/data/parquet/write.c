@@ -1,0 +1,213 @@
+/* Rows of prepared pictures: the picture goes through, the rest waits for the end of its row group.
+ */
+#include "data/parquet/write.h"
+
+#include "base/arena.h"
+#include "base/memory.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUP_BYTES = 64 * 1024 * 1024, LARGEST_GROUP_ROWS = 1 << 20 };
+
+/* In the order of the file. */
+enum column { LABEL, CLASS, PATH, SPLIT, WIDTH, HEIGHT, HASH, COLUMNS };
+static const struct tdmi_arrow_column columns[COLUMNS] = {
+    {"label", TDMI_ARROW_INT32, false}, {"class", TDMI_ARROW_TEXT, false},
+    {"path", TDMI_ARROW_TEXT, true},    {"split", TDMI_ARROW_TEXT, false},
+    {"width", TDMI_ARROW_INT32, false}, {"height", TDMI_ARROW_INT32, false},
+    {"hash", TDMI_ARROW_TEXT, true}};
+
+struct tdmi_parquet_writer {
+    tdmi_arrow_writer *file;
+    struct tdmi_parquet_write_options options;
+    tdmi_arena texts; /* of the row group */
+    void *values[COLUMNS];
+    int64_t n_rows, capacity, group_bytes; /* of the row group */
+    int64_t n_rows_before;
+};
+
+static size_t value_bytes(int column)
+{
+    return columns[column].type == TDMI_ARROW_INT32 ? sizeof(int32_t) : sizeof(const char *);
+}
+
+static tdm_status out_of_memory(tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write Parquet");
+}
+
+/* json owns the text of the geometry. */
+static tdm_status open_file(const struct tdmi_byte_sink *sink,
+                            const struct tdmi_parquet_write_options *options, tdm_json_writer *json,
+                            tdmi_arrow_writer **file, tdm_error *err)
+{
+    char shape[64];
+    const char *keys[3] = {TDMI_PARQUET_VERSION_KEY}, *values[3] = {"1"};
+    struct tdmi_arrow_write_options below = {.picture_column = "image",
+                                             .columns = columns,
+                                             .n_columns = COLUMNS,
+                                             .keys = keys,
+                                             .values = values,
+                                             .n_keys = 1,
+                                             .picture_codec = options->image_codec,
+                                             .column_codec = options->column_codec};
+    if (options->raw_shape.channels > 0) {
+        snprintf(shape, sizeof shape, "%dx%dx%d", options->raw_shape.height,
+                 options->raw_shape.width, options->raw_shape.channels);
+        keys[below.n_keys] = TDMI_PARQUET_RAW_SHAPE_KEY;
+        values[below.n_keys++] = shape;
+    }
+    if (options->geometry != NULL) {
+        tdmi_preprocess_to_json(options->geometry, json, NULL);
+        keys[below.n_keys] = TDMI_PARQUET_GEOMETRY_KEY;
+        TDM_TRY(tdm_json_finish(json, &values[below.n_keys++], NULL, err), err,
+                "cannot write down the geometry");
+    }
+    return tdmi_arrow_writer_open(sink, &below, file, err);
+}
+
+tdm_status tdmi_parquet_writer_open(const struct tdmi_byte_sink *sink,
+                                    const struct tdmi_parquet_write_options *options,
+                                    tdmi_parquet_writer **writer, tdm_error *err)
+{
+    *writer = NULL;
+    tdmi_parquet_writer *opened = tdmi_alloc(1, sizeof *opened);
+    if (opened == NULL)
+        return out_of_memory(err);
+    opened->options = *options;
+    if (opened->options.group_bytes <= 0)
+        opened->options.group_bytes = GROUP_BYTES;
+    tdmi_arena_init(&opened->texts, 0);
+    opened->options.geometry = NULL; /* is the caller's */
+    tdm_json_writer *json = options->geometry != NULL ? tdm_json_writer_new(0) : NULL;
+    tdm_status status = open_file(sink, options, json, &opened->file, err);
+    tdm_json_writer_free(json);
+    if (status != TDM_OK) {
+        tdmi_parquet_writer_free(opened);
+        return status;
+    }
+    *writer = opened;
+    return TDM_OK;
+}
+
+static tdm_status grow(tdmi_parquet_writer *writer, tdm_error *err)
+{
+    if (writer->n_rows < writer->capacity)
+        return TDM_OK;
+    int64_t capacity = writer->capacity == 0 ? 1024 : 2 * writer->capacity;
+    for (int c = 0; c < COLUMNS; c++) {
+        void *grown = tdmi_realloc(writer->values[c], (size_t)capacity, value_bytes(c));
+        if (grown == NULL)
+            return out_of_memory(err);
+        writer->values[c] = grown;
+    }
+    writer->capacity = capacity;
+    return TDM_OK;
+}
+
+static tdm_status end_group(tdmi_parquet_writer *writer, tdm_error *err)
+{
+    const void *values[COLUMNS];
+    for (int c = 0; c < COLUMNS; c++)
+        values[c] = writer->values[c];
+    TDM_TRY(tdmi_arrow_writer_end_group(
+                writer->file,
+                &(struct tdmi_arrow_values){.columns = values, .n_rows = writer->n_rows}, err),
+            err, "cannot write the row group that ends with row %lld",
+            (long long)(writer->n_rows_before + writer->n_rows - 1));
+    writer->n_rows_before += writer->n_rows;
+    writer->n_rows = writer->group_bytes = 0;
+    tdmi_arena_release(&writer->texts);
+    tdmi_arena_init(&writer->texts, 0);
+    return TDM_OK;
+}
+
+static tdm_status set_text(tdmi_parquet_writer *writer, enum column column, const char *text,
+                           tdm_error *err)
+{
+    const char *copy = tdmi_arena_copy(&writer->texts, text);
+    if (copy == NULL)
+        return out_of_memory(err);
+    ((const char **)writer->values[column])[writer->n_rows] = copy;
+    return TDM_OK;
+}
+
+static void set_number(tdmi_parquet_writer *writer, enum column column, int32_t number)
+{
+    ((int32_t *)writer->values[column])[writer->n_rows] = number;
+}
+
+static tdm_status check_row(const tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
+                            tdm_error *err)
+{
+    const struct tdmi_raw_shape *shape = &writer->options.raw_shape;
+    size_t raw_bytes = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
+    if (shape->channels > 0 && row->image_bytes != raw_bytes)
+        return TDM_FAIL(err, TDM_E_BUG, "'%s' has %zu bytes; raw pictures of %d × %d × %d have %zu",
+                        row->path, row->image_bytes, shape->height, shape->width, shape->channels,
+                        raw_bytes);
+    return TDM_OK;
+}
+
+tdm_status tdmi_parquet_writer_add(tdmi_parquet_writer *writer, const struct tdmi_parquet_row *row,
+                                   tdm_error *err)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, row->hash);
+    TDM_TRY(check_row(writer, row, err), err, "cannot write row %lld",
+            (long long)tdmi_parquet_writer_rows(writer));
+    TDM_TRY(grow(writer, err), err, "cannot write '%s'", row->path);
+    TDM_TRY(set_text(writer, CLASS, row->class_name, err), err, "cannot write '%s'", row->path);
+    TDM_TRY(set_text(writer, PATH, row->path, err), err, "cannot write '%s'", row->path);
+    TDM_TRY(set_text(writer, SPLIT, row->split, err), err, "cannot write '%s'", row->path);
+    TDM_TRY(set_text(writer, HASH, hash, err), err, "cannot write '%s'", row->path);
+    set_number(writer, LABEL, row->label);
+    set_number(writer, WIDTH, row->width);
+    set_number(writer, HEIGHT, row->height);
+    TDM_TRY(tdmi_arrow_writer_picture(writer->file, row->image, row->image_bytes, err), err,
+            "cannot write '%s'", row->path);
+    writer->n_rows++;
+    writer->group_bytes += (int64_t)row->image_bytes;
+    if (writer->group_bytes >= writer->options.group_bytes || writer->n_rows == LARGEST_GROUP_ROWS)
+        return end_group(writer, err);
+    return TDM_OK;
+}
+
+tdm_status tdmi_parquet_writer_finish(tdmi_parquet_writer *writer, tdm_error *err)
+{
+    if (writer->n_rows > 0)
+        TDM_TRY(end_group(writer, err), err, "cannot finish the file");
+    return tdmi_arrow_writer_finish(writer->file, err);
+}
+
+int64_t tdmi_parquet_writer_rows(const tdmi_parquet_writer *writer)
+{
+    return writer->n_rows_before + writer->n_rows;
+}
+
+void tdmi_parquet_writer_free(tdmi_parquet_writer *writer)
+{
+    if (writer == NULL)
+        return;
+    tdmi_arrow_writer_free(writer->file);
+    for (int c = 0; c < COLUMNS; c++)
+        tdmi_free(writer->values[c]);
+    tdmi_arena_release(&writer->texts);
+    tdmi_free(writer);
+}
+
+bool tdmi_parquet_is_part_name(const char *name)
+{
+    int n_digits = 0, n_hex = 0;
+    if (strncmp(name, "part-", 5) != 0)
+        return false;
+    for (name += 5; isdigit((unsigned char)*name); name++)
+        n_digits++;
+    if (n_digits < 5 || *name++ != '-')
+        return false;
+    for (; isxdigit((unsigned char)*name) && !isupper((unsigned char)*name); name++)
+        n_hex++;
+    return n_hex == 16 && strcmp(name, ".parquet") == 0;
+}

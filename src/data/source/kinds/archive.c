@@ -1,0 +1,103 @@
+/*
+ * Zip and tar of class folders: the names of the entries are a tree like any folder's, and
+ * class_tree.h has the rules. Folders around everything ("pets-1.0/") are no class.
+ */
+#include "io/archive/archive.h"
+#include "data/source/class_tree.h"
+#include "data/source/listing.h"
+
+#include "base/memory.h"
+#include "io/storage/storage.h"
+#include <string.h>
+
+struct archive_source {
+    struct tdmi_listing listing; /* first: the table's queries take it */
+    tdmi_archive *archive;
+    int64_t *entries; /* of each item, in the listing's arena */
+};
+
+static bool archive_can_open(const char *path)
+{
+    return tdmi_archive_form_of(path) != TDMI_ARCHIVE_NONE;
+}
+
+static void archive_close(void *self)
+{
+    struct archive_source *source = self;
+    tdmi_archive_close(source->archive);
+    tdmi_listing_release(&source->listing);
+    tdmi_free(source);
+}
+
+static size_t peek(void *self, const struct tdmi_tree_entry *entry, uint8_t *bytes,
+                   size_t room_bytes)
+{
+    tdmi_text text = {0};
+    size_t length = 0;
+    if (tdmi_archive_read(self, entry->place, TDMI_ARCHIVE_PICTURE_BYTES, &text, NULL) == TDM_OK) {
+        length = text.length_bytes < room_bytes ? text.length_bytes : room_bytes;
+        if (length > 0)
+            memcpy(bytes, text.bytes, length);
+    }
+    tdmi_text_release(&text);
+    return length;
+}
+
+static tdm_status list_archive(struct archive_source *source, const char *path, tdm_error *err)
+{
+    struct tdmi_tree tree;
+    tdmi_tree_init(&tree, path);
+    tree.peek = peek;
+    tree.self = source->archive;
+    tree.skips_top = true;
+    tdm_status status = TDM_OK;
+    for (int64_t i = 0; i < tdmi_archive_entries(source->archive) && status == TDM_OK; i++) {
+        const struct tdmi_archive_entry *entry = tdmi_archive_entry(source->archive, i);
+        status = tdmi_tree_add(&tree, entry->name,
+                               entry->is_folder ? TDMI_FILE_FOLDER : TDMI_FILE_REGULAR, i, err);
+    }
+    if (status == TDM_OK)
+        status = tdmi_tree_classes(&tree, &source->listing, &source->entries, err);
+    tdmi_tree_release(&tree);
+    return status;
+}
+
+static tdm_status archive_open(const char *path, const struct tdm_source_options *options,
+                               void **self, tdm_error *err)
+{
+    (void)options; /* none of them is for this kind; source.c sees to that */
+    *self = NULL;
+    struct archive_source *source = tdmi_alloc(1, sizeof *source);
+    if (source == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    tdmi_listing_init(&source->listing);
+    tdm_status status = tdmi_archive_open(path, &source->archive, err);
+    if (status == TDM_OK)
+        status = list_archive(source, path, err);
+    if (status == TDM_OK)
+        *self = source;
+    else
+        archive_close(source);
+    return status;
+}
+
+static tdm_status archive_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
+{
+    const struct archive_source *source = self;
+    return tdmi_archive_read(source->archive, source->entries[index], TDMI_ARCHIVE_PICTURE_BYTES,
+                             bytes, err);
+}
+
+const struct tdmi_source_table tdmi_source_archive = {
+    .name = "archive",
+    .summary = "a zip or tar of class folders of pictures",
+    .can_open = archive_can_open,
+    .open = archive_open,
+    .close = archive_close,
+    .n_classes = tdmi_listing_n_classes,
+    .class_name = tdmi_listing_class_name,
+    .n_items = tdmi_listing_n_items,
+    .item = tdmi_listing_item,
+    .n_ignored = tdmi_listing_n_ignored,
+    .read = archive_read,
+};

@@ -1,0 +1,336 @@
+/*
+ * CIFAR in its binary form: records of labels and planes of 32 × 32 bytes, nothing before or
+ * between them.
+ *
+ *     CIFAR-10    label | 1024 red | 1024 green | 1024 blue            3073 bytes
+ *     CIFAR-100   coarse label | fine label | red | green | blue       3074 bytes
+ *
+ * A folder with data_batch_*.bin and test_batch.bin, or train.bin and test.bin, has those parts; a
+ * single .bin file is to be split. CIFAR-100 is read by its fine labels. Class names come from
+ * batches.meta.txt or fine_label_names.txt beside the records, else the numbers are the names.
+ */
+#include "data/source/listing.h"
+#include "io/storage/records.h"
+
+#include "base/file/file.h"
+#include "base/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SIDE = 32,
+    PLANE_BYTES = SIDE * SIDE,
+    MAX_FILES = 64,
+    RECORDS_AT_ONCE = 64,
+    LARGEST_NAMES_BYTES = 64 * 1024
+};
+
+/* One of the two forms. */
+struct form {
+    const char *name, *names_file;
+    int label_bytes;      /* before the pixels; the last one is the class */
+    int n_labels[2];      /* what each of them stays below */
+    int64_t record_bytes; /* label_bytes + 3 planes */
+};
+static const struct form cifar10 = {"CIFAR-10", "batches.meta.txt", 1, {10, 0}, 3073};
+static const struct form cifar100 = {"CIFAR-100", "fine_label_names.txt", 2, {20, 100}, 3074};
+
+struct batch {
+    struct tdmi_records records;
+    const char *path, *name; /* in the arena of the listing */
+    enum tdmi_part part;
+    int64_t first_item, n_items;
+};
+
+struct cifar {
+    struct tdmi_listing listing; /* first: the table's queries take it */
+    const struct form *form;
+    struct batch batches[MAX_FILES];
+    int n_batches;
+};
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
+    return text_bytes >= ending_bytes && strcmp(text + text_bytes - ending_bytes, ending) == 0;
+}
+
+/* The form that a file's name promises, or NULL. */
+static const struct form *form_of_name(const char *name)
+{
+    if ((begins_with(name, "data_batch") || begins_with(name, "test_batch")) &&
+        (ends_with(name, ".bin") || ends_with(name, ".bin.gz")))
+        return &cifar10;
+    if (strcmp(name, "train.bin") == 0 || strcmp(name, "test.bin") == 0)
+        return &cifar100;
+    return NULL;
+}
+
+static bool cifar_can_open(const char *path)
+{
+    enum tdmi_file_kind kind = tdmi_storage_kind(path);
+    if (kind == TDMI_FILE_REGULAR)
+        return ends_with(path, ".bin") || ends_with(path, ".bin.gz") ||
+               form_of_name(tdmi_path_name(path)) != NULL;
+    if (kind != TDMI_FILE_FOLDER)
+        return false;
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    struct tdmi_place_entry *entries = NULL;
+    size_t n_entries = 0;
+    bool is_known = false;
+    if (tdmi_storage_list(path, false, &arena, &entries, &n_entries, NULL) == TDM_OK)
+        for (size_t i = 0; i < n_entries && !is_known; i++)
+            is_known =
+                entries[i].kind == TDMI_FILE_REGULAR && form_of_name(entries[i].name) != NULL;
+    tdmi_arena_release(&arena);
+    return is_known;
+}
+
+/* ---- finding the files --------------------------------------------------------------------- */
+
+static tdm_status add_batch(struct cifar *cifar, const char *path, const struct form *form,
+                            tdm_error *err)
+{
+    if (cifar->form != NULL && cifar->form != form)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' is of %s, and '%s' beside it of %s: give one of them, or move them "
+                        "apart",
+                        path, form->name, cifar->batches[0].path, cifar->form->name);
+    if (cifar->n_batches == MAX_FILES)
+        return TDM_FAIL(err, TDM_E_INPUT, "more than %d CIFAR files lie in one folder", MAX_FILES);
+    struct batch *batch = &cifar->batches[cifar->n_batches++];
+    cifar->form = form;
+    batch->path = tdmi_arena_copy(&cifar->listing.arena, path);
+    if (batch->path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    batch->name = tdmi_path_name(batch->path);
+    batch->part = begins_with(batch->name, "test") ? TDMI_PART_TEST : TDMI_PART_TRAIN;
+    TDM_TRY(tdmi_records_open(&batch->records, batch->path, err), err, "cannot open the records");
+    return TDM_OK;
+}
+
+/* Compressed files are passed over when a plain one is there too. */
+static tdm_status find_batches(struct cifar *cifar, const char *folder, tdmi_arena *arena,
+                               tdm_error *err)
+{
+    struct tdmi_place_entry *entries = NULL;
+    size_t n_entries = 0;
+    TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
+            "cannot list the folder '%s'", folder);
+    for (int pass = 0; pass < 2 && cifar->n_batches == 0; pass++)
+        for (size_t i = 0; i < n_entries; i++) {
+            const struct form *form = form_of_name(entries[i].name);
+            if (entries[i].kind != TDMI_FILE_REGULAR || form == NULL ||
+                ends_with(entries[i].name, ".gz") != (pass == 1))
+                continue;
+            const char *path = tdmi_path_join(arena, folder, entries[i].name);
+            if (path == NULL)
+                return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", folder);
+            TDM_TRY(add_batch(cifar, path, form, err), err, "cannot use the CIFAR files of '%s'",
+                    folder);
+        }
+    if (cifar->n_batches == 0) /* removed since the folder was probed */
+        return TDM_FAIL(err, TDM_E_INPUT, "no CIFAR file lies in '%s' any more", folder);
+    for (size_t i = 0; i < n_entries; i++)
+        cifar->listing.n_ignored += entries[i].kind != TDMI_FILE_FOLDER &&
+                                    entries[i].name[0] != '.' && entries[i].name[0] != '_' &&
+                                    form_of_name(entries[i].name) == NULL &&
+                                    strcmp(entries[i].name, cifar->form->names_file) != 0;
+    bool has_part[TDMI_PART_TEST + 1] = {false};
+    for (int i = 0; i < cifar->n_batches; i++)
+        has_part[cifar->batches[i].part] = true;
+    for (int i = 0; i < cifar->n_batches; i++)
+        if (!has_part[TDMI_PART_TRAIN] || !has_part[TDMI_PART_TEST])
+            cifar->batches[i].part = TDMI_PART_NONE; /* alone it says nothing about the others */
+    return TDM_OK;
+}
+
+/* A file of another name is of the form whose records fill it. */
+static tdm_status add_single(struct cifar *cifar, const char *path, tdm_error *err)
+{
+    const struct form *form = form_of_name(tdmi_path_name(path));
+    if (form == NULL) {
+        struct tdmi_records records = {0};
+        TDM_TRY(tdmi_records_open(&records, path, err), err, "cannot open the records");
+        form = records.size_bytes % cifar10.record_bytes == 0 ? &cifar10 : &cifar100;
+        tdmi_records_close(&records);
+    }
+    TDM_TRY(add_batch(cifar, path, form, err), err, "cannot use '%s'", path);
+    cifar->batches[0].part = TDMI_PART_NONE;
+    return TDM_OK;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+static tdm_status add_items(struct cifar *cifar, const struct batch *batch, int64_t first,
+                            const uint8_t *records, int64_t n, tdm_error *err)
+{
+    const struct form *form = cifar->form;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *labels = records + i * form->record_bytes;
+        for (int l = 0; l < form->label_bytes; l++)
+            if (labels[l] >= form->n_labels[l])
+                return TDM_FAIL(err, TDM_E_INPUT,
+                                "record %lld of '%s' has label %d; those of %s are 0 to %d",
+                                (long long)(first + i), batch->path, labels[l], form->name,
+                                form->n_labels[l] - 1);
+        char path[1024];
+        snprintf(path, sizeof path, "%.990s#%lld", batch->name, (long long)(first + i));
+        TDM_TRY(tdmi_listing_add_item(&cifar->listing, path, labels[form->label_bytes - 1],
+                                      batch->part, err),
+                err, "cannot list the pictures of '%s'", batch->path);
+    }
+    return TDM_OK;
+}
+
+static tdm_status list_batch(struct cifar *cifar, struct batch *batch, tdm_error *err)
+{
+    const struct form *form = cifar->form;
+    if (batch->records.size_bytes % form->record_bytes != 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' has %lld bytes, which is no number of %s records of %lld bytes: it "
+                        "is cut short, or something else",
+                        batch->path, (long long)batch->records.size_bytes, form->name,
+                        (long long)form->record_bytes);
+    batch->first_item = cifar->listing.n_items;
+    batch->n_items = batch->records.size_bytes / form->record_bytes;
+    uint8_t *records = tdmi_alloc(RECORDS_AT_ONCE, (size_t)form->record_bytes);
+    if (records == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", batch->path);
+    tdm_status status = TDM_OK;
+    for (int64_t first = 0; first < batch->n_items && status == TDM_OK; first += RECORDS_AT_ONCE) {
+        int64_t left = batch->n_items - first, n = left < RECORDS_AT_ONCE ? left : RECORDS_AT_ONCE;
+        status = tdmi_records_read(&batch->records, first * form->record_bytes, records,
+                                   (size_t)(n * form->record_bytes), err);
+        if (status == TDM_OK)
+            status = add_items(cifar, batch, first, records, n, err);
+    }
+    tdmi_free(records);
+    return status;
+}
+
+/* ---- class names --------------------------------------------------------------------------- */
+
+static tdm_status add_class(struct cifar *cifar, const char *name, const char *path, tdm_error *err)
+{
+    for (int i = 0; i < cifar->listing.n_classes; i++)
+        if (strcmp(cifar->listing.classes[i], name) == 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "'%s' names the class '%s' twice", path, name);
+    return tdmi_listing_add_class(&cifar->listing, name, err);
+}
+
+/* One name a line; empty lines do not count. */
+static tdm_status read_names(struct cifar *cifar, const char *path, tdm_error *err)
+{
+    tdmi_text text = {0};
+    TDM_TRY(tdmi_storage_read_file(path, LARGEST_NAMES_BYTES, &text, err), err,
+            "cannot read the class names of %s", cifar->form->name);
+    tdm_status status = TDM_OK;
+    if (text.length_bytes > 0 && memchr(text.bytes, '\0', text.length_bytes) != NULL)
+        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' is no text of class names: it holds a zero byte",
+                          path);
+    char *rest = text.bytes;
+    for (char *line; status == TDM_OK && (line = strsep(&rest, "\r\n")) != NULL;)
+        if (line[0] != '\0')
+            status = add_class(cifar, line, path, err);
+    tdmi_text_release(&text);
+    int n_wanted = cifar->form->n_labels[cifar->form->label_bytes - 1];
+    if (status == TDM_OK && cifar->listing.n_classes != n_wanted)
+        status = TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,
+                          cifar->listing.n_classes, cifar->form->name, n_wanted);
+    return status;
+}
+
+static tdm_status name_classes(struct cifar *cifar, tdmi_arena *arena, tdm_error *err)
+{
+    const char *first = cifar->batches[0].path;
+    size_t folder_bytes = (size_t)(cifar->batches[0].name - first);
+    const char *path =
+        tdmi_arena_printf(arena, "%.*s%s", (int)folder_bytes, first, cifar->form->names_file);
+    if (path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the class names of '%s'", first);
+    if (tdmi_storage_kind(path) == TDMI_FILE_MISSING)
+        return tdmi_listing_classes_of_numbers(&cifar->listing, err);
+    return read_names(cifar, path, err);
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static void cifar_close(void *self)
+{
+    struct cifar *cifar = self;
+    for (int i = 0; i < cifar->n_batches; i++)
+        tdmi_records_close(&cifar->batches[i].records);
+    tdmi_listing_release(&cifar->listing);
+    tdmi_free(cifar);
+}
+
+static tdm_status cifar_open(const char *path, const struct tdm_source_options *options,
+                             void **self, tdm_error *err)
+{
+    (void)options; /* none of them is for this kind; source.c sees to that */
+    *self = NULL;
+    struct cifar *cifar = tdmi_alloc(1, sizeof *cifar);
+    if (cifar == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    tdmi_listing_init(&cifar->listing);
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
+                            ? find_batches(cifar, path, &arena, err)
+                            : add_single(cifar, path, err);
+    for (int i = 0; i < cifar->n_batches && status == TDM_OK; i++)
+        status = list_batch(cifar, &cifar->batches[i], err);
+    if (status == TDM_OK)
+        status = name_classes(cifar, &arena, err);
+    tdmi_arena_release(&arena);
+    if (status == TDM_OK)
+        *self = cifar;
+    else
+        cifar_close(cifar);
+    return status;
+}
+
+static tdm_status cifar_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
+{
+    const struct cifar *cifar = self;
+    const struct batch *batch = cifar->batches;
+    while (index >= batch->first_item + batch->n_items)
+        batch++;
+    uint8_t planes[3][PLANE_BYTES], pixels[PLANE_BYTES][3]; /* (3, y, x) and (y, x, 3) */
+    int64_t record = (index - batch->first_item) * cifar->form->record_bytes;
+    TDM_TRY(tdmi_records_read(&batch->records, record + cifar->form->label_bytes, planes,
+                              sizeof planes, err),
+            err, "cannot read the picture '%s'", cifar->listing.items[index].path);
+    for (int i = 0; i < PLANE_BYTES; i++)
+        for (int c = 0; c < 3; c++)
+            pixels[i][c] = planes[c][i];
+    tdmi_records_picture_head(bytes, 3, SIDE, SIDE);
+    tdmi_text_add(bytes, pixels, sizeof pixels);
+    if (bytes->is_broken)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the picture '%s'",
+                        cifar->listing.items[index].path);
+    return TDM_OK;
+}
+
+const struct tdmi_source_table tdmi_source_cifar = {
+    .name = "cifar",
+    .summary = "binary CIFAR-10 or CIFAR-100 files",
+    .can_open = cifar_can_open,
+    .open = cifar_open,
+    .close = cifar_close,
+    .n_classes = tdmi_listing_n_classes,
+    .class_name = tdmi_listing_class_name,
+    .n_items = tdmi_listing_n_items,
+    .item = tdmi_listing_item,
+    .n_ignored = tdmi_listing_n_ignored,
+    .read = cifar_read,
+};

@@ -1,0 +1,288 @@
+/*
+ * Parquet files as a data set: one file, or a folder of them at any depth. Folders called key=value
+ * are columns, as Hive and Spark write them. Without a column `split`, names that begin with train,
+ * test and validation say the part, as data sets of Hugging Face do.
+ */
+#include "data/source/listing.h"
+#include "data/parquet/table.h"
+
+#include "base/memory.h"
+#include "data/parquet/columns.h"
+#include "io/storage/storage.h"
+#include "image/image.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LARGEST_DEPTH = 8, VALUES_AT_MOST = LARGEST_DEPTH + 1 };
+
+struct found {
+    tdmi_arena arena;
+    struct tdmi_parquet_member *members;
+    int64_t n_members, capacity, n_ignored;
+};
+
+static tdm_status out_of_memory(const char *path, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", path);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static bool is_parquet_name(const char *name)
+{
+    static const char *const endings[] = {".parquet", ".parq", ".pq"};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t n_ending = strlen(endings[i]);
+        if (n > n_ending && strcasecmp(name + n - n_ending, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_passed_over(const char *name)
+{
+    return name[0] == '_' || name[0] == '.';
+}
+
+/* The part that a file's name begins with; NULL: none. */
+static const char *split_of_name(const char *name)
+{
+    static const char *const parts[] = {"train", "test", "validation", "valid", "val"};
+    name = tdmi_path_name(name);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t n = strlen(parts[i]);
+        if (strncasecmp(name, parts[i], n) == 0 && strchr("-_.0123456789", name[n]) != NULL)
+            return parts[i];
+    }
+    return NULL;
+}
+
+/* ---- probing ----------------------------------------------------------------------------- */
+
+enum answer { NOTHING_KNOWN, NO, YES };
+
+/* The first file that is known by its name decides, so that a large folder of pictures is not
+ * walked to its end. */
+static enum answer probe(const char *folder, int depth)
+{
+    tdmi_arena arena;
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    enum answer answer = NOTHING_KNOWN;
+    tdmi_arena_init(&arena, 0);
+    if (depth <= LARGEST_DEPTH &&
+        tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) != TDM_OK)
+        n = 0;
+    for (size_t i = 0; i < n && answer == NOTHING_KNOWN; i++)
+        if (entries[i].kind == TDMI_FILE_REGULAR && !is_passed_over(entries[i].name))
+            answer = is_parquet_name(entries[i].name)            ? YES
+                     : tdmi_image_has_extension(entries[i].name) ? NO
+                                                                 : NOTHING_KNOWN;
+    for (size_t i = 0; i < n && answer == NOTHING_KNOWN; i++) {
+        const char *below = entries[i].kind == TDMI_FILE_FOLDER && !is_passed_over(entries[i].name)
+                                ? tdmi_path_join(&arena, folder, entries[i].name)
+                                : NULL;
+        if (below != NULL)
+            answer = probe(below, depth + 1);
+    }
+    tdmi_arena_release(&arena);
+    return answer;
+}
+
+static bool is_parquet_path(const char *path)
+{
+    char name[4096];
+    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
+    snprintf(name, sizeof name, "%.*s", (int)(n < 4000 ? n : 0), path);
+    return is_parquet_name(name);
+}
+
+static bool begins_as_parquet(const char *path)
+{
+    tdmi_storage_file *file = NULL;
+    char magic[4] = {0};
+    bool is_parquet = tdmi_storage_open(path, &file, NULL) == TDM_OK &&
+                      tdmi_storage_size(file) >= 12 &&
+                      tdmi_storage_read(file, 0, magic, sizeof magic, NULL) == TDM_OK &&
+                      memcmp(magic, "PAR1", 4) == 0;
+    tdmi_storage_close(file);
+    return is_parquet;
+}
+
+static bool parquet_can_open(const char *path)
+{
+    enum tdmi_file_kind kind = tdmi_storage_kind(path);
+    if (kind == TDMI_FILE_FOLDER)
+        return probe(path, 0) == YES;
+    return kind == TDMI_FILE_REGULAR && (is_parquet_path(path) || begins_as_parquet(path));
+}
+
+/* ---- finding the files ------------------------------------------------------------------- */
+
+/* What stands behind key= in a folder's name, with %20 and their like undone. */
+static char *unescaped(tdmi_arena *arena, const char *text)
+{
+    char *copy = tdmi_arena_copy(arena, text), *to = copy;
+    if (copy == NULL)
+        return NULL;
+    for (const char *from = text; *from != '\0';) {
+        char digits[3] = {0}, *end = digits;
+        unsigned long code = 0;
+        if (from[0] == '%' && from[1] != '\0') {
+            memcpy(digits, from + 1, 2);
+            code = strtoul(digits, &end, 16);
+        }
+        bool is_escape = end == digits + 2 && code > 0 && digits[0] != '-' && digits[0] != '+' &&
+                         digits[0] != ' ';
+        *to++ = is_escape ? (char)code : *from;
+        from += is_escape ? 3 : 1;
+    }
+    *to = '\0';
+    return copy;
+}
+
+/* The values that the folders of a name (relative to the table) say. */
+static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *member,
+                               tdm_error *err)
+{
+    struct tdmi_parquet_value *values =
+        tdmi_arena_alloc(&found->arena, VALUES_AT_MOST, sizeof *values);
+    char *name = tdmi_arena_copy(&found->arena, member->name);
+    if (values == NULL || name == NULL)
+        return out_of_memory(member->path, err);
+    member->values = values;
+    for (char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
+        *slash = '\0';
+        char *equals = strchr(name, '=');
+        if (equals == NULL || equals == name || member->n_values == LARGEST_DEPTH)
+            continue;
+        *equals = '\0';
+        char *value = unescaped(&found->arena, equals + 1);
+        if (value == NULL)
+            return out_of_memory(member->path, err);
+        values[member->n_values++] = (struct tdmi_parquet_value){name, value};
+    }
+    return TDM_OK;
+}
+
+static tdm_status add_member(struct found *found, const char *path, const char *name,
+                             tdm_error *err)
+{
+    if (found->n_members == found->capacity) {
+        int64_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
+        void *grown = tdmi_realloc(found->members, (size_t)capacity, sizeof *found->members);
+        if (grown == NULL)
+            return out_of_memory(path, err);
+        found->members = grown;
+        found->capacity = capacity;
+    }
+    struct tdmi_parquet_member *member = &found->members[found->n_members];
+    *member = (struct tdmi_parquet_member){.path = tdmi_arena_copy(&found->arena, path),
+                                           .name = tdmi_arena_copy(&found->arena, name)};
+    if (member->path == NULL || member->name == NULL)
+        return out_of_memory(path, err);
+    TDM_TRY(read_folders(found, member, err), err, "cannot list '%s'", path);
+    found->n_members++;
+    return TDM_OK;
+}
+
+/* The name of a file in a store is what stands before the query. */
+static tdm_status add_single(struct found *found, const char *path, tdm_error *err)
+{
+    size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
+    const char *before = tdmi_arena_printf(&found->arena, "%.*s", (int)n, path);
+    if (before == NULL)
+        return out_of_memory(path, err);
+    return add_member(found, path, tdmi_path_name(before), err);
+}
+
+/* name: of the folder, relative to the table; "" at its top. */
+static tdm_status find(struct found *found, const char *folder, const char *name, int depth,
+                       tdm_error *err)
+{
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    if (depth > LARGEST_DEPTH)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' lies more than %d folders deep", folder,
+                        LARGEST_DEPTH);
+    TDM_TRY(tdmi_storage_list(folder, false, &found->arena, &entries, &n, err), err,
+            "cannot find Parquet files");
+    for (size_t i = 0; i < n; i++) {
+        if (is_passed_over(entries[i].name))
+            continue;
+        const char *below = tdmi_path_join(&found->arena, folder, entries[i].name);
+        const char *relative = tdmi_path_join(&found->arena, name, entries[i].name);
+        if (below == NULL || relative == NULL)
+            return out_of_memory(folder, err);
+        if (entries[i].kind == TDMI_FILE_FOLDER)
+            TDM_TRY(find(found, below, relative, depth + 1, err), err, "cannot list '%s'", folder);
+        else if (is_parquet_name(relative))
+            TDM_TRY(add_member(found, below, relative, err), err, "cannot list '%s'", folder);
+        else
+            found->n_ignored++;
+    }
+    return TDM_OK;
+}
+
+/* Names say parts only where all of them do. */
+static void take_parts_of_names(struct found *found)
+{
+    for (int64_t m = 0; m < found->n_members; m++)
+        if (split_of_name(found->members[m].name) == NULL)
+            return;
+    for (int64_t m = 0; m < found->n_members; m++) {
+        struct tdmi_parquet_member *member = &found->members[m];
+        struct tdmi_parquet_value *values = (struct tdmi_parquet_value *)member->values;
+        values[member->n_values++] =
+            (struct tdmi_parquet_value){TDMI_PARQUET_SPLIT_OF_NAME, split_of_name(member->name)};
+    }
+}
+
+/* ---- the source -------------------------------------------------------------------------- */
+
+static tdm_status parquet_open(const char *path, const struct tdm_source_options *options,
+                               void **self, tdm_error *err)
+{
+    struct found found = {0};
+    tdmi_parquet_table *table = NULL;
+    tdmi_arena_init(&found.arena, 0);
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find(&found, path, "", 0, err)
+                                                                    : add_single(&found, path, err);
+    if (status == TDM_OK) {
+        take_parts_of_names(&found);
+        status =
+            tdmi_parquet_table_open(path, found.members, found.n_members, options, &table, err);
+    }
+    if (status == TDM_OK)
+        ((struct tdmi_listing *)table)->n_ignored = found.n_ignored;
+    *self = table;
+    tdmi_free(found.members);
+    tdmi_arena_release(&found.arena);
+    return status;
+}
+
+const struct tdmi_source_table tdmi_source_parquet = {
+    .name = "parquet",
+    .summary = "Parquet files with a column of pictures",
+    .can_open = parquet_can_open,
+    .open = parquet_open,
+    .close = tdmi_parquet_table_close,
+    .n_classes = tdmi_listing_n_classes,
+    .class_name = tdmi_listing_class_name,
+    .n_items = tdmi_listing_n_items,
+    .item = tdmi_listing_item,
+    .n_ignored = tdmi_listing_n_ignored,
+    .read = tdmi_parquet_table_read,
+    .takes_columns = true,
+    .hash = tdmi_parquet_table_hash,
+    .row_name = tdmi_parquet_table_row_name,
+    .raw_shape = tdmi_parquet_table_raw_shape,
+    .geometry = tdmi_parquet_table_geometry,
+    .read_raw = tdmi_parquet_table_read_raw,
+    .row_file = tdmi_parquet_table_row_file,
+    .n_groups = tdmi_parquet_table_n_groups,
+    .group_first = tdmi_parquet_table_group_first,
+};

@@ -1,0 +1,334 @@
+/*
+ * Opening a path means asking every kind of sources.def in turn whether it knows it. The rest hands
+ * calls on to the table of the kind that said yes.
+ */
+#include "data/source/source.h"
+
+#include "base/memory.h"
+#include "data/audit/quarantine.h"
+#include "io/storage/storage.h"
+#include "image/image.h"
+#include <string.h>
+
+#define X(table) extern const struct tdmi_source_table table;
+#include "data/source/sources.def"
+#undef X
+
+static const struct tdmi_source_table *const kinds[] = {
+#define X(table) &table,
+#include "data/source/sources.def"
+#undef X
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+struct tdmi_source {
+    const struct tdmi_source_table *table;
+    void *self;
+    char *path;
+    /* Items of the table that are not in quarantine, ascending; NULL: all of them. */
+    int64_t *kept;
+    int64_t n_items, n_quarantined;
+};
+
+static tdm_status fail_unknown(const char *path, tdm_error *err)
+{
+    tdmi_text known = {0};
+    if (tdmi_image_format_of_name(path) != TDMI_IMAGE_UNKNOWN)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "'%s' is a single picture; a data set is wanted, such as the folder that "
+                        "holds its class folder",
+                        path);
+    const struct tdmi_source_table *last = kinds[N_KINDS - 1]; /* the one most people have */
+    for (int i = 0; i < N_KINDS - 1; i++)
+        tdmi_text_printf(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name);
+    tdm_status status = TDM_FAIL(err, TDM_E_INPUT,
+                                 "'%s' is no data set of a kind known here: %s (%s), or one of: %s",
+                                 path, last->summary, last->name, tdmi_text_string(&known));
+    tdmi_text_release(&known);
+    return status;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static const struct tdmi_source_table *kind_for(const char *path)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (kinds[i]->can_open(path))
+            return kinds[i];
+    return NULL;
+}
+
+static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *err)
+{
+    const int64_t n_all = source->n_items;
+    tdmi_quarantine *quarantine = NULL;
+    tdm_status status = tdmi_quarantine_read(list, &quarantine, err);
+    if (status != TDM_OK)
+        return status;
+    source->kept = tdmi_alloc((size_t)n_all, sizeof *source->kept);
+    if (source->kept == NULL) {
+        tdmi_quarantine_free(quarantine);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to leave out what %s lists", list);
+    }
+    source->n_items = 0;
+    for (int64_t i = 0; i < n_all; i++)
+        if (!tdmi_quarantine_has(quarantine, source->table->item(source->self, i).path))
+            source->kept[source->n_items++] = i;
+    source->n_quarantined = n_all - source->n_items;
+    tdmi_quarantine_free(quarantine);
+    if (source->n_items == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "all %lld pictures of '%s' are listed in %s",
+                        (long long)n_all, source->path, list);
+    return TDM_OK;
+}
+
+static tdm_status make(const struct tdmi_source_table *table, const char *path,
+                       tdmi_source **source, tdm_error *err)
+{
+    size_t path_bytes = strlen(path) + 1;
+    *source = tdmi_alloc(1, sizeof **source);
+    if (*source == NULL || ((*source)->path = tdmi_alloc(path_bytes, 1)) == NULL) {
+        tdmi_free(*source);
+        *source = NULL;
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
+    }
+    memcpy((*source)->path, path, path_bytes);
+    (*source)->table = table;
+    return TDM_OK;
+}
+
+static tdm_status open_plain(const char *path, const struct tdmi_place *place,
+                             const struct tdm_source_options *options, tdmi_source **source,
+                             tdm_error *err)
+{
+    static const struct tdm_source_options by_itself = {0};
+    const struct tdmi_source_table *table = kind_for(path);
+    if (table == NULL && (place->kind == TDMI_FILE_MISSING || place->kind == TDMI_FILE_FORBIDDEN))
+        return tdmi_storage_refuse(path, place->kind, "a data set", err);
+    if (table == NULL)
+        return fail_unknown(path, err);
+
+    if (options == NULL)
+        options = &by_itself;
+    if (!table->takes_columns && (options->image_column != NULL || options->label_column != NULL ||
+                                  options->raw_shape != NULL))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' is %s and has no columns; columns and a raw shape are named for "
+                        "tables only",
+                        path, table->summary);
+
+    tdmi_source *opened = NULL;
+    tdm_status status = make(table, path, &opened, err);
+    if (status != TDM_OK)
+        goto out;
+    status = TDM_WRAP(err, table->open(opened->path, options, &opened->self, err),
+                      "cannot open '%s' as %s", path, table->summary);
+    if (status != TDM_OK)
+        goto out;
+    opened->n_items = table->n_items(opened->self);
+    if (opened->n_items == 0) {
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "there is no picture in '%s' (%lld other files seen); expected %s", path,
+                          (long long)table->n_ignored(opened->self), table->summary);
+        goto out;
+    }
+    if (options->quarantine != NULL &&
+        (status = leave_out(opened, options->quarantine, err)) != TDM_OK)
+        goto out;
+    *source = opened;
+    opened = NULL;
+out:
+    tdmi_source_close(opened);
+    return status;
+}
+
+tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
+                            tdmi_source **source, tdm_error *err)
+{
+    *source = NULL;
+    struct tdmi_place place;
+    TDM_TRY(tdmi_storage_look(path, &place, err), err, "cannot open the data set '%s'", path);
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 256);
+    const char *plain = tdmi_storage_plain(path, &arena);
+    tdm_status status = plain != NULL ? open_plain(plain, &place, options, source, err)
+                                      : TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
+                             tdmi_source **source, tdm_error *err)
+{
+    tdm_status status = make(table, path, source, err);
+    if (status == TDM_OK) {
+        (*source)->self = self;
+        (*source)->n_items = table->n_items(self);
+    }
+    return status;
+}
+
+void tdmi_source_close(tdmi_source *source)
+{
+    if (source == NULL)
+        return;
+    if (source->self != NULL && source->table->close != NULL)
+        source->table->close(source->self);
+    tdmi_free(source->kept);
+    tdmi_free(source->path);
+    tdmi_free(source);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int64_t in_table(const tdmi_source *source, int64_t index)
+{
+    return source->kept == NULL ? index : source->kept[index];
+}
+
+const char *tdmi_source_path(const tdmi_source *source)
+{
+    return source->path;
+}
+
+const char *tdmi_source_kind(const tdmi_source *source)
+{
+    return source->table->name;
+}
+
+bool tdmi_source_is_table(const tdmi_source *source)
+{
+    return source->table->takes_columns;
+}
+
+int tdmi_source_classes(const tdmi_source *source)
+{
+    return source->table->n_classes(source->self);
+}
+
+const char *tdmi_source_class(const tdmi_source *source, int index)
+{
+    return source->table->class_name(source->self, index);
+}
+
+int64_t tdmi_source_items(const tdmi_source *source)
+{
+    return source->n_items;
+}
+
+struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index)
+{
+    return source->table->item(source->self, in_table(source, index));
+}
+
+tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
+                            tdm_error *err)
+{
+    return source->table->read(source->self, in_table(source, index), bytes, err);
+}
+
+int64_t tdmi_source_ignored(const tdmi_source *source)
+{
+    return source->table->n_ignored(source->self);
+}
+
+bool tdmi_source_is_lost(tdm_status status)
+{
+    return status == TDM_E_MEMORY || status == TDM_E_SYSTEM || status == TDM_E_STOPPED;
+}
+
+int64_t tdmi_source_quarantined(const tdmi_source *source)
+{
+    return source->n_quarantined;
+}
+
+bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp)
+{
+    return source->table->stamp != NULL &&
+           source->table->stamp(source->self, in_table(source, index), stamp);
+}
+
+uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
+{
+    return source->table->hash == NULL ? 0
+                                       : source->table->hash(source->self, in_table(source, index));
+}
+
+struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
+                                            const uint64_t *hashes)
+{
+    uint64_t name = 0;
+    if (source->table->row_name != NULL &&
+        source->table->row_name(source->self, in_table(source, index), &name))
+        return (struct tdmi_bytes_key){.number = name};
+    return (struct tdmi_bytes_key){hashes != NULL ? hashes[index] : tdmi_source_hash(source, index),
+                                   true};
+}
+
+bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape)
+{
+    return source->table->raw_shape != NULL && source->table->raw_shape(source->self, shape);
+}
+
+bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry)
+{
+    return source->table->geometry != NULL && source->table->geometry(source->self, geometry);
+}
+
+tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
+                                tdm_error *err)
+{
+    return source->table->read_raw(source->self, in_table(source, index), pixels, err);
+}
+
+static const char *row_file(const tdmi_source *source, int64_t index)
+{
+    return source->table->row_file(source->self, in_table(source, index));
+}
+
+const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64_t *first,
+                                 int64_t *end)
+{
+    if (source->table->row_file == NULL)
+        return NULL;
+    const char *file = row_file(source, index);
+    int64_t high = index;
+    for (*first = 0; *first < high;) {
+        const int64_t middle = *first + (high - *first) / 2;
+        if (row_file(source, middle) == file)
+            high = middle;
+        else
+            *first = middle + 1;
+    }
+    int64_t low = index + 1;
+    for (*end = source->n_items; low < *end;) {
+        const int64_t middle = low + (*end - low) / 2;
+        if (row_file(source, middle) == file)
+            low = middle + 1;
+        else
+            *end = middle;
+    }
+    return file;
+}
+
+int64_t tdmi_source_groups(const tdmi_source *source)
+{
+    return source->table->n_groups == NULL ? 0 : source->table->n_groups(source->self);
+}
+
+int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group)
+{
+    const int64_t first = source->table->group_first(source->self, group);
+    int64_t low = 0, high = source->n_items;
+    if (source->kept == NULL)
+        return first;
+    /* The first that was kept of this group or a later one. */
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (source->kept[middle] < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

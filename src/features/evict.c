@@ -1,0 +1,206 @@
+/*
+ * Keys are locked one after another until enough would be gone, and only then removed: a fill that
+ * cannot fit costs nobody their rows. What is counted are the sizes of files and what fills were
+ * promised and have not written; who counts is alone at it, so that no room is promised twice.
+ */
+#include "features/evict.h"
+
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "features/key.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const int64_t default_limit = (int64_t)32 << 30;
+
+struct key_found {
+    const char *folder, *lock_path, *name;
+    int64_t size_bytes, promised_bytes;
+    struct timespec used;
+    int lock; /* -1: not held */
+};
+
+struct keys_found {
+    struct key_found *of;
+    size_t n;
+    int64_t size_bytes, promised_bytes;
+};
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+/* A folder that vanishes meanwhile takes nothing. */
+static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
+{
+    tdmi_arena names;
+    struct tdmi_folder_entry *entries = NULL;
+    struct stat facts;
+    size_t n = 0;
+    tdmi_arena_init(&names, 4096);
+    tdm_status status = tdmi_folder_list(key->folder, &names, &entries, &n, err);
+    if (status == TDM_E_INPUT)
+        status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
+        if (path == NULL)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+        else if (tdmi_store_is_promise_name(entries[i].name))
+            key->promised_bytes += tdmi_store_promised_bytes(path);
+        else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
+            key->size_bytes += facts.st_size;
+    }
+    tdmi_arena_release(&names);
+    if (status != TDM_OK)
+        return status;
+    key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
+    if (key->lock_path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
+    if (stat(key->lock_path, &facts) == 0)
+        key->used = facts.st_mtim;
+    return TDM_OK;
+}
+
+static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_found *keys,
+                               tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    tdm_status status = tdmi_folder_list(root, arena, &entries, &n, err);
+    if (status != TDM_OK)
+        return status;
+    keys->of = tdmi_arena_alloc(arena, n, sizeof *keys->of);
+    if (keys->of == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        if (entries[i].kind != TDMI_FILE_FOLDER || !tdmi_store_is_key_name(entries[i].name))
+            continue;
+        struct key_found *key = &keys->of[keys->n++];
+        *key = (struct key_found){.name = entries[i].name, .lock = -1};
+        key->folder = tdmi_path_join(arena, root, key->name);
+        if (key->folder == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
+        status = look_at_key(key, arena, err);
+        keys->size_bytes += key->size_bytes;
+        keys->promised_bytes += key->promised_bytes;
+    }
+    return status;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct key_found *)a)->used,
+                          *y = &((const struct key_found *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static int64_t lock_enough(struct keys_found *keys, const char *own, int64_t needed)
+{
+    int64_t locked = 0;
+    for (size_t i = 0; i < keys->n && locked < needed; i++) {
+        struct key_found *key = &keys->of[i];
+        if (strcmp(key->name, own) == 0)
+            continue;
+        key->lock = tdmi_store_lock_idle(key->lock_path);
+        if (key->lock >= 0)
+            locked += key->size_bytes;
+    }
+    return locked;
+}
+
+static void let_go(struct keys_found *keys, bool is_removed)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        if (keys->of[i].lock < 0)
+            continue;
+        if (is_removed)
+            tdmi_store_key_remove(keys->of[i].folder);
+        close(keys->of[i].lock);
+    }
+}
+
+static double gib(int64_t bytes)
+{
+    return (double)bytes / 0x1p30;
+}
+
+static tdm_status too_little(const struct tdmi_store_request *request,
+                             const struct keys_found *keys, int64_t limit, int64_t free_bytes,
+                             int64_t idle, tdm_error *err)
+{
+    const int64_t taken = keys->size_bytes + keys->promised_bytes - idle;
+    if (taken + request->bytes > limit)
+        return TDM_FAIL(
+            err, TDM_E_SYSTEM,
+            "%lld bytes of rows (%.2f GiB) do not fit %s: its limit is %lld bytes "
+            "(%.2f GiB), and %lld of them are taken by rows of this key and of keys "
+            "that are in use, or promised to them; wait for the others, set TANDEM_HOME to a "
+            "folder on another disk, or train with --features none",
+            (long long)request->bytes, gib(request->bytes), request->root, (long long)limit,
+            gib(limit), (long long)taken);
+    return TDM_FAIL(err, TDM_E_SYSTEM,
+                    "%lld bytes of rows (%.2f GiB) do not fit the disk of %s: %lld bytes (%.2f "
+                    "GiB) are free for them, and %lld more in keys that nobody uses; free some, "
+                    "set TANDEM_HOME to a folder on another disk, or train with --features none",
+                    (long long)request->bytes, gib(request->bytes), request->root,
+                    (long long)free_bytes, gib(free_bytes), (long long)idle);
+}
+
+static int64_t limit_of(const struct tdmi_store_request *request, const struct keys_found *keys,
+                        int64_t free_bytes)
+{
+    if (request->limit_bytes > 0)
+        return request->limit_bytes;
+    /* Half of what was free before any row was here: growing must not lower it. */
+    return free_bytes < INT64_MAX && (free_bytes + keys->size_bytes) / 2 < default_limit
+               ? (free_bytes + keys->size_bytes) / 2
+               : default_limit;
+}
+
+/* What others were promised is as good as written. */
+static int64_t left_of(int64_t free_bytes, int64_t promised_bytes)
+{
+    if (free_bytes == INT64_MAX)
+        return free_bytes;
+    return free_bytes > promised_bytes ? free_bytes - promised_bytes : 0;
+}
+
+static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena *arena,
+                            tdm_error *err)
+{
+    struct keys_found keys = {0};
+    tdm_status status = look_through(request->root, arena, &keys, err);
+    if (status != TDM_OK)
+        return status;
+    const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
+    const int64_t limit = limit_of(request, &keys, free_bytes),
+                  left = left_of(free_bytes, keys.promised_bytes);
+    int64_t needed = keys.size_bytes + keys.promised_bytes + request->bytes - limit;
+    if (request->bytes > left && request->bytes - left > needed)
+        needed = request->bytes - left;
+    if (needed <= 0)
+        return TDM_OK;
+    qsort(keys.of, keys.n, sizeof *keys.of, by_use);
+    const int64_t idle = lock_enough(&keys, request->own, needed);
+    let_go(&keys, idle >= needed);
+    return idle < needed ? too_little(request, &keys, limit, left, idle, err) : TDM_OK;
+}
+
+tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
+                                struct tdmi_store_promise *promise, tdm_error *err)
+{
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    const int lock = tdmi_store_counting_begin(request->root);
+    const tdm_status status = make_room(request, &arena, err);
+    if (status == TDM_OK)
+        tdmi_store_promise_make(promise, request->folder, request->bytes);
+    tdmi_store_counting_end(lock);
+    tdmi_arena_release(&arena);
+    return status;
+}

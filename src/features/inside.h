@@ -1,0 +1,33 @@
+/* What an open store holds; only its own files look inside. */
+#ifndef TANDEM_DATA_STORE_INSIDE_H
+#define TANDEM_DATA_STORE_INSIDE_H
+
+#include "base/arena.h"
+#include "features/key.h"
+#include "features/promise.h"
+#include "features/table.h"
+
+/* Rows on their way to the disk. */
+struct tdmi_store_fill {
+    bool is_open;
+    enum tdmi_dtype precision;
+    int64_t n_promised, n_added;     /* rows; those passed over count too */
+    int64_t committed_bytes;         /* of this fill */
+    int64_t begun_ns, file_begun_ns; /* of the clock */
+    tdmi_store_writer *writer;       /* NULL: nothing to commit */
+    struct tdmi_store_promise promise;
+};
+
+struct tdmi_store {
+    tdmi_arena arena;
+    const char *root;
+    int64_t limit_bytes;
+    bool drops_damaged;
+    struct tdmi_store_key key;
+    struct tdmi_store_form form;
+    struct tdmi_store_table table;
+    struct tdmi_store_fill fill;
+    bool has_filled;
+};
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * A lock is only worth something while its file still has its name: whoever removes a key removes
+ * its lock last, and whoever waited for that lock then holds one that nobody else will ever see. So
+ * the name is looked up after each lock, and opening begins anew where it leads elsewhere.
+ */
+#include "features/key.h"
+
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const size_t max_text_bytes = (size_t)16 << 20;
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static bool is_still_named(int descriptor, const char *path)
+{
+    struct stat opened, named;
+    return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+static int lock_now(int descriptor, int how)
+{
+    int result;
+    do
+        result = flock(descriptor, how);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+static bool has_no_locks(int reason)
+{
+    return reason == ENOLCK || reason == ENOSYS || reason == EOPNOTSUPP || reason == EINVAL;
+}
+
+/* Temporary files of processes that are gone: the lock is held alone. */
+static tdm_status sweep(const char *folder, tdm_error *err)
+{
+    tdmi_arena arena;
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    tdmi_arena_init(&arena, 4096);
+    tdm_status status = tdmi_folder_list(folder, &arena, &entries, &n, err);
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        const size_t length = strlen(entries[i].name);
+        if (entries[i].name[0] != '.' || length < 4 ||
+            strcmp(entries[i].name + length - 4, ".tmp") != 0)
+            continue;
+        const char *path = tdmi_path_join(&arena, folder, entries[i].name);
+        if (path == NULL)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to sweep %s", folder);
+        else
+            (void)unlink(path); /* what stays is only in the way of space */
+    }
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+static bool is_for_reading_only(int reason)
+{
+    return reason == EROFS || reason == EACCES || reason == EPERM;
+}
+
+/* A file that cannot be changed can still be locked shared: who may remove keys then knows. */
+static void take_as_it_is(struct tdmi_store_key *key)
+{
+    key->is_read_only = true;
+    key->lock = open(key->lock_path, O_RDONLY | O_CLOEXEC);
+    if (key->lock >= 0)
+        (void)lock_now(key->lock, LOCK_SH);
+}
+
+/* One attempt. TDM_OK with the lock still -1, and not for reading only: the folder was removed in
+ * between. */
+static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
+{
+    tdm_status status = tdmi_folder_make(key->folder, err);
+    if (status != TDM_OK)
+        return status;
+    int lock = open(key->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock < 0 && errno == ENOENT)
+        return TDM_OK;
+    const int reason = lock < 0 ? errno : 0;
+    if (is_for_reading_only(reason) && tdmi_file_kind_of(key->text_path) == TDMI_FILE_REGULAR) {
+        take_as_it_is(key);
+        return TDM_OK;
+    }
+    if (lock < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", key->lock_path,
+                        strerror(reason));
+    const bool is_alone = lock_now(lock, LOCK_EX | LOCK_NB) == 0;
+    if (is_alone && is_still_named(lock, key->lock_path))
+        status = sweep(key->folder, err);
+    if (status == TDM_OK && lock_now(lock, LOCK_SH) != 0 && !has_no_locks(errno))
+        status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot lock %s: %s", key->lock_path, strerror(errno));
+    if (status == TDM_OK && is_still_named(lock, key->lock_path))
+        key->lock = lock;
+    else
+        close(lock);
+    return status;
+}
+
+int tdmi_store_lock_idle(const char *lock_path)
+{
+    int lock = open(lock_path, O_RDWR | O_CLOEXEC);
+    if (lock < 0)
+        return -1;
+    if (lock_now(lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(lock, lock_path))
+        return lock;
+    close(lock);
+    return -1;
+}
+
+bool tdmi_store_key_take_alone(const struct tdmi_store_key *key)
+{
+    return lock_now(key->lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(key->lock, key->lock_path);
+}
+
+void tdmi_store_key_mark_used(const struct tdmi_store_key *key)
+{
+    (void)futimens(key->lock, NULL); /* a disk that refuses only forgets sooner */
+}
+
+/* ---- the text -------------------------------------------------------------------------------- */
+
+/* format_version stands before what the caller gave, so the file is one JSON object. */
+static tdm_status compare_text(const struct tdmi_store_key *key, const char *text, bool mends_text,
+                               tdmi_arena *arena, tdm_error *err)
+{
+    void *found = NULL;
+    size_t n_found = 0;
+    const char *path = key->text_path;
+    const char *wanted = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
+    if (wanted == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the key of %s", key->folder);
+    if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+        return tdmi_file_write(path, wanted, strlen(wanted), err);
+    tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
+    if (status == TDM_OK && (n_found != strlen(wanted) || memcmp(found, wanted, n_found) != 0))
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "%s is the key of other rows than are asked for, though its folder has "
+                          "the hash of these: it was changed or put there by hand; remove the "
+                          "folder, and its rows are computed again",
+                          path);
+    tdmi_free(found);
+    if (status != TDM_E_INPUT || !mends_text)
+        return status;
+    if (err)
+        *err = (tdm_error){0};
+    TDM_TRY(tdmi_file_write(path, wanted, strlen(wanted), err), err, "mending the key");
+    tdm_log(TDM_LOG_WARNING,
+            "%s was damaged, and is written again; stored features say themselves "
+            "whether they are of it",
+            path);
+    return TDM_OK;
+}
+
+/* ---- open, close, remove --------------------------------------------------------------------- */
+
+tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_text,
+                               tdmi_arena *arena, struct tdmi_store_key *key, tdm_error *err)
+{
+    tdmi_sha256 state;
+    char hex[65];
+    *key = (struct tdmi_store_key){.lock = -1};
+    tdmi_sha256_init(&state);
+    tdmi_sha256_add(&state, text, strlen(text));
+    tdmi_sha256_result(&state, key->sha256);
+    tdmi_sha256_hex(key->sha256, hex);
+    snprintf(key->name, sizeof key->name, "%.*s", TDMI_STORE_KEY_DIGITS, hex);
+    key->folder = tdmi_path_join(arena, root, key->name);
+    if (key->folder != NULL) {
+        key->lock_path = tdmi_path_join(arena, key->folder, TDMI_STORE_LOCK);
+        key->text_path = tdmi_path_join(arena, key->folder, TDMI_STORE_TEXT);
+    }
+    if (key->lock_path == NULL || key->text_path == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the key %s in %s", key->name, root);
+
+    const bool is_new = tdmi_file_kind_of(key->folder) == TDMI_FILE_MISSING;
+    tdm_status status = TDM_OK;
+    for (int attempt = 0; status == TDM_OK && key->lock < 0 && !key->is_read_only; attempt++) {
+        if (attempt == 100)
+            status = TDM_FAIL(err, TDM_E_SYSTEM, "%s is made and removed by others all the time",
+                              key->folder);
+        else
+            status = try_to_lock(key, err);
+    }
+    if (status == TDM_OK)
+        status = compare_text(key, text, mends_text, arena, err);
+    if (status == TDM_OK && is_new) /* what is committed below it shall last */
+        status = tdmi_folder_sync(root, err);
+    if (status != TDM_OK)
+        tdmi_store_key_close(key);
+    return status;
+}
+
+void tdmi_store_key_close(struct tdmi_store_key *key)
+{
+    if (key->lock >= 0)
+        close(key->lock);
+    key->lock = -1;
+}
+
+bool tdmi_store_is_key_name(const char *name)
+{
+    return strlen(name) == TDMI_STORE_KEY_DIGITS &&
+           strspn(name, "0123456789abcdef") == TDMI_STORE_KEY_DIGITS;
+}
+
+static void remove_in(const char *folder, const char *name)
+{
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 1024);
+    const char *path = tdmi_path_join(&arena, folder, name);
+    if (path != NULL)
+        (void)unlink(path);
+    tdmi_arena_release(&arena);
+}
+
+/* Rows first, their text then, the lock last: whenever this is cut short, what stays is a key. */
+void tdmi_store_key_remove(const char *folder)
+{
+    tdmi_arena arena;
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    tdm_error err = {0};
+    tdmi_arena_init(&arena, 4096);
+    if (tdmi_folder_list(folder, &arena, &entries, &n, &err) != TDM_OK)
+        n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(entries[i].name, TDMI_STORE_LOCK) != 0 &&
+            strcmp(entries[i].name, TDMI_STORE_TEXT) != 0)
+            remove_in(folder, entries[i].name);
+    remove_in(folder, TDMI_STORE_TEXT);
+    remove_in(folder, TDMI_STORE_LOCK);
+    (void)rmdir(folder);
+    tdmi_arena_release(&arena);
+}

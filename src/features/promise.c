@@ -1,0 +1,135 @@
+/*
+ * One small file a promise. Its name is a temporary file's, so that it is swept like one where no
+ * fill is left at all.
+ */
+#include "features/promise.h"
+
+#include "base/arena.h"
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "features/key.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEGINNING ".room-"
+#define ENDING ".tmp"
+
+enum { most_tries = 1000, text_bytes = 24 };
+
+static int lock_now(int descriptor)
+{
+    int result;
+    do
+        result = flock(descriptor, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Always of one length, so that a smaller number covers a larger one. */
+static bool write_bytes(int file, int64_t bytes)
+{
+    char text[text_bytes + 1];
+    snprintf(text, sizeof text, "%*lld\n", text_bytes - 1, (long long)bytes);
+    return pwrite(file, text, text_bytes, 0) == text_bytes;
+}
+
+/* A name that nobody has: of this process, or of one on another machine with the same number. */
+static int create(const char *folder, char **path)
+{
+    const size_t path_bytes = strlen(folder) + 64;
+    int file = -1;
+    *path = tdmi_alloc(path_bytes, 1);
+    for (int i = 0; *path != NULL && file < 0 && i < most_tries; i++) {
+        snprintf(*path, path_bytes, "%s/" BEGINNING "%ld-%d" ENDING, folder, (long)getpid(), i);
+        file = open(*path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *folder, int64_t bytes)
+{
+    char *path;
+    const int file = create(folder, &path);
+    if (file >= 0 && lock_now(file) == 0 && write_bytes(file, bytes)) {
+        *promise = (struct tdmi_store_promise){.path = path, .file = file};
+        return;
+    }
+    if (file >= 0) {
+        (void)unlink(path);
+        close(file);
+    }
+    tdmi_free(path);
+}
+
+void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes)
+{
+    if (promise->path != NULL)
+        (void)write_bytes(promise->file, bytes); /* or others find a little less room */
+}
+
+void tdmi_store_promise_end(struct tdmi_store_promise *promise)
+{
+    if (promise->path == NULL)
+        return;
+    (void)unlink(promise->path);
+    close(promise->file);
+    tdmi_free(promise->path);
+    *promise = (struct tdmi_store_promise){0};
+}
+
+bool tdmi_store_is_promise_name(const char *name)
+{
+    const size_t length = strlen(name), ending = strlen(ENDING);
+    return strncmp(name, BEGINNING, strlen(BEGINNING)) == 0 && length > ending &&
+           strcmp(name + length - ending, ENDING) == 0;
+}
+
+int64_t tdmi_store_promised_bytes(const char *path)
+{
+    char text[text_bytes + 1] = "";
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    int64_t bytes = 0;
+    if (file < 0)
+        return 0;
+    const bool is_alive = lock_now(file) != 0 && errno == EWOULDBLOCK;
+    if (is_alive && pread(file, text, text_bytes, 0) > 0)
+        bytes = strtoll(text, NULL, 10);
+    else if (!is_alive)
+        (void)unlink(path);
+    close(file);
+    return bytes > 0 ? bytes : 0;
+}
+
+int tdmi_store_counting_begin(const char *root)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 1024);
+    const char *path = tdmi_path_join(&arena, root, TDMI_STORE_LOCK);
+    int lock = path == NULL ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    tdmi_arena_release(&arena);
+    /* Counting takes a moment; whoever holds it for longer stands still. */
+    for (int i = 0; lock >= 0 && lock_now(lock) != 0; i++) {
+        if (errno == EWOULDBLOCK && i < most_tries) {
+            nanosleep(&pause, NULL);
+            continue;
+        }
+        close(lock);
+        lock = -1;
+    }
+    return lock;
+}
+
+void tdmi_store_counting_end(int lock)
+{
+    if (lock >= 0)
+        close(lock);
+}

@@ -1,0 +1,222 @@
+/*
+ * Opening a key reads the index of each of its files, 16 bytes a row; rows stay on disk until they
+ * are asked for. The page cache is the only cache: it is shared by processes and gives way by
+ * itself.
+ */
+#include "features/store.h"
+
+#include "base/system/env.h"
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "features/form.h"
+#include "features/inside.h"
+#include "features/merge.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static tdm_status find_root(tdmi_store *store, const char *folder, tdm_error *err)
+{
+    if (folder != NULL) {
+        store->root = tdmi_arena_copy(&store->arena, folder);
+    } else {
+        const char *home = tdmi_env_home(&store->arena);
+        if (home == NULL)
+            return TDM_FAIL(err, TDM_E_SYSTEM,
+                            "there is no folder to keep features in: none of TANDEM_HOME, "
+                            "XDG_CACHE_HOME and HOME is set");
+        store->root = tdmi_path_join(&store->arena, home, "features");
+    }
+    if (store->root == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a store of features");
+    return TDM_OK;
+}
+
+static bool is_little_endian(void)
+{
+    const uint16_t one = 1;
+    uint8_t first;
+    memcpy(&first, &one, sizeof first);
+    return first == 1;
+}
+
+/* A list of what was opened until room for all rows is known. */
+struct opened {
+    struct tdmi_store_file **files;
+    size_t n;
+    int64_t n_rows;
+};
+
+/* What cannot be read is of no use to anybody; err says what is wrong with it. */
+static bool drop(const char *path, const tdm_error *err)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return false;
+    char why[TDM_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "%s", err && err->n_frames > 0 ? err->frames[0].text : path);
+    tdmi_store_drop_remedy(why);
+    tdm_log(TDM_LOG_WARNING, "stored features are removed, and are computed again: %s", why);
+    return true;
+}
+
+static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_arena *arena,
+                             tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    tdm_status status = tdmi_folder_list(store->key.folder, arena, &entries, &n, err);
+    if (status != TDM_OK)
+        return status;
+    opened->files = tdmi_arena_alloc(arena, n, sizeof(struct tdmi_store_file *));
+    for (size_t i = 0; opened->files != NULL && i < n; i++) {
+        if (!tdmi_store_is_rows_name(entries[i].name))
+            continue;
+        const char *path = tdmi_path_join(arena, store->key.folder, entries[i].name);
+        if (path == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", store->key.folder);
+        status = tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
+        if (status == TDM_E_INPUT && store->drops_damaged && drop(path, err))
+            continue;
+        if (status != TDM_OK)
+            return status;
+        opened->n_rows += opened->files[opened->n++]->n_rows;
+    }
+    if (opened->files == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", store->key.folder);
+    return TDM_OK;
+}
+
+static tdm_status read_indexes(tdmi_store *store, tdm_error *err)
+{
+    tdmi_arena arena;
+    struct opened opened = {0};
+    size_t n_kept = 0;
+    tdmi_arena_init(&arena, 0);
+    tdm_status status = open_files(store, &opened, &arena, err);
+    if (status == TDM_OK)
+        status = tdmi_store_table_reserve(&store->table, opened.n_rows, err);
+    while (status == TDM_OK && n_kept < opened.n)
+        status = tdmi_store_table_add(&store->table, opened.files[n_kept++], err);
+    for (; n_kept < opened.n; n_kept++)
+        tdmi_store_file_close(opened.files[n_kept]);
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+static tdm_status open_store(tdmi_store *store, const struct tdmi_store_options *options,
+                             tdm_error *err)
+{
+    if (!is_little_endian())
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "stores of features are little-endian, and this machine is not");
+    if (options->width < 1 || options->width > TDMI_STORE_MAX_WIDTH)
+        return TDM_FAIL(err, TDM_E_BUG, "rows have from 1 to %d floats, and %d are asked for",
+                        TDMI_STORE_MAX_WIDTH, options->width);
+    tdm_status status = find_root(store, options->folder, err);
+    if (status == TDM_OK)
+        status = tdmi_store_key_open(store->root, options->key, options->drops_damaged,
+                                     &store->arena, &store->key, err);
+    if (status != TDM_OK)
+        return status;
+    store->form.width = options->width;
+    memcpy(store->form.key, store->key.sha256, sizeof store->form.key);
+    tdmi_store_key_mark_used(&store->key);
+    return read_indexes(store, err);
+}
+
+tdm_status tdmi_store_open(const struct tdmi_store_options *options, tdmi_store **store,
+                           tdm_error *err)
+{
+    *store = NULL;
+    tdmi_store *opened = tdmi_alloc(1, sizeof *opened);
+    if (opened == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a store of features");
+    tdmi_arena_init(&opened->arena, 4096);
+    opened->key.lock = -1;
+    opened->limit_bytes = options->limit_bytes;
+    opened->drops_damaged = options->drops_damaged;
+    tdm_status status =
+        TDM_WRAP(err, open_store(opened, options, err), "cannot open the store of features");
+    if (status != TDM_OK) {
+        tdmi_store_close(opened);
+        return status;
+    }
+    *store = opened;
+    return TDM_OK;
+}
+
+/* Now that nothing of the key is open here. */
+static void merge_files(tdmi_store *store)
+{
+    tdm_error err = {0};
+    if (tdm_stop_is_requested() || !tdmi_store_key_take_alone(&store->key))
+        return;
+    if (tdmi_store_merge(store->key.folder, &store->form, &err) != TDM_OK &&
+        err.code != TDM_E_STOPPED)
+        tdm_log(TDM_LOG_WARNING, "the many files of %s are left as they are: %s", store->key.folder,
+                err.frames[0].text);
+}
+
+void tdmi_store_close(tdmi_store *store)
+{
+    if (store == NULL)
+        return;
+    tdmi_store_fill_abandon(store);
+    const bool has_many = store->table.n_files > TDMI_STORE_MANY_FILES;
+    tdmi_store_table_release(&store->table);
+    if (store->has_filled && has_many)
+        merge_files(store);
+    tdmi_store_key_close(&store->key);
+    tdmi_arena_release(&store->arena);
+    tdmi_free(store);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int64_t tdmi_store_find(const tdmi_store *store, struct tdmi_store_row row)
+{
+    return tdmi_store_table_find(&store->table, row);
+}
+
+tdm_status tdmi_store_read(const tdmi_store *store, int64_t place, float *values, tdm_error *err)
+{
+    int64_t row = 0;
+    const struct tdmi_store_file *file = tdmi_store_table_at(&store->table, place, &row);
+    if (file == NULL)
+        return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
+                        store->key.folder);
+    return tdmi_store_file_read(file, row, values, err);
+}
+
+tdm_status tdmi_store_discard(const tdmi_store *store, int64_t place, tdm_error *err)
+{
+    int64_t row = 0;
+    const struct tdmi_store_file *file = tdmi_store_table_at(&store->table, place, &row);
+    if (file == NULL)
+        return TDM_FAIL(err, TDM_E_BUG, "%lld is no place of a row in %s", (long long)place,
+                        store->key.folder);
+    if (unlink(file->path) != 0 && errno != ENOENT)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s, which is damaged: %s", file->path,
+                        strerror(errno));
+    return TDM_OK;
+}
+
+/* ---- queries --------------------------------------------------------------------------------- */
+
+int64_t tdmi_store_rows(const tdmi_store *store)
+{
+    return atomic_load(&store->table.n_rows);
+}
+
+int64_t tdmi_store_bytes(const tdmi_store *store)
+{
+    return atomic_load(&store->table.size_bytes);
+}
+
+const char *tdmi_store_folder(const tdmi_store *store)
+{
+    return store->key.folder;
+}

@@ -1,0 +1,36 @@
+/*
+ * The rows of all files of one key, found by content and view: a hash table of places that only
+ * grows. One thread adds, any number find meanwhile: a row can be found once its file is wholly
+ * there, and what was found stays where it is.
+ */
+#ifndef TANDEM_DATA_STORE_TABLE_H
+#define TANDEM_DATA_STORE_TABLE_H
+
+#include "features/file.h"
+#include <stdatomic.h>
+
+enum { TDMI_STORE_CHUNK_FILES = 256, TDMI_STORE_CHUNKS = 256 };
+
+struct tdmi_store_table { /* start from a zeroed object */
+    struct tdmi_store_file **chunks[TDMI_STORE_CHUNKS];
+    int n_files;
+    _Atomic uint64_t *slots; /* place + 1; 0: free */
+    uint64_t n_slots;        /* a power of two, or 0 */
+    _Atomic int64_t n_rows, size_bytes;
+};
+
+void tdmi_store_table_release(struct tdmi_store_table *table);
+/* Room for n_rows altogether. Nobody may find meanwhile. */
+tdm_status tdmi_store_table_reserve(struct tdmi_store_table *table, int64_t n_rows,
+                                    tdm_error *err) TDM_MUST_USE;
+/* Takes the file, in a failure too. Of equal rows the first stays. */
+tdm_status tdmi_store_table_add(struct tdmi_store_table *table, struct tdmi_store_file *file,
+                                tdm_error *err) TDM_MUST_USE;
+
+/* A place, or -1. */
+int64_t tdmi_store_table_find(const struct tdmi_store_table *table, struct tdmi_store_row row);
+/* The file of a place, and which row of it; NULL: no place of this table. */
+const struct tdmi_store_file *tdmi_store_table_at(const struct tdmi_store_table *table,
+                                                  int64_t place, int64_t *row);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * A network as a static graph of ops: nodes in the order they run, their shapes, and the flat
+ * layout of parameters and states. It holds no values and no buffers.
+ *
+ *     params   one float array: every parameter tensor at its offset (64-byte aligned)
+ *     states   another: running statistics
+ *     sums     one array a shard: [ gradients, laid out like params | state sums, like states |
+ *              tail: samples, correct, loss ], so that everything which must be added over shards
+ *              and ranks is one run of floats
+ *
+ * A builder function of src/models/networks adds nodes; the first mistake is remembered and
+ * reported by tdmi_graph_finish, so builders read like the paper's table.
+ */
+#ifndef TANDEM_NN_GRAPH_H
+#define TANDEM_NN_GRAPH_H
+
+#include "base/arena.h"
+#include "graph/op.h"
+#include "tandem/json.h"
+
+struct tdmi_node {
+    const char *name; /* unique: "conv1" */
+    enum tdmi_op_kind kind;
+    struct tdmi_op_attrs attrs;
+    int inputs[TDMI_OP_INPUTS]; /* earlier nodes */
+    int n_inputs;
+    struct tdmi_shape in[TDMI_OP_INPUTS], out;
+    int first_param, n_params; /* in graph->params */
+    int first_state, n_states; /* in graph->states */
+};
+
+struct tdmi_tensor {
+    const char *name; /* "conv1.weight" */
+    struct tdmi_tensor_spec spec;
+    int64_t offset, n; /* in floats */
+};
+
+typedef struct tdmi_graph {
+    tdmi_arena arena; /* holds all below */
+    struct tdmi_node *nodes;
+    int n_nodes, node_capacity;
+    int head; /* its first node: what comes before it can be frozen; 0: nobody said */
+    struct tdmi_tensor *params, *states;
+    int n_params, n_states, param_capacity, state_capacity;
+    int64_t param_values, state_values; /* lengths of the flat arrays, padding included */
+    int64_t parameters;                 /* trainable numbers, padding not counted */
+    tdm_error mistake;                  /* of the builder */
+} tdmi_graph;
+
+tdmi_graph *tdmi_graph_new(void);
+void tdmi_graph_free(tdmi_graph *graph);
+
+/* Append a node; returns its index, to be used as input of later ones. input -1: none. After a
+ * mistake nothing more is added and the returned value means nothing. */
+int tdmi_graph_add(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int input,
+                   struct tdmi_op_attrs attrs);
+/* The same for ops of two inputs, which must be two different nodes. */
+int tdmi_graph_join(tdmi_graph *graph, enum tdmi_op_kind kind, const char *name, int first,
+                    int second, struct tdmi_op_attrs attrs);
+/* The first n nodes of another, to be gone on with; NULL without memory. */
+tdmi_graph *tdmi_graph_begun(const tdmi_graph *from, int n);
+/* Complete? The last node must be the only one that nobody reads, the first an input. */
+tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err) TDM_MUST_USE;
+
+/* The nodes before `end` alone, which must lead to one: its tensors lie where they lie in the
+ * whole, so that the values of the whole serve. What a frozen base is. TDM_E_USAGE: more than one
+ * of them is read from behind. */
+tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base,
+                           tdm_error *err) TDM_MUST_USE;
+
+int64_t tdmi_graph_sums_values(const tdmi_graph *graph);
+int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph); /* offsets into sums */
+int64_t tdmi_graph_tail_at(const tdmi_graph *graph);
+/* Of one image, forward. */
+double tdmi_node_flops(const struct tdmi_node *node);
+const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph);
+int tdmi_graph_classes(const tdmi_graph *graph);
+/* What the last node makes probabilities of: one a class, or 1 for two classes. */
+int tdmi_graph_logits(const tdmi_graph *graph);
+
+/* Fill fresh values by each tensor's rule: a pure function of seed and tensor index. */
+void tdmi_graph_init_values(const tdmi_graph *graph, uint64_t seed, float *params, float *states);
+/*
+ * One that is new where layers before it are known: the same draws, a sixth of the variance, since
+ * what a new head says at first is noise to them (docs/design/models.md, "Initial values"). index
+ * is its number among the graph's parameters or states.
+ */
+void tdmi_tensor_init_on_known(const struct tdmi_tensor *tensor, uint64_t seed, int index,
+                               float *values);
+
+/* As an array of nodes under key, and back: what a model file carries, so that it can be read when
+ * the builder of that name has long changed. */
+void tdmi_graph_to_json(const tdmi_graph *graph, tdm_json_writer *writer, const char *key);
+tdm_status tdmi_graph_from_json(const tdm_json_value *nodes, const char *name, tdmi_graph **graph,
+                                tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Batch norms that were folded into the convolutions before them, and left behind doing nothing:
+ * every mean 0, every variance 1. What they read can be measured, and then they get statistics
+ * back, with scales and shifts that leave what the network computes as it is. And norms whose
+ * running statistics are too slow for a training of hundreds of steps.
+ */
+#ifndef TANDEM_NN_NORMS_H
+#define TANDEM_NN_NORMS_H
+
+#include "graph/executor.h"
+
+/* Of the nodes from `first` on; states on the host. */
+int tdmi_norms_count(const tdmi_graph *graph, int first);
+int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
+
+/* Running statistics of norms from `first` on move by `least` of the way in a step, at least; how
+ * many moved by less. */
+int tdmi_norms_quicken(tdmi_graph *graph, int first, double least);
+
+/* Doubles that the sums of all norms from `first` on take: 2 · channels each, in their order. */
+int64_t tdmi_norms_sums(const tdmi_graph *graph, int first);
+/* Give those that are folded their statistics back, from sums that tdmi_executor_measure took over
+ * n_images in all with these same states. params and states lie on the host. */
+void tdmi_norms_restore(const tdmi_graph *graph, int first, const double *sums, int64_t n_images,
+                        float *params, float *states);
+
+#endif

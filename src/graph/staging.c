@@ -1,0 +1,289 @@
+/* The layout of the buffer, its twin in ordinary memory, and the copies between them. */
+#include "graph/staging.h"
+#include "base/memory.h"
+#include "tensor/floats.h"
+
+#include <string.h>
+
+enum { places = 2 }; /* for pictures, on the device; for rows, here */
+
+/* Where each part begins, in both; here there is one place for pictures, or two for rows. */
+struct layout {
+    size_t judgements, pixels, labels, mixed, key, samples, numbers, class_weights, changes;
+    size_t pictures, a_place, bytes;
+    size_t rows; /* that one place for them takes */
+};
+
+struct tdmi_staging {
+    const tdmi_plan *plan;
+    tdmi_device *device;
+    struct layout at;
+    char *there, *here;
+    void *rows;                   /* their place on the device */
+    tdmi_stream *copies;          /* of pictures that are brought ahead; NULL: there are rows */
+    tdmi_event *is_there[places]; /* NULL where streams run at once */
+    int place;                    /* that the shard at hand has its pictures or rows in */
+};
+
+static size_t put(size_t *end, size_t count, size_t item_bytes)
+{
+    const size_t at = *end;
+    *end = (at + count * item_bytes + 63) / 64 * 64;
+    return at;
+}
+
+static size_t classes_of(const tdmi_plan *plan)
+{
+    return (size_t)tdmi_shape_values(plan->graph->nodes[plan->graph->n_nodes - 1].out);
+}
+
+/* Rows that stand for pixels go to the place of what they stand for: not here. */
+static size_t picture_bytes(const tdmi_plan *plan)
+{
+    return plan->first_node > 0 ? 0 : tdmi_plan_sample_bytes(plan);
+}
+
+/* A row, as it is stored. */
+static size_t row_bytes(const tdmi_plan *plan)
+{
+    if (plan->first_node == 0)
+        return 0;
+    return tdmi_dtype_bytes(plan->storage) * (tdmi_plan_sample_bytes(plan) / sizeof(float));
+}
+
+/* Of a row that is kept on the device. */
+static size_t number_bytes(const tdmi_plan *plan)
+{
+    return plan->backend->memory.gather && plan->first_node > 0 ? sizeof(int64_t) : 0;
+}
+
+/* What is to be done to a picture, where the device does it. */
+static size_t change_bytes(const tdmi_plan *plan)
+{
+    return plan->backend->changes && plan->first_node == 0 ? plan->backend->changes->bytes : 0;
+}
+
+static struct layout layout_of(const tdmi_plan *plan)
+{
+    const size_t n = (size_t)plan->max_images;
+    struct layout at;
+    size_t end = 0;
+    at.judgements = put(&end, n, sizeof(struct tdmi_judgement));
+    at.pixels = put(&end, n, sizeof(const uint8_t *));
+    at.labels = put(&end, n, sizeof(int32_t));
+    at.mixed = put(&end, n, sizeof(struct tdmi_mixed_label));
+    at.key = put(&end, 1, sizeof(struct tdmi_draw_key));
+    at.samples = put(&end, n, sizeof(int64_t));
+    at.numbers = put(&end, n, number_bytes(plan));
+    at.class_weights = put(&end, classes_of(plan), sizeof(float));
+    at.changes = put(&end, n, change_bytes(plan));
+    at.pictures = put(&end, n, picture_bytes(plan));
+    at.a_place = end - at.pictures;
+    at.bytes = end + (places - 1) * at.a_place;
+    at.rows = (n * row_bytes(plan) + 63) / 64 * 64;
+    return at;
+}
+
+size_t tdmi_staging_bytes(const tdmi_plan *plan)
+{
+    return plan->backend->device.is_host ? 0 : layout_of(plan).bytes;
+}
+
+/* The stream of copies, and an event a place. */
+static tdm_status open_copies(tdmi_staging *staging, tdm_error *err)
+{
+    const struct tdmi_stream_table *table = &staging->plan->backend->stream;
+    TDM_TRY(table->open(staging->device, &staging->copies, err), err, "a stream for pictures");
+    for (int i = 0; table->event_open && i < places; i++)
+        TDM_TRY(table->event_open(staging->device, &staging->is_there[i], err), err,
+                "an event for pictures");
+    return TDM_OK;
+}
+
+tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory, void *rows,
+                             tdmi_staging **staging, tdm_error *err)
+{
+    const struct tdmi_memory_table *table = &plan->backend->memory;
+    tdmi_staging *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "preparing to bring pictures to a device: out of memory");
+    made->plan = plan;
+    made->device = device;
+    made->at = layout_of(plan);
+    made->there = memory;
+    made->rows = rows;
+    const size_t bytes = made->at.pictures + made->at.a_place + places * made->at.rows;
+    made->here =
+        table->alloc_pinned ? table->alloc_pinned(device, bytes) : tdmi_alloc_aligned(bytes);
+    if (!made->here) {
+        tdmi_staging_close(made);
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "reserving %zu MiB to bring %d pictures to a device: out of memory",
+                        bytes >> 20, plan->max_images);
+    }
+    const tdm_status status = rows ? TDM_OK : open_copies(made, err);
+    if (status != TDM_OK) {
+        tdmi_staging_close(made);
+        return TDM_WRAP(err, status, "preparing to bring pictures to a device");
+    }
+    *staging = made;
+    return TDM_OK;
+}
+
+void tdmi_staging_close(tdmi_staging *staging)
+{
+    if (!staging)
+        return;
+    const struct tdmi_memory_table *table = &staging->plan->backend->memory;
+    const struct tdmi_stream_table *streams = &staging->plan->backend->stream;
+    for (int i = 0; i < places; i++)
+        if (staging->is_there[i])
+            streams->event_close(staging->is_there[i]);
+    if (staging->copies)
+        streams->close(staging->copies);
+    if (staging->here && table->free_pinned)
+        table->free_pinned(staging->device, staging->here);
+    else
+        tdmi_free(staging->here);
+    tdmi_free(staging);
+}
+
+/* Where it will be on the device; NULL stays NULL. */
+static const void *copy(tdmi_staging *staging, size_t at, const void *from, size_t bytes)
+{
+    if (!from)
+        return NULL;
+    memcpy(staging->here + at, from, bytes);
+    return staging->there + at;
+}
+
+static char *place_of(const tdmi_staging *staging, int place)
+{
+    return staging->there + staging->at.pictures + (size_t)place * staging->at.a_place;
+}
+
+static char *rows_of(const tdmi_staging *staging, int place)
+{
+    return staging->here + staging->at.pictures + (size_t)place * staging->at.rows;
+}
+
+/* As they are stored. */
+static void store_row(const tdmi_staging *staging, int place, int i, const uint8_t *row)
+{
+    const tdmi_plan *plan = staging->plan;
+    tdmi_floats_store(plan->storage, rows_of(staging, place) + (size_t)i * row_bytes(plan),
+                      (const float *)(const void *)row,
+                      (int64_t)(tdmi_plan_sample_bytes(plan) / sizeof(float)));
+}
+
+/* Into the place that no shard is read from: who was there before has been waited for. Rows are
+ * made ready here; they are small, and go where every shard's do. */
+tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,
+                                 tdm_error *err)
+{
+    const struct tdmi_backend *backend = staging->plan->backend;
+    const int place = 1 - staging->place;
+    for (int i = 0; staging->rows && i < n; i++)
+        store_row(staging, place, i, pictures + (size_t)i * tdmi_plan_sample_bytes(staging->plan));
+    if (staging->rows)
+        return TDM_OK;
+    TDM_TRY(backend->memory.upload(staging->copies, place_of(staging, place), pictures,
+                                   (size_t)n * picture_bytes(staging->plan), err),
+            err, "bringing %d pictures", n);
+    if (!staging->is_there[place])
+        return TDM_OK;
+    return TDM_WRAP(err,
+                    backend->stream.event_record(staging->copies, staging->is_there[place], err),
+                    "bringing %d pictures", n);
+}
+
+tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err)
+{
+    return staging->rows ? TDM_OK
+                         : TDM_WRAP(err, staging->plan->backend->stream.wait(staging->copies, err),
+                                    "bringing pictures");
+}
+
+/* Pictures that were brought ahead: the stream goes on once they are there. */
+static void take_prefetched(tdmi_staging *staging, tdmi_stream *stream,
+                            const struct tdmi_shard *shard, const uint8_t **pixels)
+{
+    staging->place = 1 - staging->place;
+    const uint8_t *there = (const uint8_t *)place_of(staging, staging->place);
+    for (int i = 0; i < shard->n; i++)
+        pixels[i] = there + (shard->pixels[i] - shard->prefetched);
+    if (staging->is_there[staging->place])
+        (void)staging->plan->backend->stream.event_wait(stream, staging->is_there[staging->place],
+                                                        NULL);
+}
+
+/* All others, gathered from where they lie. Those that are on their way have the other place. */
+static void prefetch_now(tdmi_staging *staging, tdmi_stream *stream, const struct tdmi_shard *shard,
+                         const uint8_t **pixels)
+{
+    const size_t bytes = picture_bytes(staging->plan);
+    char *here = staging->here + staging->at.pictures, *there = place_of(staging, staging->place);
+    for (int i = 0; i < shard->n; i++) {
+        memcpy(here + (size_t)i * bytes, shard->pixels[i], bytes);
+        pixels[i] = (const uint8_t *)there + (size_t)i * bytes;
+    }
+    (void)staging->plan->backend->memory.upload(stream, there, here, (size_t)shard->n * bytes,
+                                                NULL);
+}
+
+/* Rows, in one piece; those that were brought ahead, in as many as lie side by side. */
+static void prefetch_rows(tdmi_staging *staging, tdmi_stream *stream,
+                          const struct tdmi_shard *shard)
+{
+    const struct tdmi_memory_table *memory = &staging->plan->backend->memory;
+    const size_t sample = tdmi_plan_sample_bytes(staging->plan), bytes = row_bytes(staging->plan);
+    staging->place = shard->prefetched ? 1 - staging->place : staging->place;
+    for (int i = 0; !shard->prefetched && i < shard->n; i++)
+        store_row(staging, staging->place, i, shard->pixels[i]);
+    const char *rows = rows_of(staging, staging->place);
+    for (int i = 0, end; i < shard->n; i = end) {
+        const size_t from =
+            shard->prefetched ? (size_t)(shard->pixels[i] - shard->prefetched) / sample : (size_t)i;
+        end = i + 1;
+        while (end < shard->n &&
+               (!shard->prefetched || shard->pixels[end] == shard->pixels[end - 1] + sample))
+            end++;
+        (void)memory->upload(stream, (char *)staging->rows + (size_t)i * bytes, rows + from * bytes,
+                             (size_t)(end - i) * bytes, NULL);
+    }
+}
+
+struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
+                                    const struct tdmi_shard *shard)
+{
+    const struct layout *at = &staging->at;
+    const size_t n = (size_t)shard->n;
+    const uint8_t **pixels = (const uint8_t **)(void *)(staging->here + at->pixels);
+    struct tdmi_shard placed = *shard;
+    placed.labels = copy(staging, at->labels, shard->labels, n * sizeof *shard->labels);
+    placed.mixed = copy(staging, at->mixed, shard->mixed, n * sizeof *shard->mixed);
+    placed.draws.key = copy(staging, at->key, shard->draws.key, sizeof *shard->draws.key);
+    placed.draws.samples =
+        copy(staging, at->samples, shard->draws.samples, n * sizeof *shard->draws.samples);
+    placed.class_weights = copy(staging, at->class_weights, shard->class_weights,
+                                classes_of(staging->plan) * sizeof *shard->class_weights);
+    placed.changes = copy(staging, at->changes, shard->changes, n * change_bytes(staging->plan));
+    placed.rows = copy(staging, at->numbers, shard->rows, n * number_bytes(staging->plan));
+    if (shard->rows) {
+        /* on the device already */
+    } else if (staging->rows)
+        prefetch_rows(staging, stream, shard);
+    else if (shard->prefetched)
+        take_prefetched(staging, stream, shard, pixels);
+    else
+        prefetch_now(staging, stream, shard, pixels);
+    if (!staging->rows)
+        placed.pixels = (const uint8_t *const *)(const void *)(staging->there + at->pixels);
+    if (shard->judgements)
+        placed.judgements = (struct tdmi_judgement *)(void *)(staging->there + at->judgements);
+    (void)staging->plan->backend->memory.upload(stream, staging->there + at->pixels,
+                                                staging->here + at->pixels,
+                                                at->pictures - at->pixels, NULL);
+    return placed;
+}

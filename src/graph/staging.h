@@ -1,0 +1,48 @@
+/*
+ * What a shard brings, on a device whose memory is not the host's: pictures, their pointers, labels
+ * and their like lie in one buffer of the plan:
+ *
+ *     judgements │ pointers  labels  mixed  draws  class weights  changes │ pictures A │ pictures B
+ *                └──────── the head: where kernels look for it ───────────┘
+ *
+ * The head is uploaded on the stream that computes, before the shard. Pictures are brought then,
+ * too, or ahead of it: copied on a stream of their own from memory that is the caller's (a slot of
+ * the loader's ring, pinned), into A while the shard in B is computed and the other way about. So
+ * what is recorded of a step is told fixed addresses, all of them of the head, and finds the
+ * pictures through the pointers in it, wherever they lie.
+ *
+ *     stream       head 1 │ wait A │ shard 1 ............ │ head 2 │ wait B │ shard 2 ............
+ *     of copies    A: 1 ──────┘      B: 2 ─────────────────────────────┘      A: 3 ──────
+ *
+ * Rows that stand for pixels are no part of it: they go, as they are stored, to the place of what
+ * they stand for; ahead of their shard they are made ready on the host. Of rows that are kept on
+ * the device (graph/kept_rows.h) the head has the numbers. Where memory is the host's
+ * nothing is staged: kernels follow the shard's own pointers.
+ */
+#ifndef TANDEM_NN_STAGING_H
+#define TANDEM_NN_STAGING_H
+
+#include "graph/executor.h"
+
+typedef struct tdmi_staging tdmi_staging;
+
+/* What a plan reserves for it in its arena; 0 on the host. */
+size_t tdmi_staging_bytes(const tdmi_plan *plan);
+
+/* memory: of the device, tdmi_staging_bytes. rows: where rows that stand for pixels go, of the
+ * device too; NULL where there are pixels. */
+tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *memory, void *rows,
+                             tdmi_staging **staging, tdm_error *err) TDM_MUST_USE;
+void tdmi_staging_close(tdmi_staging *staging);
+
+/* Of the lane's functions of these names (executor.h). */
+tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,
+                                 tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err) TDM_MUST_USE;
+
+/* The shard as kernels find it. Of rows that stand for pixels the pointers stay the host's. The
+ * stream must have been waited for since the last time. A failure shows at its next wait. */
+struct tdmi_shard tdmi_staging_fill(tdmi_staging *staging, tdmi_stream *stream,
+                                    const struct tdmi_shard *shard);
+
+#endif

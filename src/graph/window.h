@@ -1,0 +1,11 @@
+/* The shape rule that convolution and pooling share. */
+#ifndef TANDEM_NN_WINDOW_H
+#define TANDEM_NN_WINDOW_H
+
+#include "graph/op.h"
+
+/* out gets height and width of the windows' grid and the input's channels. */
+tdm_status tdmi_window_shape(const struct tdmi_op_attrs *attrs, int dilation, struct tdmi_shape in,
+                             struct tdmi_shape *out, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * From a description to draws to pixels. Every augmentation has a stream of its own in the counter
+ * generator, so adding one to a run changes nothing about the draws of the others.
+ */
+#include "image/augment/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+static const uint32_t streams[] = {
+#define X(name, text, stream, ...) [TDMI_AUGMENT_##name] = (stream),
+#include "image/augment/augments.def"
+#undef X
+};
+
+/* Counter word 0 numbers blocks of four draws: 2^24 of them for each stream. */
+tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind kind)
+{
+    tdmi_rng rng = key.content != 0
+                       ? tdmi_rng_at(key.seed, TDMI_RNG_VIEW, key.view, key.content)
+                       : tdmi_rng_at(key.seed, TDMI_RNG_AUGMENT, key.epoch,
+                                     (uint64_t)key.sample | (uint64_t)key.repeat << 40);
+    rng.counter[0] = streams[kind] << 24;
+    return rng;
+}
+
+/* ---- resized-crop -------------------------------------------------------------------------- */
+
+static double uniform(tdmi_rng *rng, double low, double high)
+{
+    return low + (high - low) * (double)tdmi_rng_unit(rng);
+}
+
+/* The largest centred box whose aspect is as near to the picture's as the range allows. */
+static struct tdmi_box middle(int width, int height, double aspect)
+{
+    double w = width, h = height;
+    if (w / h < 1 / aspect)
+        h = floor(w * aspect + 0.5);
+    else if (w / h > aspect)
+        w = floor(h * aspect + 0.5);
+    return (struct tdmi_box){floor((width - w) / 2), floor((height - h) / 2), w, h};
+}
+
+bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
+                      int height, struct tdmi_box *box)
+{
+    enum { ATTEMPTS = 10 };
+    if (!augment->is_on[TDMI_AUGMENT_RESIZED_CROP])
+        return false;
+    const double *arguments = augment->arguments[TDMI_AUGMENT_RESIZED_CROP];
+    const double area = (double)width * height, log_aspect = log(arguments[2]);
+    tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RESIZED_CROP);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        double share = area * uniform(&rng, arguments[0], arguments[1]);
+        double aspect = exp(uniform(&rng, -log_aspect, log_aspect));
+        double w = floor(sqrt(share * aspect) + 0.5), h = floor(sqrt(share / aspect) + 0.5);
+        if (w < 1 || h < 1 || w > width || h > height)
+            continue;
+        double y = tdmi_rng_below(&rng, (uint32_t)(height - (int)h + 1));
+        double x = tdmi_rng_below(&rng, (uint32_t)(width - (int)w + 1));
+        *box = (struct tdmi_box){x, y, w, h};
+        return true;
+    }
+    *box = middle(width, height, arguments[2]);
+    return true;
+}
+
+/* ---- draws of one picture ---------------------------------------------------------------- */
+
+typedef void draw(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
+                  struct tdmi_augment_change *change);
+
+static void draw_crop(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
+                      struct tdmi_augment_change *change)
+{
+    const int pixels = (int)arguments[0];
+    const uint32_t range = 2 * (uint32_t)pixels + 1;
+    (void)shape;
+    change->dy = (int)tdmi_rng_below(rng, range) - pixels;
+    change->dx = (int)tdmi_rng_below(rng, range) - pixels;
+    change->fill = (int)arguments[1];
+}
+
+static void draw_flip(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
+                      struct tdmi_augment_change *change)
+{
+    (void)shape;
+    change->is_flipped = (double)tdmi_rng_unit(rng) < arguments[0];
+}
+
+/* All draws are made, needed or not: each keeps its place. */
+static void draw_jitter(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
+                        struct tdmi_augment_change *change)
+{
+    int order[] = {TDMI_COLOUR_BRIGHTNESS, TDMI_COLOUR_CONTRAST, TDMI_COLOUR_SATURATION,
+                   TDMI_COLOUR_HUE};
+    double amounts[4];
+    (void)shape;
+    for (int i = 3; i > 0; i--) {
+        int j = (int)tdmi_rng_below(rng, (uint32_t)i + 1), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    for (int i = 0; i < 4; i++)
+        amounts[i] = (i < 3 ? 1 : 0) + uniform(rng, -arguments[i], arguments[i]);
+    for (int i = 0; i < 4; i++) {
+        if (arguments[order[i]] <= 0)
+            continue;
+        change->colours[change->n_colours].kind = (enum tdmi_augment_colour)order[i];
+        change->colours[change->n_colours++].amount = amounts[order[i]];
+    }
+}
+
+static int between(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static void draw_cutout(const double *arguments, struct tdmi_augment_shape shape, tdmi_rng *rng,
+                        struct tdmi_augment_change *change)
+{
+    const int side = (int)arguments[0];
+    const int top = (int)tdmi_rng_below(rng, (uint32_t)shape.height) - side / 2;
+    const int left = (int)tdmi_rng_below(rng, (uint32_t)shape.width) - side / 2;
+    change->cut_top = between(top, 0, shape.height);
+    change->cut_left = between(left, 0, shape.width);
+    change->cut_bottom = between(top + side, 0, shape.height);
+    change->cut_right = between(left + side, 0, shape.width);
+    change->cut_fill = (int)arguments[1];
+}
+
+static draw *const draws[TDMI_AUGMENTS] = {
+    [TDMI_AUGMENT_CROP] = draw_crop,
+    [TDMI_AUGMENT_FLIP] = draw_flip,
+    [TDMI_AUGMENT_JITTER] = draw_jitter,
+    [TDMI_AUGMENT_CUTOUT] = draw_cutout,
+};
+
+void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,
+                       struct tdmi_augment_shape shape, struct tdmi_augment_change *change)
+{
+    *change = (struct tdmi_augment_change){.is_flipped = false};
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
+        if (!rest->is_on[kind] || !draws[kind])
+            continue;
+        tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
+        draws[kind](rest->arguments[kind], shape, &rng, change);
+    }
+}
+
+/* ---- changes of one picture -------------------------------------------------------------- */
+
+/* rng: NULL where its draws are in change. */
+typedef void change_pixels(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                           const struct tdmi_augment_change *change);
+
+static void crop(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                 const struct tdmi_augment_change *change)
+{
+    (void)arguments;
+    (void)rng;
+    tdmi_warp_shift(canvas, change->dx, change->dy, (uint8_t)change->fill);
+}
+
+static void flip(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                 const struct tdmi_augment_change *change)
+{
+    (void)arguments;
+    (void)rng;
+    if (change->is_flipped)
+        tdmi_warp_flip(canvas);
+}
+
+static void rotate(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                   const struct tdmi_augment_change *change)
+{
+    (void)change;
+    tdmi_warp_rotate(canvas, uniform(rng, -arguments[0], arguments[0]), (uint8_t)arguments[1]);
+}
+
+static void randaugment(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                        const struct tdmi_augment_change *change)
+{
+    (void)change;
+    tdmi_randaugment(canvas, (int)arguments[0], (int)arguments[1], rng);
+}
+
+static void jitter(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                   const struct tdmi_augment_change *change)
+{
+    static void (*const colours[])(struct tdmi_canvas *, double) = {
+        [TDMI_COLOUR_BRIGHTNESS] = tdmi_colour_brightness,
+        [TDMI_COLOUR_CONTRAST] = tdmi_colour_contrast,
+        [TDMI_COLOUR_SATURATION] = tdmi_colour_saturation,
+        [TDMI_COLOUR_HUE] = tdmi_colour_hue,
+    };
+    (void)arguments;
+    (void)rng;
+    for (int i = 0; i < change->n_colours; i++)
+        colours[change->colours[i].kind](canvas, change->colours[i].amount);
+}
+
+static void cutout(struct tdmi_canvas *canvas, const double *arguments, tdmi_rng *rng,
+                   const struct tdmi_augment_change *change)
+{
+    const size_t channels = (size_t)canvas->shape.channels;
+    const size_t row_bytes = (size_t)canvas->shape.width * channels;
+    (void)arguments;
+    (void)rng;
+    for (int y = change->cut_top; y < change->cut_bottom; y++)
+        memset(canvas->pixels + row_bytes * (size_t)y + channels * (size_t)change->cut_left,
+               change->cut_fill, channels * (size_t)(change->cut_right - change->cut_left));
+}
+
+/* What changes pixels, after its draws or with draws of its own; the other kinds have no entry. */
+static change_pixels *const changes[TDMI_AUGMENTS] = {
+    [TDMI_AUGMENT_CROP] = crop,     [TDMI_AUGMENT_FLIP] = flip,
+    [TDMI_AUGMENT_ROTATE] = rotate, [TDMI_AUGMENT_RANDAUGMENT] = randaugment,
+    [TDMI_AUGMENT_JITTER] = jitter, [TDMI_AUGMENT_CUTOUT] = cutout,
+};
+
+bool tdmi_augment_changes(const struct tdmi_augment *augment)
+{
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+        if (augment->is_on[kind])
+            return true;
+    return false;
+}
+
+bool tdmi_augment_has_pixels(const struct tdmi_augment *augment)
+{
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+        if (augment->is_on[kind] && changes[kind] != NULL)
+            return true;
+    return false;
+}
+
+bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment *first,
+                         struct tdmi_augment *rest)
+{
+    int last = -1; /* of those that have no draws alone */
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+        if (augment->is_on[kind] && changes[kind] && !draws[kind])
+            last = kind;
+    *first = *rest = (struct tdmi_augment){.is_on = {false}};
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
+        struct tdmi_augment *to = kind <= last ? first : rest;
+        if (!augment->is_on[kind] || !changes[kind])
+            continue;
+        to->is_on[kind] = true;
+        memcpy(to->arguments[kind], augment->arguments[kind], sizeof to->arguments[kind]);
+    }
+    return tdmi_augment_has_pixels(rest);
+}
+
+void tdmi_augment_picture(const struct tdmi_augment *augment, struct tdmi_augment_key key,
+                          struct tdmi_augment_shape shape, uint8_t *pixels, uint8_t *spare)
+{
+    struct tdmi_canvas canvas = {shape, pixels, spare};
+    struct tdmi_augment_change change;
+    tdmi_augment_draw(augment, key, shape, &change);
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
+        if (!augment->is_on[kind] || changes[kind] == NULL)
+            continue;
+        if (draws[kind]) { /* made above */
+            changes[kind](&canvas, augment->arguments[kind], NULL, &change);
+            continue;
+        }
+        tdmi_rng rng = tdmi_augment_rng(key, (enum tdmi_augment_kind)kind);
+        changes[kind](&canvas, augment->arguments[kind], &rng, &change);
+    }
+    if (canvas.pixels != pixels)
+        memcpy(pixels, canvas.pixels,
+               (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels);
+}

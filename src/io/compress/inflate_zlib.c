@@ -1,0 +1,200 @@
+/* zlib, with memory from tdmi_alloc. Each call has a stream of its own, so threads share nothing.
+ */
+#include "io/compress/inflate.h"
+
+#include "base/memory.h"
+#include <limits.h>
+#include <zlib.h>
+
+enum { CHUNK_BYTES = 64 * 1024, GROWTH_BYTES = 256 * 1024, RAW = -15, GZIP = 15 + 16 };
+
+static void *take(void *self, uInt count, uInt item_bytes)
+{
+    (void)self;
+    return tdmi_alloc(count, item_bytes);
+}
+
+static void give(void *self, void *block)
+{
+    (void)self;
+    tdmi_free(block);
+}
+
+static tdm_status start(z_stream *stream, int form, const char *name, tdm_error *err)
+{
+    *stream = (z_stream){.zalloc = take, .zfree = give};
+    if (inflateInit2(stream, form) != Z_OK)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", name);
+    return TDM_OK;
+}
+
+static const char *reason(const z_stream *stream)
+{
+    return stream->msg == NULL ? "it does not fit its sizes" : stream->msg;
+}
+
+static uInt at_most(size_t length_bytes)
+{
+    return length_bytes > UINT_MAX ? UINT_MAX : (uInt)length_bytes;
+}
+
+/* ---- raw ------------------------------------------------------------------------------------ */
+
+static tdm_status zlib_raw(const void *bytes, size_t length_bytes, void *out, size_t out_bytes,
+                           const char *name, tdm_error *err)
+{
+    z_stream stream;
+    uint8_t beyond[1]; /* room to notice one byte too many */
+    size_t out_done = 0, in_done = 0;
+    int result = Z_OK;
+    TDM_TRY(start(&stream, RAW, name, err), err, "cannot decompress '%s'", name);
+    while (result == Z_OK) {
+        bool is_full = out_done == out_bytes;
+        uInt in_step = at_most(length_bytes - in_done);
+        uInt out_step = is_full ? 1 : at_most(out_bytes - out_done);
+        stream.next_in = (z_const Bytef *)bytes + in_done;
+        stream.avail_in = in_step;
+        stream.next_out = is_full ? beyond : (Bytef *)out + out_done;
+        stream.avail_out = out_step;
+        result = inflate(&stream, Z_NO_FLUSH);
+        in_done += in_step - stream.avail_in;
+        if (is_full && stream.avail_out == 0)
+            result = Z_DATA_ERROR;
+        else if (!is_full)
+            out_done += out_step - stream.avail_out;
+    }
+    tdm_status status = TDM_OK;
+    if (result == Z_MEM_ERROR)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", name);
+    else if (result != Z_STREAM_END || out_done != out_bytes || in_done != length_bytes)
+        status = TDM_FAIL(err, TDM_E_INPUT,
+                          "'%s' is damaged: %s after %zu of %zu compressed and %zu of %zu bytes",
+                          name, reason(&stream), in_done, length_bytes, out_done, out_bytes);
+    inflateEnd(&stream);
+    return status;
+}
+
+/* ---- gzip ----------------------------------------------------------------------------------- */
+
+/* A gzip file on the way to text. */
+struct gunzip {
+    const tdmi_storage_file *file;
+    z_stream stream;
+    int64_t offset; /* of the next chunk */
+    uint8_t chunk[CHUNK_BYTES];
+};
+
+static tdm_status refill(struct gunzip *it, tdm_error *err)
+{
+    int64_t left = tdmi_storage_size(it->file) - it->offset;
+    size_t length = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
+    TDM_TRY(tdmi_storage_read(it->file, it->offset, it->chunk, length, err), err,
+            "cannot decompress '%s'", tdmi_storage_path(it->file));
+    it->offset += (int64_t)length;
+    it->stream.next_in = it->chunk;
+    it->stream.avail_in = (uInt)length;
+    return TDM_OK;
+}
+
+/* Where the stream stands in the compressed file. */
+static long long position(const struct gunzip *it)
+{
+    return (long long)it->offset - (long long)it->stream.avail_in;
+}
+
+/* One step of output into text. */
+static tdm_status step(struct gunzip *it, size_t room_bytes, tdmi_text *text, int *result,
+                       tdm_error *err)
+{
+    size_t before = text->length_bytes;
+    char *room = tdmi_text_room(text, room_bytes);
+    if (room == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for '%s' decompressed: %zu bytes so far",
+                        tdmi_storage_path(it->file), before);
+    it->stream.next_out = (Bytef *)room;
+    it->stream.avail_out = (uInt)room_bytes;
+    *result = inflate(&it->stream, Z_NO_FLUSH);
+    text->length_bytes = before + room_bytes - it->stream.avail_out;
+    text->bytes[text->length_bytes] = '\0';
+    if (*result == Z_MEM_ERROR)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'",
+                        tdmi_storage_path(it->file));
+    if (*result != Z_OK && *result != Z_STREAM_END && *result != Z_BUF_ERROR)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged at byte %lld: %s",
+                        tdmi_storage_path(it->file), position(it), reason(&it->stream));
+    return TDM_OK;
+}
+
+/* After a member: another one, zeros that fill a block of tape, or the end. */
+static tdm_status next_member(struct gunzip *it, bool *is_end, tdm_error *err)
+{
+    for (;;) {
+        if (it->stream.avail_in == 0 && it->offset < tdmi_storage_size(it->file))
+            TDM_TRY(refill(it, err), err, "cannot decompress '%s'", tdmi_storage_path(it->file));
+        *is_end = it->stream.avail_in == 0;
+        if (*is_end)
+            return TDM_OK;
+        if (*it->stream.next_in == 0x1f) {
+            inflateReset(&it->stream);
+            return TDM_OK;
+        }
+        if (*it->stream.next_in != 0)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "'%s' goes on after its end, at byte %lld, with bytes that are no gzip",
+                            tdmi_storage_path(it->file), position(it));
+        it->stream.next_in++;
+        it->stream.avail_in--;
+    }
+}
+
+static tdm_status gunzip_all(struct gunzip *it, int64_t limit_bytes, bool is_beginning,
+                             tdmi_text *text, tdm_error *err)
+{
+    for (bool is_end = false; !is_end;) {
+        int64_t room_bytes = limit_bytes - (int64_t)text->length_bytes;
+        int result = Z_OK;
+        if (room_bytes <= 0 && is_beginning)
+            return TDM_OK;
+        if (it->stream.avail_in == 0 && it->offset < tdmi_storage_size(it->file))
+            TDM_TRY(refill(it, err), err, "cannot decompress '%s'", tdmi_storage_path(it->file));
+        bool is_dry = it->stream.avail_in == 0;
+        /* At the limit one byte more tells whether there is more. */
+        size_t step_bytes = room_bytes <= 0             ? 1
+                            : room_bytes < GROWTH_BYTES ? (size_t)room_bytes
+                                                        : GROWTH_BYTES;
+        TDM_TRY(step(it, step_bytes, text, &result, err), err, "cannot decompress '%s'",
+                tdmi_storage_path(it->file));
+        if ((int64_t)text->length_bytes > limit_bytes)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "'%s' holds more than %lld bytes, the most that is decompressed in "
+                            "memory: run gunzip on it, and it is read in place",
+                            tdmi_storage_path(it->file), (long long)limit_bytes);
+        if (result == Z_STREAM_END)
+            TDM_TRY(next_member(it, &is_end, err), err, "cannot decompress '%s'",
+                    tdmi_storage_path(it->file));
+        else if (is_dry && it->stream.avail_out > 0)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "'%s' ends at byte %lld in the middle of its compressed bytes: it is "
+                            "cut short",
+                            tdmi_storage_path(it->file), position(it));
+    }
+    return TDM_OK;
+}
+
+static tdm_status zlib_gunzip(const tdmi_storage_file *file, int64_t limit_bytes, bool is_beginning,
+                              tdmi_text *text, tdm_error *err)
+{
+    struct gunzip *it = tdmi_alloc(1, sizeof *it);
+    if (it == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to decompress '%s'", tdmi_storage_path(file));
+    it->file = file;
+    tdm_status status = start(&it->stream, GZIP, tdmi_storage_path(file), err);
+    if (status == TDM_OK) {
+        status = gunzip_all(it, limit_bytes, is_beginning, text, err);
+        inflateEnd(&it->stream);
+    }
+    tdmi_free(it);
+    return status;
+}
+
+const struct tdmi_inflate_table tdmi_inflate_zlib = {.raw = zlib_raw, .gunzip = zlib_gunzip};

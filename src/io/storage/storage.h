@@ -1,0 +1,106 @@
+/*
+ * Storage: where data lies, behind one small table. Look at a place, list a folder, read a file at
+ * an offset. Local files are one table; places written with a scheme ("s3://bucket/pets") go to the
+ * table of object stores, where the build has one. Everything that opens a path of the user's for
+ * reading data asks here, so every kind of data set reads from every store.
+ *
+ * A place is a local path, "file://…", or a URI whose path is written as it is, without
+ * percent-encoding. tdmi_path_join makes places from places.
+ */
+#ifndef TANDEM_DATA_STORAGE_H
+#define TANDEM_DATA_STORAGE_H
+
+#include "base/arena.h"
+#include "base/file/file.h"
+#include "base/text/text.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+struct tdmi_place {
+    enum tdmi_file_kind kind; /* missing and not allowed to look (forbidden) are two answers */
+    int64_t size_bytes;       /* of a file; else 0 */
+    int64_t modified_ns;      /* when a local file was last written to, since 1970; else 0 */
+    uint64_t identity[2]; /* equal for one folder reached twice; zeros: the store has no links */
+};
+/* Links are followed. Fails only where the store cannot answer at all (no such store in this build,
+ * network down): missing, forbidden and "something else" are answers. */
+tdm_status tdmi_storage_look(const char *path, struct tdmi_place *place,
+                             tdm_error *err) TDM_MUST_USE;
+/* The kind alone, for probes; what cannot be asked is missing. */
+enum tdmi_file_kind tdmi_storage_kind(const char *path);
+/* Begins with "scheme://", other than file. */
+bool tdmi_storage_is_uri(const char *path);
+/* Without the "?query" of a URI, which says how to reach its store and, once looked at, is known
+ * there: what is joined to the path or cut from it then needs no care. In the arena, or NULL. */
+const char *tdmi_storage_plain(const char *path, tdmi_arena *arena);
+/* TDM_E_INPUT with the sentence for what stands there instead of `wanted` ("a folder of pictures"):
+ * missing, not to be looked at, or of another kind. */
+tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const char *wanted,
+                               tdm_error *err);
+
+/* ---- listing ------------------------------------------------------------------------------ */
+
+struct tdmi_place_entry {
+    const char *name;
+    enum tdmi_file_kind kind;
+    int64_t size_bytes; /* of files; -1: not asked for and not known without asking */
+    bool is_loop;       /* a missing one is a link that leads in a circle */
+};
+/* Names sorted by bytes, without "." and "..", in the arena. has_sizes costs a look at every file
+ * of a local folder. TDM_E_INPUT where it is no folder that can be listed. */
+tdm_status tdmi_storage_list(const char *path, bool has_sizes, tdmi_arena *arena,
+                             struct tdmi_place_entry **entries, size_t *n_entries,
+                             tdm_error *err) TDM_MUST_USE;
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+typedef struct tdmi_storage_file tdmi_storage_file;
+
+/* TDM_E_INPUT: no regular file, or not to be opened. Never waits for a pipe. */
+tdm_status tdmi_storage_open(const char *path, tdmi_storage_file **file,
+                             tdm_error *err) TDM_MUST_USE;
+/* Accepts NULL. */
+void tdmi_storage_close(tdmi_storage_file *file);
+const char *tdmi_storage_path(const tdmi_storage_file *file);
+/* As it was when opened. */
+int64_t tdmi_storage_size(const tdmi_storage_file *file);
+/* Exactly length_bytes from offset, or TDM_E_INPUT with path and offset. Any thread. */
+tdm_status tdmi_storage_read(const tdmi_storage_file *file, int64_t offset, void *bytes,
+                             size_t length_bytes, tdm_error *err) TDM_MUST_USE;
+/* open, read, close in one: the whole file replaces what text held; refused above limit_bytes. */
+tdm_status tdmi_storage_read_file(const char *path, int64_t limit_bytes, tdmi_text *bytes,
+                                  tdm_error *err) TDM_MUST_USE;
+
+/* The same, of a file whose size a listing told, -1 where it did not: an object store then need not
+ * be asked for it first. One that has grown since comes as long as it was listed. */
+tdm_status tdmi_storage_read_listed(const char *path, int64_t listed_bytes, int64_t limit_bytes,
+                                    tdmi_text *bytes, tdm_error *err) TDM_MUST_USE;
+
+/* ---- the table of a store ----------------------------------------------------------------- */
+
+struct tdmi_storage_table {
+    const char *name; /* "local" */
+    tdm_status (*look)(const char *path, struct tdmi_place *place, tdm_error *err);
+    tdm_status (*list)(const char *path, bool has_sizes, tdmi_arena *arena,
+                       struct tdmi_place_entry **entries, size_t *n_entries, tdm_error *err);
+    /* path outlives the file. *size_bytes: what a listing said of it, or -1; then what it is. */
+    tdm_status (*open)(const char *path, void **self, int64_t *size_bytes, tdm_error *err);
+    void (*close)(void *self);
+    /* At least 1 and at most length_bytes bytes into *done, 0 at the end; any thread. */
+    tdm_status (*read)(const void *self, const char *path, int64_t offset, void *bytes,
+                       size_t length_bytes, size_t *done, tdm_error *err);
+    /* tdmi_storage_read_file without any allocation but text's growth; NULL: open, read, close. */
+    tdm_status (*read_file)(const char *path, int64_t limit_bytes, tdmi_text *bytes,
+                            tdm_error *err);
+};
+
+/* Local files: src/io/storage/local.c. */
+extern const struct tdmi_storage_table tdmi_storage_local;
+/* The table for URIs, NULL in a build without one: src/data/source/registry.c. */
+const struct tdmi_storage_table *tdmi_storage_of_uris(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* A network, described: what the public header promises, and the graph for the drawing. */
+#ifndef TANDEM_NN_DESCRIBE_H
+#define TANDEM_NN_DESCRIBE_H
+
+#include "base/text/text.h"
+#include "graph/graph.h"
+#include "tandem/network.h"
+
+struct tdm_network {
+    tdmi_graph *graph;
+    struct tdm_network_totals totals;
+    struct tdm_network_node *nodes; /* in the arena */
+    tdmi_arena arena;
+};
+
+/* The whole picture as SVG. */
+tdm_status tdmi_network_svg(const struct tdm_network *network, tdmi_text *text,
+                            tdm_error *err) TDM_MUST_USE;
+
+#endif

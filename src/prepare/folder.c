@@ -1,0 +1,391 @@
+/* Nothing that is not ours is ever removed: names are checked one by one. */
+#include "prepare/folder.h"
+
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "data/parquet/write.h"
+#include "prepare/part.h"
+#include "io/storage/storage.h"
+#include "track/lock.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LARGEST_LOOK_BYTES ((size_t)1 << 36)
+#define LARGEST_DATASET_BYTES ((size_t)1 << 30)
+
+struct tdmi_prepare_folder {
+    tdmi_arena arena;
+    const char *path, *work, *options, *look, *dataset; /* in the arena */
+    enum tdmi_prepare_state state;
+    tdm_json_document *document; /* of _dataset.json */
+    tdmi_lock *lock;
+};
+
+static tdm_status out_of_memory(const char *path, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to prepare '%s'", path);
+}
+
+static tdm_status read_json(const char *path, tdm_json_document **document, tdm_error *err)
+{
+    void *text = NULL;
+    size_t n_bytes = 0;
+    tdm_status status = tdmi_file_read(path, LARGEST_DATASET_BYTES, &text, &n_bytes, err);
+    if (status == TDM_OK)
+        status = tdm_json_read(text, n_bytes, path, document, err);
+    tdmi_free(text);
+    return status;
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+static tdm_status compare(const tdm_json_document *document, const char *path,
+                          const struct tdmi_prepare_form *form, const char *folder, tdm_error *err)
+{
+    const tdm_json_value *root = tdm_json_root(document);
+    const int64_t version = tdm_json_as_integer(tdm_json_member(root, "format_version"), -1);
+    if (version != TDMI_PREPARE_FORMAT_VERSION)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' is of format version %lld, and this build writes %d: name another "
+                        "folder",
+                        path, (long long)version, TDMI_PREPARE_FORMAT_VERSION);
+    return tdmi_prepare_form_compare(form, tdm_json_member(root, "options"), folder, err);
+}
+
+static tdm_status look_at_finished(tdmi_prepare_folder *folder,
+                                   const struct tdmi_prepare_form *form, tdm_error *err)
+{
+    folder->state = TDMI_PREPARE_FINISHED;
+    TDM_TRY(read_json(folder->dataset, &folder->document, err), err, "cannot see what '%s' holds",
+            folder->path);
+    return compare(folder->document, folder->dataset, form, folder->path, err);
+}
+
+static tdm_status look_at_begun(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                                tdm_error *err)
+{
+    tdm_json_document *document = NULL;
+    folder->state = TDMI_PREPARE_BEGUN;
+    if (tdmi_file_kind_of(folder->options) == TDMI_FILE_MISSING)
+        return TDM_OK; /* killed before anything was made */
+    tdm_status status = read_json(folder->options, &document, err);
+    if (status == TDM_OK)
+        status = compare(document, folder->options, form, folder->path, err);
+    tdm_json_document_free(document);
+    return status;
+}
+
+static tdm_status look_at_others(tdmi_prepare_folder *folder, tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    folder->state = TDMI_PREPARE_NEW;
+    TDM_TRY(tdmi_folder_list(folder->path, &folder->arena, &entries, &n, err), err,
+            "cannot see what '%s' holds", folder->path);
+    if (n > 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' holds something else (%s): name a folder that is empty or does not "
+                        "exist",
+                        folder->path, entries[0].name);
+    return TDM_OK;
+}
+
+static tdm_status look(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                       tdm_error *err)
+{
+    switch (tdmi_file_kind_of(folder->path)) {
+    case TDMI_FILE_MISSING:
+        return TDM_OK;
+    case TDMI_FILE_FOLDER:
+        break;
+    case TDMI_FILE_FORBIDDEN:
+        return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is closed to this user", folder->path);
+    case TDMI_FILE_REGULAR:
+    case TDMI_FILE_OTHER:
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "'%s' is a file: name a folder that is empty or does not exist",
+                        folder->path);
+    }
+    if (tdmi_file_kind_of(folder->dataset) == TDMI_FILE_REGULAR)
+        return look_at_finished(folder, form, err);
+    if (tdmi_file_kind_of(folder->work) == TDMI_FILE_FOLDER)
+        return look_at_begun(folder, form, err);
+    return look_at_others(folder, err);
+}
+
+tdm_status tdmi_prepare_folder_open(const char *path, const struct tdmi_prepare_form *form,
+                                    tdmi_prepare_folder **folder, tdm_error *err)
+{
+    *folder = NULL;
+    if (tdmi_storage_is_uri(path))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot prepare into '%s': name a local folder, and copy it there when it "
+                        "is complete",
+                        path);
+    tdmi_prepare_folder *opened = tdmi_alloc(1, sizeof *opened);
+    if (opened == NULL)
+        return out_of_memory(path, err);
+    tdmi_arena_init(&opened->arena, 4096);
+    opened->path = tdmi_arena_copy(&opened->arena, path);
+    opened->work = tdmi_path_join(&opened->arena, path, "_prepare");
+    opened->dataset = tdmi_path_join(&opened->arena, path, "_dataset.json");
+    opened->options = tdmi_path_join(&opened->arena, path, "_prepare/options.json");
+    opened->look = tdmi_path_join(&opened->arena, path, "_prepare/look");
+    bool is_there = opened->path != NULL && opened->work != NULL && opened->dataset != NULL &&
+                    opened->options != NULL && opened->look != NULL;
+    tdm_status status = is_there ? look(opened, form, err) : out_of_memory(path, err);
+    if (status == TDM_OK)
+        *folder = opened;
+    else
+        tdmi_prepare_folder_close(opened);
+    return status;
+}
+
+void tdmi_prepare_folder_close(tdmi_prepare_folder *folder)
+{
+    if (folder == NULL)
+        return;
+    tdmi_lock_give(folder->lock);
+    tdm_json_document_free(folder->document);
+    tdmi_arena_release(&folder->arena);
+    tdmi_free(folder);
+}
+
+enum tdmi_prepare_state tdmi_prepare_folder_state(const tdmi_prepare_folder *folder)
+{
+    return folder->state;
+}
+
+const tdm_json_value *tdmi_prepare_folder_dataset(const tdmi_prepare_folder *folder)
+{
+    return tdm_json_root(folder->document);
+}
+
+/* ---- beside its source -------------------------------------------------------------------- */
+
+/* Cuts the last name off; false: there is none left. */
+static bool go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash == NULL || path[1] == '\0')
+        return false;
+    slash[slash == path] = '\0';
+    return true;
+}
+
+tdm_status tdmi_prepare_folder_check_beside(const char *path, const char *source, tdm_error *err)
+{
+    char resolved[PATH_MAX], named[PATH_MAX];
+    struct tdmi_place of_source = {0}, above = {0};
+    const int n = snprintf(named, sizeof named, "%s%s", path[0] == '/' ? "" : "./", path);
+    if (n < 0 || n >= (int)sizeof named || tdmi_storage_is_uri(source) ||
+        tdmi_storage_look(source, &of_source, NULL) != TDM_OK || of_source.kind != TDMI_FILE_FOLDER)
+        return TDM_OK;
+    /* The first folder above that is there already says where it really lies. */
+    while (realpath(named, resolved) == NULL)
+        if (!go_up(named))
+            return TDM_OK;
+    const bool is_itself = strlen(named) == (size_t)n;
+    for (bool is_more = !is_itself || go_up(resolved); is_more; is_more = go_up(resolved))
+        if (tdmi_storage_look(resolved, &above, NULL) == TDM_OK &&
+            memcmp(above.identity, of_source.identity, sizeof above.identity) == 0)
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "'%s' lies in '%s', where it would count as a class: name a folder "
+                            "outside",
+                            path, source);
+    return TDM_OK;
+}
+
+/* ---- working ------------------------------------------------------------------------------ */
+
+static tdm_status remove_file(const char *path, tdm_error *err)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove '%s': %s", path, strerror(errno));
+    return TDM_OK;
+}
+
+static bool is_unfinished(const char *name, const char *start)
+{
+    const size_t n = strlen(name), n_end = strlen(".tmp");
+    return strncmp(name, start, strlen(start)) == 0 && n > n_end &&
+           strcmp(name + n - n_end, ".tmp") == 0;
+}
+
+static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *path,
+                                    const char *start, tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    if (tdmi_file_kind_of(path) != TDMI_FILE_FOLDER)
+        return TDM_OK;
+    TDM_TRY(tdmi_folder_list(path, &folder->arena, &entries, &n, err), err, "cannot tidy '%s'",
+            path);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_unfinished(entries[i].name, start))
+            continue;
+        const char *file = tdmi_path_join(&folder->arena, path, entries[i].name);
+        if (file == NULL)
+            return out_of_memory(folder->path, err);
+        TDM_TRY(remove_file(file, err), err, "cannot tidy '%s'", path);
+    }
+    return TDM_OK;
+}
+
+/* What killed processes were writing (base/file/file.h has the names). Slices leave it to whoever
+ * has the whole folder. */
+static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
+{
+    const char *log = tdmi_path_join(&folder->arena, folder->path, "_delta_log");
+    if (log == NULL)
+        return out_of_memory(folder->path, err);
+    tdm_status status = remove_unfinished(folder, folder->work, ".", err);
+    if (status == TDM_OK)
+        status = remove_unfinished(folder, folder->path, "._dataset.json.", err);
+    return status == TDM_OK ? remove_unfinished(folder, log, ".0", err) : status;
+}
+
+static tdm_status take_lock(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                            tdm_error *err)
+{
+    const struct tdm_prepare_options *options = form->options;
+    const char *path = options->slices > 0
+                           ? tdmi_arena_printf(&folder->arena, "%s/lock-%d-of-%d", folder->work,
+                                               options->slice % options->slices, options->slices)
+                           : tdmi_path_join(&folder->arena, folder->work, "lock");
+    if (path == NULL)
+        return out_of_memory(folder->path, err);
+    TDM_TRY(tdmi_lock_take(path, &folder->lock, err), err, "another process prepares '%s' already",
+            folder->path);
+    return options->slices > 0 ? TDM_OK : tidy(folder, err);
+}
+
+static tdm_status write_options(tdmi_prepare_folder *folder, const struct tdmi_prepare_form *form,
+                                tdm_error *err)
+{
+    tdm_json_writer *json = tdm_json_writer_new(0);
+    const char *text = NULL;
+    size_t n_bytes = 0;
+    tdm_json_object_begin(json, NULL);
+    tdm_json_integer(json, "format_version", TDMI_PREPARE_FORMAT_VERSION);
+    tdmi_prepare_form_to_json(form, json, "options");
+    tdm_json_object_end(json);
+    tdm_status status = tdm_json_finish(json, &text, &n_bytes, err);
+    if (status == TDM_OK)
+        status = tdmi_file_write(folder->options, text, n_bytes, err);
+    tdm_json_writer_free(json);
+    return status;
+}
+
+tdm_status tdmi_prepare_folder_begin(tdmi_prepare_folder *folder,
+                                     const struct tdmi_prepare_form *form, tdm_error *err)
+{
+    tdm_status status = tdmi_folder_make(folder->work, err);
+    if (status == TDM_OK)
+        status = take_lock(folder, form, err);
+    if (status == TDM_OK && tdmi_file_kind_of(folder->options) != TDMI_FILE_REGULAR)
+        status = write_options(folder, form, err);
+    return status;
+}
+
+tdm_status tdmi_prepare_folder_read_look(const tdmi_prepare_folder *folder, int64_t n_items,
+                                         tdmi_prepare_look *look, bool *is_known, tdm_error *err)
+{
+    tdmi_prepare_look kept = {0};
+    void *bytes = NULL;
+    size_t n_bytes = 0;
+    *is_known = false;
+    if (look->listing == 0 || tdmi_file_kind_of(folder->look) != TDMI_FILE_REGULAR)
+        return TDM_OK;
+    TDM_TRY(tdmi_file_read(folder->look, LARGEST_LOOK_BYTES, &bytes, &n_bytes, err), err,
+            "cannot go on in '%s'", folder->path);
+    /* One that is damaged or of other pictures is as good as none. */
+    tdm_status status = tdmi_prepare_look_parse(bytes, n_bytes, folder->look, n_items, &kept, NULL);
+    tdmi_free(bytes);
+    if (status == TDM_OK && kept.listing == look->listing) {
+        tdmi_prepare_look_release(look);
+        *look = kept;
+        *is_known = true;
+        return TDM_OK;
+    }
+    tdmi_prepare_look_release(&kept);
+    return status == TDM_E_MEMORY ? out_of_memory(folder->path, err) : TDM_OK;
+}
+
+tdm_status tdmi_prepare_folder_write_look(const tdmi_prepare_folder *folder,
+                                          const tdmi_prepare_look *look, tdm_error *err)
+{
+    tdmi_text text = {0};
+    tdm_status status = tdmi_prepare_look_write(look, &text, err);
+    if (status == TDM_OK)
+        status = tdmi_file_write(folder->look, text.bytes, text.length_bytes, err);
+    tdmi_text_release(&text);
+    return status;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* names are in the order of their numbers, which is that of their bytes up to 99,999 parts only. */
+tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
+                                          const char *const *names, int n, tdm_error *err)
+{
+    tdmi_arena arena;
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n_entries = 0;
+    tdmi_arena_init(&arena, 0);
+    const char **sorted = tdmi_arena_alloc(&arena, (size_t)n, sizeof *sorted);
+    tdm_status status = sorted == NULL
+                            ? out_of_memory(folder->path, err)
+                            : tdmi_folder_list(folder->path, &arena, &entries, &n_entries, err);
+    if (status == TDM_OK && n > 0) {
+        memcpy(sorted, names, (size_t)n * sizeof *sorted);
+        qsort(sorted, (size_t)n, sizeof *sorted, compare_names);
+    }
+    for (size_t i = 0; i < n_entries && status == TDM_OK; i++) {
+        if (!tdmi_parquet_is_part_name(entries[i].name) ||
+            (n > 0 && bsearch(&entries[i].name, sorted, (size_t)n, sizeof *sorted, compare_names)))
+            continue;
+        const char *path = tdmi_path_join(&arena, folder->path, entries[i].name);
+        status = path == NULL ? out_of_memory(folder->path, err) : remove_file(path, err);
+    }
+    tdmi_arena_release(&arena);
+    return status;
+}
+
+tdm_status tdmi_prepare_folder_clean(tdmi_prepare_folder *folder, tdm_error *err)
+{
+    struct tdmi_folder_entry *entries = NULL;
+    size_t n = 0;
+    if (tdmi_file_kind_of(folder->work) != TDMI_FILE_FOLDER)
+        return TDM_OK;
+    TDM_TRY(tdmi_folder_list(folder->work, &folder->arena, &entries, &n, err), err,
+            "cannot clean '%s'", folder->work);
+    for (size_t i = 0; i < n; i++) {
+        const char *path = tdmi_path_join(&folder->arena, folder->work, entries[i].name);
+        if (path == NULL)
+            return out_of_memory(folder->path, err);
+        TDM_TRY(remove_file(path, err), err, "cannot clean '%s'", folder->work);
+    }
+    tdmi_lock_give(folder->lock);
+    folder->lock = NULL;
+    if (rmdir(folder->work) != 0 && errno != ENOENT)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove '%s': %s", folder->work, strerror(errno));
+    return TDM_OK;
+}
+
+tdm_status tdmi_prepare_folder_finish(tdmi_prepare_folder *folder, const char *dataset,
+                                      size_t length_bytes, tdm_error *err)
+{
+    TDM_TRY(tdmi_file_write(folder->dataset, dataset, length_bytes, err), err,
+            "cannot complete '%s'", folder->path);
+    return tdmi_prepare_folder_clean(folder, err);
+}

@@ -1,0 +1,416 @@
+/* Findings of a worker are its own until the sweep has ended; then they are put in order. */
+#include "prepare/look.h"
+
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "data/audit/finding.h"
+#include "io/storage/storage.h"
+#include "data/audit/sweep.h"
+#include "data/source/lost_rows.h"
+#include "image/facts.h"
+#include "tandem/log.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARNINGS = 20 };
+
+struct worker {
+    struct tdmi_finding_scratch scratch;
+    struct tdmi_prepare_bad *bad;
+    int64_t n_bad, capacity, n_bytes;
+};
+
+struct looking {
+    const tdmi_source *source;
+    uint64_t *hashes;
+    struct worker *workers;
+};
+
+void tdmi_prepare_look_release(tdmi_prepare_look *look)
+{
+    for (int64_t i = 0; i < look->n_bad; i++)
+        tdmi_free(look->bad[i].reason);
+    tdmi_free(look->bad);
+    tdmi_contents_release(&look->contents);
+    *look = (tdmi_prepare_look){0};
+}
+
+static char *copy_text(const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = tdmi_alloc(n, 1);
+    if (copy != NULL)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+/* ---- the listing -------------------------------------------------------------------------- */
+
+static void add_number(tdmi_xxh64 *state, int64_t number)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)((uint64_t)number >> 8 * i);
+    tdmi_xxh64_add(state, bytes, sizeof bytes);
+}
+
+/* A source that is one file has that file's time. */
+static int64_t time_of_place(const char *path)
+{
+    struct tdmi_place place = {0};
+    if (tdmi_storage_look(path, &place, NULL) != TDM_OK)
+        return 0;
+    return place.modified_ns / 1000000;
+}
+
+/* The newest file in a folder of tables or shards. */
+static int64_t time_below(const char *path, int depth)
+{
+    enum { DEEPEST = 8 };
+    tdmi_arena arena;
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    int64_t newest = 0;
+    tdmi_arena_init(&arena, 0);
+    if (tdmi_storage_is_uri(path) || depth > DEEPEST ||
+        tdmi_storage_list(path, false, &arena, &entries, &n, NULL) != TDM_OK)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *below = tdmi_path_join(&arena, path, entries[i].name);
+        int64_t time = below == NULL                          ? 0
+                       : entries[i].kind == TDMI_FILE_FOLDER  ? time_below(below, depth + 1)
+                       : entries[i].kind == TDMI_FILE_REGULAR ? time_of_place(below)
+                                                              : 0;
+        newest = time > newest ? time : newest;
+    }
+    tdmi_arena_release(&arena);
+    return newest;
+}
+
+void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
+{
+    const int64_t n = tdmi_source_items(source);
+    tdmi_xxh64 state;
+    int64_t newest_ns = 0;
+    bool is_whole = true;
+    tdmi_xxh64_init(&state, 0);
+    for (int64_t i = 0; i < n && is_whole; i++) {
+        const struct tdmi_item item = tdmi_source_item(source, i);
+        struct tdmi_stamp stamp = {0};
+        is_whole = tdmi_source_stamp(source, i, &stamp);
+        tdmi_xxh64_add(&state, item.path, strlen(item.path) + 1);
+        add_number(&state, stamp.size_bytes);
+        add_number(&state, stamp.modified_ns);
+        newest_ns = stamp.modified_ns > newest_ns ? stamp.modified_ns : newest_ns;
+    }
+    look->listing = is_whole ? tdmi_xxh64_result(&state) : 0;
+    look->time_ms = newest_ns / 1000000;
+    if (!is_whole) {
+        const char *path = tdmi_source_path(source);
+        look->time_ms =
+            tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? time_below(path, 0) : time_of_place(path);
+    }
+}
+
+/* ---- picture by picture ------------------------------------------------------------------- */
+
+static tdm_status add_bad(struct worker *worker, int64_t item, const struct tdmi_finding *finding,
+                          tdm_error *err)
+{
+    if (worker->n_bad == worker->capacity) {
+        const int64_t capacity = worker->capacity == 0 ? 16 : 2 * worker->capacity;
+        void *grown = tdmi_realloc(worker->bad, (size_t)capacity, sizeof *worker->bad);
+        if (grown == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
+        worker->bad = grown;
+        worker->capacity = capacity;
+    }
+    char *reason = copy_text(finding->reason);
+    if (reason == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
+    worker->bad[worker->n_bad++] =
+        (struct tdmi_prepare_bad){item, tdmi_verdict_among(finding->remarks), reason};
+    return TDM_OK;
+}
+
+/* A header that can be read and a file that is not cut: damage in the middle shows when the picture
+ * is written, where it is decoded anyway. */
+static bool looks_sound(const tdmi_text *bytes, const char *path)
+{
+    struct tdmi_image_facts facts = {0};
+    return tdmi_image_describe(tdmi_text_string(bytes), bytes->length_bytes, path, &facts, NULL) ==
+               TDM_OK &&
+           !facts.is_cut && tdmi_image_can_decode(facts.format);
+}
+
+static tdm_status look_at(void *self, int64_t index, int worker_index, tdm_error *err)
+{
+    struct looking *looking = self;
+    struct worker *worker = &looking->workers[worker_index];
+    tdmi_text *bytes = &worker->scratch.bytes;
+    const char *path = tdmi_source_item(looking->source, index).path;
+    tdm_status status = tdmi_source_read(looking->source, index, bytes, NULL);
+    if (status == TDM_E_MEMORY)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read '%s'", path);
+    if (status != TDM_OK || !looks_sound(bytes, path)) {
+        struct tdmi_finding finding;
+        TDM_TRY(tdmi_finding_of(looking->source, index, false, &worker->scratch, &finding, err),
+                err, "cannot look at '%s'", path);
+        if (tdm_verdict_is_bad(tdmi_verdict_among(finding.remarks)))
+            return add_bad(worker, index, &finding, err);
+    }
+    worker->n_bytes += (int64_t)bytes->length_bytes;
+    uint64_t hash = tdmi_source_hash(looking->source, index);
+    if (hash == 0)
+        hash = tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0);
+    looking->hashes[index] = hash != 0 ? hash : 1;
+    return TDM_OK;
+}
+
+static int compare_bad(const void *a_, const void *b_)
+{
+    const struct tdmi_prepare_bad *a = a_, *b = b_;
+    return (a->item > b->item) - (a->item < b->item);
+}
+
+static void warn(const tdmi_source *source, const tdmi_prepare_look *look)
+{
+    for (int64_t i = 0; i < look->n_bad && i < WARNINGS; i++)
+        tdm_log(TDM_LOG_WARNING, "quarantined as %s: '%s': %s",
+                tdm_verdict_word(look->bad[i].verdict),
+                tdmi_source_item(source, look->bad[i].item).path, look->bad[i].reason);
+    if (look->n_bad > WARNINGS)
+        tdm_log(TDM_LOG_WARNING, "and %lld more are quarantined",
+                (long long)(look->n_bad - WARNINGS));
+}
+
+static tdm_status check_files(const tdmi_source *source, const tdmi_prepare_look *look,
+                              tdm_error *err)
+{
+    tdmi_lost_rows lost = {0};
+    tdm_status status = TDM_OK;
+    for (int64_t i = 0; status == TDM_OK && i < look->n_bad; i++)
+        status = tdmi_lost_rows_add(&lost, source, look->bad[i].item, NULL, err);
+    tdmi_lost_rows_release(&lost);
+    return status;
+}
+
+/* Takes the lists of the workers. */
+static tdm_status collect(struct looking *looking, int n_workers, tdmi_prepare_look *look,
+                          tdm_error *err)
+{
+    int64_t n_bad = 0;
+    look->n_bytes = 0;
+    for (int w = 0; w < n_workers; w++) {
+        n_bad += looking->workers[w].n_bad;
+        look->n_bytes += looking->workers[w].n_bytes;
+    }
+    look->bad = tdmi_alloc((size_t)n_bad, sizeof *look->bad);
+    if (look->bad == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld bad pictures", (long long)n_bad);
+    for (int w = 0; w < n_workers; w++) {
+        struct worker *worker = &looking->workers[w];
+        for (int64_t i = 0; i < worker->n_bad; i++)
+            look->bad[look->n_bad++] = worker->bad[i];
+        worker->n_bad = 0;
+    }
+    if (n_bad > 0)
+        qsort(look->bad, (size_t)n_bad, sizeof *look->bad, compare_bad);
+    warn(looking->source, look);
+    if (n_bad == look->contents.n_items)
+        return TDM_FAIL(
+            err, TDM_E_INPUT, "none of the %lld pictures can be decoded; the first is '%s': %s",
+            (long long)n_bad, tdmi_source_item(looking->source, 0).path, look->bad[0].reason);
+    return check_files(looking->source, look, err);
+}
+
+static void release_workers(struct worker *workers, int n)
+{
+    for (int w = 0; workers != NULL && w < n; w++) {
+        for (int64_t i = 0; i < workers[w].n_bad; i++)
+            tdmi_free(workers[w].bad[i].reason);
+        tdmi_free(workers[w].bad);
+        tdmi_finding_scratch_release(&workers[w].scratch);
+    }
+    tdmi_free(workers);
+}
+
+tdm_status tdmi_prepare_look_read(const tdmi_source *source, tdmi_pool *pool, tdm_sink sink,
+                                  tdmi_prepare_look *look, tdm_error *err)
+{
+    const int threads = tdmi_pool_threads(pool);
+    struct looking looking = {.source = source};
+    look->contents.n_items = tdmi_source_items(source);
+    looking.hashes = look->contents.hashes =
+        tdmi_alloc((size_t)look->contents.n_items, sizeof *look->contents.hashes);
+    looking.workers = tdmi_alloc((size_t)threads, sizeof *looking.workers);
+    tdm_status status = TDM_OK;
+    if (looking.hashes == NULL || looking.workers == NULL)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look at %lld pictures",
+                          (long long)look->contents.n_items);
+    if (status == TDM_OK)
+        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = look->contents.n_items,
+                                                     .what = "looking at every picture",
+                                                     .item = look_at,
+                                                     .self = &looking,
+                                                     .sink = sink},
+                                pool, err);
+    if (status == TDM_OK)
+        status = collect(&looking, threads, look, err);
+    release_workers(looking.workers, threads);
+    return TDM_WRAP(err, status, "cannot look at the pictures of '%s'", tdmi_source_path(source));
+}
+
+/* ---- kept --------------------------------------------------------------------------------- */
+
+static const char magic[] = "TDMLOOK1";
+enum { MAGIC_BYTES = 8, HEAD_BYTES = 16, HASH_BYTES = 8 };
+
+static void write_number(uint8_t *bytes, uint64_t number)
+{
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(number >> 8 * i);
+}
+
+static uint64_t read_number(const uint8_t *bytes)
+{
+    uint64_t number = 0;
+    for (int i = 7; i >= 0; i--)
+        number = number << 8 | bytes[i];
+    return number;
+}
+
+static tdm_json_writer *describe(const tdmi_prepare_look *look)
+{
+    tdm_json_writer *json = tdm_json_writer_new(0);
+    char listing[17];
+    snprintf(listing, sizeof listing, "%016" PRIx64, look->listing);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_integer(json, "items", look->contents.n_items);
+    tdm_json_integer(json, "bytes", look->n_bytes);
+    tdm_json_integer(json, "time_ms", look->time_ms);
+    tdm_json_string(json, "listing", listing);
+    tdm_json_array_begin(json, "bad");
+    for (int64_t i = 0; i < look->n_bad; i++) {
+        tdm_json_object_begin(json, NULL);
+        tdm_json_integer(json, "item", look->bad[i].item);
+        tdm_json_string(json, "verdict", tdm_verdict_word(look->bad[i].verdict));
+        tdm_json_string(json, "reason", look->bad[i].reason);
+        tdm_json_object_end(json);
+    }
+    tdm_json_array_end(json);
+    tdm_json_object_end(json);
+    return json;
+}
+
+tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *text, tdm_error *err)
+{
+    tdm_json_writer *json = describe(look);
+    const char *words = NULL;
+    size_t n_words = 0;
+    uint8_t number[8];
+    tdm_status status = tdm_json_finish(json, &words, &n_words, err);
+    tdmi_text_clear(text);
+    if (status == TDM_OK) {
+        tdmi_text_add(text, magic, MAGIC_BYTES);
+        write_number(number, n_words);
+        tdmi_text_add(text, number, sizeof number);
+        tdmi_text_add(text, words, n_words);
+        for (int64_t i = 0; i < look->contents.n_items; i++) {
+            write_number(number, look->contents.hashes[i]);
+            tdmi_text_add(text, number, sizeof number);
+        }
+        write_number(number,
+                     text->is_broken ? 0 : tdmi_xxh64_of(text->bytes, text->length_bytes, 0));
+        tdmi_text_add(text, number, sizeof number);
+        if (text->is_broken)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to keep the look at %lld pictures",
+                              (long long)look->contents.n_items);
+    }
+    tdm_json_writer_free(json);
+    return status;
+}
+
+/* Of the bad verdicts; TDM_VERDICT_OK for other words. */
+static enum tdm_verdict verdict_of(const char *word)
+{
+    for (enum tdm_verdict v = 0; v < TDM_VERDICT_OK; v++)
+        if (tdm_verdict_is_bad(v) && strcmp(tdm_verdict_word(v), word) == 0)
+            return v;
+    return TDM_VERDICT_OK;
+}
+
+static tdm_status parse_bad(const tdm_json_value *list, tdmi_prepare_look *look, tdm_error *err)
+{
+    const size_t n = tdm_json_count(list);
+    look->bad = tdmi_alloc(n, sizeof *look->bad);
+    if (look->bad == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bad pictures", n);
+    for (size_t i = 0; i < n; i++) {
+        const tdm_json_value *entry = tdm_json_at(list, i);
+        struct tdmi_prepare_bad bad = {
+            .item = tdm_json_as_integer(tdm_json_member(entry, "item"), -1),
+            .verdict = verdict_of(tdm_json_as_string(tdm_json_member(entry, "verdict"), ""))};
+        const int64_t before = look->n_bad > 0 ? look->bad[look->n_bad - 1].item : -1;
+        if (bad.item <= before || bad.item >= look->contents.n_items ||
+            bad.verdict == TDM_VERDICT_OK || look->contents.hashes[bad.item] != 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "entry %zu of its bad pictures makes no sense", i);
+        bad.reason = copy_text(tdm_json_as_string(tdm_json_member(entry, "reason"), ""));
+        if (bad.reason == NULL)
+            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu bad pictures", n);
+        look->bad[look->n_bad++] = bad;
+    }
+    return TDM_OK;
+}
+
+static tdm_status parse_text(const tdm_json_value *root, const uint8_t *hashes, int64_t n_items,
+                             tdmi_prepare_look *look, tdm_error *err)
+{
+    const char *listing = tdm_json_as_string(tdm_json_member(root, "listing"), "");
+    int64_t n_unreadable = 0;
+    look->n_bytes = tdm_json_as_integer(tdm_json_member(root, "bytes"), -1);
+    look->time_ms = tdm_json_as_integer(tdm_json_member(root, "time_ms"), -1);
+    look->listing = strtoull(listing, NULL, 16);
+    if (look->n_bytes < 0 || look->time_ms < 0 || strlen(listing) != 16)
+        return TDM_FAIL(err, TDM_E_INPUT, "its numbers make no sense");
+    look->contents.n_items = n_items;
+    look->contents.hashes = tdmi_alloc((size_t)n_items, sizeof *look->contents.hashes);
+    if (look->contents.hashes == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld pictures", (long long)n_items);
+    for (int64_t i = 0; i < n_items; i++) {
+        look->contents.hashes[i] = read_number(hashes + HASH_BYTES * i);
+        n_unreadable += look->contents.hashes[i] == 0;
+    }
+    TDM_TRY(parse_bad(tdm_json_member(root, "bad"), look, err), err, "its list cannot be read");
+    if (n_unreadable != look->n_bad)
+        return TDM_FAIL(err, TDM_E_INPUT, "%lld pictures have no content and %lld are listed",
+                        (long long)n_unreadable, (long long)look->n_bad);
+    return TDM_OK;
+}
+
+tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const char *name,
+                                   int64_t n_items, tdmi_prepare_look *look, tdm_error *err)
+{
+    const uint8_t *at = bytes;
+    tdm_json_document *document = NULL;
+    tdmi_prepare_look_release(look);
+    if (length_bytes < HEAD_BYTES + HASH_BYTES || memcmp(at, magic, MAGIC_BYTES) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is not what prepare keeps of its first look", name);
+    const uint64_t n_words = read_number(at + MAGIC_BYTES);
+    const size_t rest = length_bytes - HEAD_BYTES - HASH_BYTES;
+    if (n_words > rest || rest - n_words != HASH_BYTES * (uint64_t)n_items ||
+        read_number(at + length_bytes - HASH_BYTES) !=
+            tdmi_xxh64_of(at, length_bytes - HASH_BYTES, 0))
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is damaged, or of other than %lld pictures", name,
+                        (long long)n_items);
+    tdm_status status =
+        tdm_json_read((const char *)at + HEAD_BYTES, (size_t)n_words, name, &document, err);
+    if (status == TDM_OK)
+        status = parse_text(tdm_json_root(document), at + HEAD_BYTES + n_words, n_items, look, err);
+    tdm_json_document_free(document);
+    if (status != TDM_OK)
+        tdmi_prepare_look_release(look);
+    return TDM_WRAP(err, status, "cannot use '%s'", name);
+}

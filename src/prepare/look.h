@@ -1,0 +1,49 @@
+/*
+ * The first look at all pictures: what each holds, as a hash, and which of them do not decode.
+ * Everything that prepare decides follows from it. It is kept beside the unfinished parts, so that
+ * slices and later attempts need not read every picture again:
+ *
+ *     "TDMLOOK1"  length of the text (8 bytes)  text (JSON)  hashes (8 bytes an item)  XXH64 of all
+ */
+#ifndef TANDEM_DATA_PREPARE_LOOK_H
+#define TANDEM_DATA_PREPARE_LOOK_H
+
+#include "base/text/text.h"
+#include "data/audit/contents.h"
+#include "tandem/audit.h"
+
+struct tdmi_prepare_bad {
+    int64_t item;
+    enum tdm_verdict verdict;
+    char *reason; /* a sentence */
+};
+
+typedef struct tdmi_prepare_look { /* start from a zeroed object */
+    tdmi_contents contents;        /* hash 0: does not decode */
+    struct tdmi_prepare_bad *bad;  /* by item, ascending */
+    int64_t n_bad;
+    int64_t n_bytes; /* of all files */
+    /* Of names, sizes and times of all files; 0: the source does not tell them, so that nothing
+     * can be known without reading. */
+    uint64_t listing;
+    int64_t time_ms; /* of the newest file; 0: unknown */
+} tdmi_prepare_look;
+
+void tdmi_prepare_look_release(tdmi_prepare_look *look);
+
+/* Sets listing and time_ms; nothing is read. */
+void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look);
+/* Reads every picture once and decodes those alone whose header looks suspicious. TDM_E_INPUT: none
+ * decodes. */
+tdm_status tdmi_prepare_look_read(const tdmi_source *source, tdmi_pool *pool, tdm_sink sink,
+                                  tdmi_prepare_look *look, tdm_error *err) TDM_MUST_USE;
+
+/* The bytes replace what text held. */
+tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *text,
+                                   tdm_error *err) TDM_MUST_USE;
+/* TDM_E_INPUT: not whole, or not of n_items pictures. name is what messages call the bytes. */
+tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const char *name,
+                                   int64_t n_items, tdmi_prepare_look *look,
+                                   tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * The plan: which pictures stand in which part, in which order. A pure function of content, seed
+ * and options: threads, slices and attempts only decide who makes a part, never what is in it.
+ *
+ *     split    train, val, test by content (split.h); test is what the source gave as test and what
+ *              the fractions leave over
+ *     order    within each by a keyed hash of content, so that neighbours are of all classes
+ *     parts    of so many rows that a file has about 128 MiB; a split begins a new part
+ *
+ * For a table that is finished already the plan is what makes it the table of its source again:
+ * parts whose rows are all wanted still are kept, everything else goes into new parts behind them.
+ */
+#ifndef TANDEM_DATA_PREPARE_PLAN_H
+#define TANDEM_DATA_PREPARE_PLAN_H
+
+#include "prepare/form.h"
+#include "prepare/look.h"
+#include "prepare/stored.h"
+
+struct tdmi_prepare_row {
+    uint64_t hash, key;
+    const char *path; /* the source's */
+    int64_t item;
+    int label; /* of the table */
+    enum tdmi_prepare_split split;
+};
+
+struct tdmi_prepare_part {
+    int64_t first, n; /* rows */
+    enum tdmi_prepare_split split;
+};
+
+typedef struct tdmi_prepare_plan { /* start from a zeroed object */
+    const char **classes;          /* of the table, by label: what it had, then what is new */
+    int n_classes;
+    struct tdmi_prepare_row *rows; /* of the parts */
+    struct tdmi_prepare_part *parts;
+    int64_t n_rows, n_left_out;
+    bool is_split_given;       /* by the source, of every picture */
+    int n_parts, first_number; /* of the first part */
+    bool *is_kept;             /* by stored part; NULL: nothing is stored */
+    int64_t n_kept_rows;
+    int64_t n_added, n_removed;        /* rows that come and go; those that only move do neither */
+    int64_t n_in[TDMI_PREPARE_SPLITS]; /* with the kept ones */
+    uint64_t id;                       /* of form and rows: equal plans give equal files */
+} tdmi_prepare_plan;
+
+/* Source and stored must outlive the plan. stored: of a finished table; empty: there is none. */
+tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_look *look,
+                                  const struct tdmi_prepare_form *form,
+                                  const tdmi_prepare_stored *stored, tdmi_prepare_plan *plan,
+                                  tdm_error *err) TDM_MUST_USE;
+/* Is the table just what its source asks for? */
+bool tdmi_prepare_plan_is_done(const tdmi_prepare_plan *plan, const tdmi_prepare_stored *stored);
+void tdmi_prepare_plan_release(tdmi_prepare_plan *plan);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * The slots of --requests: one for each request whose pictures wait or are predicted. One address
+ * may hold all of them while no other one asks, so clients behind one proxy lose nothing. When all
+ * are taken, the address with the most gives up its youngest for an address that has fewer, until
+ * they have equally many.
+ */
+#ifndef TANDEM_SERVE_SLOTS_H
+#define TANDEM_SERVE_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tdmi_request_slot { /* start from a zeroed object */
+    uint64_t address;
+    int rank; /* among those of its address, the oldest is 1; 0: none is held */
+    struct tdmi_request_slot *next;
+};
+
+struct tdmi_slots {
+    int most, n_taken;
+    struct tdmi_request_slot *first; /* the oldest */
+};
+
+/* Takes a slot for slot->address where one is free; false: none is. */
+bool tdmi_slots_take(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
+/* The slot that an address gives up for this one when none is free; NULL: it has to come again. */
+struct tdmi_request_slot *tdmi_slots_giver(const struct tdmi_slots *slots, uint64_t address);
+/* Nothing happens where none is held. */
+void tdmi_slots_leave(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
+
+#endif

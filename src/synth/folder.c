@@ -1,0 +1,212 @@
+/*
+ * How a folder gets all of a data set or none of it:
+ *
+ *     open    OUT/.unfinished/<class>/ for every class; making .unfinished also locks out others
+ *     write   OUT/.unfinished/<class>/000123.jpg, straight under its name
+ *     commit  syncfs once, rename each class to OUT/<class>, fsync OUT, remove .unfinished
+ *     close   what was not committed is removed again
+ *
+ * A process that is killed leaves .unfinished behind and no torn picture under a final name: none
+ * at all, or, in the last milliseconds, complete classes beside .unfinished. One syncfs replaces an
+ * fsync for each picture: thousands of those take minutes on a disk, while the pictures only need
+ * to be on it before their final names are. A system without syncfs flushes by sync, which may
+ * return early; there a power failure, not a kill, can cost pictures of a finished set.
+ */
+#include "synth/folder.h"
+#include "base/file/file.h"
+#include "synth/class.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char staging_name[] = ".unfinished";
+
+enum { PICTURE_NAME_BYTES = TDMI_SYNTH_NAME_BYTES + 40 };
+
+static tdm_status refuse_unless_empty(int fd, const char *path, tdm_error *err)
+{
+    char found[64] = "";
+    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = own < 0 ? NULL : fdopendir(own);
+    if (!list) {
+        int reason = errno;
+        if (own >= 0)
+            close(own);
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot see whether the folder %s is empty: %s", path,
+                        strerror(reason));
+    }
+    const struct dirent *entry;
+    while (!*found && (entry = readdir(list)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            snprintf(found, sizeof found, "%.60s", entry->d_name);
+    closedir(list);
+    if (strcmp(found, staging_name) == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot make a data set in %s: another run is writing there, or one was "
+                        "killed and left %s; remove the folder, or name another one",
+                        path, staging_name);
+    if (*found)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot make a data set in %s: the folder is not empty, it holds %s; name "
+                        "a folder that is empty or does not exist",
+                        path, found);
+    return TDM_OK;
+}
+
+tdm_status tdmi_synth_folder_open(struct tdmi_synth_folder *folder, const char *path, int n_classes,
+                                  tdm_error *err)
+{
+    folder->path = path;
+    enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    if (kind == TDMI_FILE_REGULAR || kind == TDMI_FILE_OTHER)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "cannot make a data set in %s: it is a file; name a folder that is empty "
+                        "or does not exist",
+                        path);
+    if (kind == TDMI_FILE_FORBIDDEN)
+        return TDM_FAIL(err, TDM_E_SYSTEM,
+                        "cannot make a data set in %s: it, or a folder above it, is closed to this "
+                        "user",
+                        path);
+    if (kind == TDMI_FILE_MISSING) {
+        TDM_TRY(tdmi_folder_make(path, err), err, "cannot make a data set in %s", path);
+        folder->is_made = true;
+    }
+    folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->fd < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open the folder %s: %s", path, strerror(errno));
+    folder->is_open = true;
+    tdm_status status = refuse_unless_empty(folder->fd, path, err);
+    if (status != TDM_OK)
+        return status;
+
+    if (mkdirat(folder->fd, staging_name, 0777) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write in the folder %s: %s", path,
+                        strerror(errno));
+    folder->is_staging = true;
+    folder->staging_fd = openat(folder->fd, staging_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder->staging_fd < 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot open %s/%s: %s", path, staging_name,
+                        strerror(errno));
+    for (int i = 0; i < n_classes; i++) {
+        char name[TDMI_SYNTH_NAME_BYTES];
+        tdmi_synth_class_name(i, name);
+        if (mkdirat(folder->staging_fd, name, 0777) != 0)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the folder %s/%s/%s: %s", path,
+                            staging_name, name, strerror(errno));
+        folder->n_classes = i + 1;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_synth_folder_write(const struct tdmi_synth_folder *folder, int class_index,
+                                   int64_t number, const char *ending, const void *bytes,
+                                   size_t length_bytes, tdm_error *err)
+{
+    char class_name[TDMI_SYNTH_NAME_BYTES], name[PICTURE_NAME_BYTES];
+    tdmi_synth_class_name(class_index, class_name);
+    snprintf(name, sizeof name, "%s/%06lld%s", class_name, (long long)number, ending);
+    int reason = 0;
+    int fd = openat(folder->staging_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        reason = errno;
+        goto out;
+    }
+    const char *at = bytes;
+    while (length_bytes > 0 && reason == 0) {
+        ssize_t step = write(fd, at, length_bytes);
+        if (step > 0) {
+            at += step;
+            length_bytes -= (size_t)step;
+        } else if (step == 0) {
+            reason = ENOSPC;
+        } else if (errno != EINTR) {
+            reason = errno;
+        }
+    }
+    /* Network file systems report a full disk only here. */
+    if (close(fd) != 0 && reason == 0 && errno != EINTR)
+        reason = errno;
+out:
+    if (reason != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write the picture %s/%s/%s: %s", folder->path,
+                        staging_name, name, strerror(reason));
+    return TDM_OK;
+}
+
+/* Everything written so far onto the disk that holds the folder; 0 or the reason. */
+static int flush_disk(int fd)
+{
+#if defined(__linux__)
+    return syncfs(fd) == 0 ? 0 : errno;
+#else
+    (void)fd;
+    sync();
+    return 0;
+#endif
+}
+
+tdm_status tdmi_synth_folder_commit(struct tdmi_synth_folder *folder, tdm_error *err)
+{
+    int reason = flush_disk(folder->fd);
+    if (reason != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot bring the pictures of %s onto the disk: %s",
+                        folder->path, strerror(reason));
+    for (int i = 0; i < folder->n_classes; i++) {
+        char name[TDMI_SYNTH_NAME_BYTES];
+        tdmi_synth_class_name(i, name);
+        if (renameat(folder->staging_fd, name, folder->fd, name) != 0)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot move %s/%s/%s to its final place: %s",
+                            folder->path, staging_name, name, strerror(errno));
+        folder->n_moved = i + 1;
+    }
+    TDM_TRY(tdmi_folder_sync(folder->path, err), err, "cannot bring %s onto the disk",
+            folder->path);
+    if (unlinkat(folder->fd, staging_name, AT_REMOVEDIR) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot remove %s/%s: %s", folder->path, staging_name,
+                        strerror(errno));
+    close(folder->staging_fd);
+    close(folder->fd);
+    folder->is_open = folder->is_made = folder->is_staging = false;
+    return TDM_OK;
+}
+
+/* A class folder holds only what write put there. What cannot be removed stays: the first error is
+ * already on its way to the user, and .unfinished marks the rest. */
+static void remove_class(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (list) {
+        const struct dirent *entry;
+        while ((entry = readdir(list)))
+            unlinkat(dirfd(list), entry->d_name, 0);
+        closedir(list);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void tdmi_synth_folder_close(struct tdmi_synth_folder *folder)
+{
+    if (folder->is_staging && folder->staging_fd >= 0) {
+        for (int i = 0; i < folder->n_classes; i++) {
+            char name[TDMI_SYNTH_NAME_BYTES];
+            tdmi_synth_class_name(i, name);
+            remove_class(i < folder->n_moved ? folder->fd : folder->staging_fd, name);
+        }
+        close(folder->staging_fd);
+    }
+    if (folder->is_staging)
+        unlinkat(folder->fd, staging_name, AT_REMOVEDIR);
+    if (folder->is_open)
+        close(folder->fd);
+    if (folder->is_made)
+        rmdir(folder->path);
+    *folder = (struct tdmi_synth_folder){0};
+}

@@ -1,0 +1,244 @@
+/*
+ * Options read back: from the record of a run, and from the text of a program. Both are the same
+ * rows of one table; what is wrong in a record is a damaged file, in a text it is a wrong use.
+ */
+#include "backend/backend.h"
+#include "data/loader/loader.h"
+#include "models/network.h"
+#include "track/run.h"
+#include "train/freeze.h"
+#include "train/config/options.h"
+#include "train/config/options_table.h"
+#include "train/config/rates.h"
+
+#include <string.h>
+
+/* ---- back from the record --------------------------------------------------------------- */
+
+/* The same word, in static storage or in the record itself; NULL: it is not known here. */
+static const char *known_word(const struct tdmi_row *row, const char *word)
+{
+    const char *option = row->name;
+    struct tdmi_network network;
+    struct tdmi_optimizer_choice optimizer;
+    struct tdmi_schedule_choice schedule;
+    enum tdmi_cache_kind cache;
+    if (tdmi_row_choices(row))
+        return tdmi_row_choice(row, word);
+    if (strcmp(option, "model") == 0)
+        return tdmi_network_find(word, &network, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "optimizer") == 0)
+        return tdmi_optimizer_read(word, &optimizer, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "cache") == 0)
+        return tdmi_cache_kind_find(word, &cache, NULL) == TDM_OK ? tdmi_cache_kind_word((int)cache)
+                                                                  : NULL;
+    if (strcmp(option, "freeze") == 0)
+        return tdmi_freeze_check(word, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "schedule") == 0)
+        return tdmi_schedule_read(word, &schedule, NULL) == TDM_OK ? word : NULL;
+    if (strcmp(option, "device") == 0)
+        return tdmi_backend_knows(word) ? word : NULL;
+    return NULL;
+}
+
+/* A whole number in the row's range. */
+static void store(const struct tdmi_row *row, int64_t value, struct tdm_train_options *options)
+{
+    void *at = (char *)options + row->offset;
+    if (row->type == TDMI_ROW_INTEGER)
+        *(int *)at = (int)value;
+    else if (row->type == TDMI_ROW_LONG)
+        *(int64_t *)at = value;
+    else if (row->type == TDMI_ROW_NUMBER)
+        *(double *)at = (double)value;
+}
+
+/* Within the row's range, and whole where it is counted; code is what another one is. */
+static tdm_status read_number(const struct tdmi_row *row, const tdm_json_value *value,
+                              tdm_status code, struct tdm_train_options *options, tdm_error *err)
+{
+    void *at = (char *)options + row->offset;
+    const double number = tdm_json_as_number(value, 0.0);
+    const int64_t whole = tdm_json_as_integer(value, 0);
+    /* Whatever is no integer of 64 bits is its own fallback. */
+    const bool is_whole = whole == tdm_json_as_integer(value, 1);
+    tdm_status status =
+        row->type == TDMI_ROW_SEED ? TDM_OK : tdmi_row_check(row, number, code, err);
+    if (status == TDM_OK && row->type != TDMI_ROW_NUMBER && !is_whole)
+        status = TDM_FAIL(err, code, "option \"%s\" is %g; a whole number%s is accepted", row->name,
+                          number, row->type == TDMI_ROW_SEED ? " of 64 bits" : "");
+    if (status != TDM_OK)
+        return status;
+    if (row->type == TDMI_ROW_SEED)
+        *(uint64_t *)at = (uint64_t)whole;
+    else if (row->type == TDMI_ROW_NUMBER)
+        *(double *)at = number;
+    else
+        store(row, whole, options);
+    return TDM_OK;
+}
+
+static const char *kind_of(const tdm_json_value *value)
+{
+    static const char *const kinds[] = {
+        [TDM_JSON_NULL] = "null",       [TDM_JSON_BOOL] = "true or false",
+        [TDM_JSON_NUMBER] = "a number", [TDM_JSON_STRING] = "a string",
+        [TDM_JSON_ARRAY] = "an array",  [TDM_JSON_OBJECT] = "an object",
+    };
+    return kinds[tdm_json_kind_of(value)];
+}
+
+/* As tdmi_options_to_json wrote it; strings stay the document's. */
+static tdm_status read_row(const struct tdmi_row *row, const tdm_json_value *value,
+                           struct tdm_train_options *options, tdm_error *err)
+{
+    void *at = (char *)options + row->offset;
+    const bool is_text = tdmi_row_is_text(row);
+    if (tdm_json_kind_of(value) != (is_text ? TDM_JSON_STRING : TDM_JSON_NUMBER))
+        return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is %s; %s is accepted", row->name,
+                        kind_of(value), is_text ? "a string" : "a number");
+    if (row->type == TDMI_ROW_FLAG)
+        *(bool *)at = tdm_json_as_number(value, 0.0) > 0.0;
+    if (row->type == TDMI_ROW_FLAG)
+        return TDM_OK;
+    if (!is_text)
+        return read_number(row, value, TDM_E_INPUT, options, err);
+    const char *word = tdm_json_as_string(value, "");
+    const char *known = word;
+    if (row->type != TDMI_ROW_TEXT && *word == '\0')
+        known = NULL;
+    else if (row->type != TDMI_ROW_WORDS && (known = known_word(row, word)) == NULL)
+        return TDM_FAIL(err, TDM_E_INPUT, "its option --%s is '%s', which this build lacks",
+                        row->name, word);
+    *(const char **)at = known;
+    return TDM_OK;
+}
+
+tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
+                                      tdm_json_document **words, tdm_error *err)
+{
+    tdm_json_document *document = NULL;
+    struct tdm_train_options read = *options;
+    *words = NULL;
+    TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
+    const tdm_json_value *recorded =
+        tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
+    const struct tdmi_row *row;
+    tdm_status status = TDM_OK;
+    for (int i = 0; recorded && (row = tdmi_row_at(i)) != NULL && status == TDM_OK; i++) {
+        const tdm_json_value *value = tdm_json_member(recorded, row->name);
+        if (value) /* else the record is older, and the run was begun with the default */
+            status = TDM_WRAP(err, read_row(row, value, &read, err),
+                              "reading the record of the run %s", run);
+    }
+    if (status != TDM_OK) {
+        tdm_json_document_free(document);
+        return status;
+    }
+    *options = read;
+    *words = document;
+    return TDM_OK;
+}
+
+/* ---- from a program's text ---------------------------------------------------------------- */
+
+static tdm_status wrong_kind(const char *name, const tdm_json_value *value, const char *accepted,
+                             tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_USAGE, "option \"%s\" is %s; %s is accepted", name, kind_of(value),
+                    accepted);
+}
+
+/* The record has 0 and 1. */
+static tdm_status take_flag(const char *name, const tdm_json_value *value, bool *flag,
+                            tdm_error *err)
+{
+    const int64_t number = tdm_json_as_integer(value, -1);
+    if (tdm_json_kind_of(value) != TDM_JSON_BOOL && number != 0 && number != 1)
+        return wrong_kind(name, value, "true, false, 0 or 1", err);
+    *flag = tdm_json_as_bool(value, number == 1);
+    return TDM_OK;
+}
+
+/* Words are taken as they are: whoever looks them up says what there is. */
+static tdm_status take_words(const char *name, const tdm_json_value *value, const char **words,
+                             tdm_error *err)
+{
+    if (tdm_json_kind_of(value) != TDM_JSON_STRING)
+        return wrong_kind(name, value, "a string", err);
+    *words = tdm_json_as_string(value, "");
+    return TDM_OK;
+}
+
+/* A word that is said, in place of a number; other words only tell what nobody chose. */
+static bool is_said(const struct tdmi_row *row)
+{
+    return row->words && strcmp(row->words, "auto") == 0;
+}
+
+static tdm_status take_number(const struct tdmi_row *row, const tdm_json_value *value,
+                              struct tdm_train_options *options, tdm_error *err)
+{
+    if (is_said(row) && strcmp(tdm_json_as_string(value, ""), row->words) == 0) {
+        store(row, (int64_t)row->special, options);
+        return TDM_OK;
+    }
+    if (tdm_json_kind_of(value) != TDM_JSON_NUMBER)
+        return wrong_kind(row->name, value,
+                          is_said(row) ? "a number or \"auto\""
+                          : row->words ? "a number or null"
+                                       : "a number",
+                          err);
+    return read_number(row, value, TDM_E_USAGE, options, err);
+}
+
+/* null is what `words` says, or nothing. */
+static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *value,
+                           struct tdm_train_options *options, tdm_error *err)
+{
+    void *at = (char *)options + row->offset;
+    const bool is_null = tdm_json_kind_of(value) == TDM_JSON_NULL;
+    if (row->type == TDMI_ROW_FLAG)
+        return take_flag(row->name, value, at, err);
+    if (!tdmi_row_is_text(row)) {
+        if (!is_null || !row->words || is_said(row))
+            return take_number(row, value, options, err);
+        store(row, (int64_t)row->special, options);
+        return TDM_OK;
+    }
+    const char *words = NULL;
+    const tdm_status status =
+        is_null && row->type != TDMI_ROW_TEXT ? TDM_OK : take_words(row->name, value, &words, err);
+    if (status == TDM_OK)
+        *(const char **)at = words && (*words || row->type == TDMI_ROW_TEXT) ? words : NULL;
+    return status;
+}
+
+static tdm_status take_member(const char *name, const tdm_json_value *value,
+                              struct tdm_train_options *options, tdm_error *err)
+{
+    if (strcmp(name, "source") == 0)
+        return take_words(name, value, &options->source, err);
+    if (strcmp(name, "run") == 0)
+        return take_words(name, value, &options->run, err);
+    if (strcmp(name, "resume") == 0)
+        return take_flag(name, value, &options->resume, err);
+    const struct tdmi_row *row = tdmi_row_named(name);
+    if (!row)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "there is no option \"%s\"; source, run, resume and what run.json lists "
+                        "under options are accepted",
+                        name);
+    return take_row(row, value, options, err);
+}
+
+tdm_status tdmi_options_from_json(const tdm_json_value *object, struct tdm_train_options *options,
+                                  tdm_error *err)
+{
+    if (tdm_json_kind_of(object) != TDM_JSON_OBJECT)
+        return TDM_FAIL(err, TDM_E_USAGE, "options are one JSON object");
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(object); i++)
+        status = take_member(tdm_json_key_at(object, i), tdm_json_at(object, i), options, err);
+    return status;
+}

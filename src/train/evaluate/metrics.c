@@ -1,0 +1,134 @@
+/*
+ * One pass over the outcomes counts; what is left are quotients of counts. Pairs of classes are
+ * counted by sorting one number a picture, so memory goes with pictures and not with the square of
+ * classes.
+ */
+#include "train/evaluate/metrics.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "train/model/model_file.h"
+
+#include <math.h>
+
+/* What is no number is no confidence. */
+static int bin_of(float confidence)
+{
+    if (!(confidence > 0.0f))
+        return 0;
+    return confidence < 1.0f ? (int)((double)confidence * TDM_CALIBRATION_BINS)
+                             : TDM_CALIBRATION_BINS - 1;
+}
+
+static void count(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics)
+{
+    int64_t correct = 0, top5 = 0;
+    double loss = 0.0;
+    for (int64_t i = 0; i < outcomes->n; i++) {
+        const bool is_right = outcomes->labels[i] == outcomes->predicted[i];
+        struct tdm_class_score *class = &metrics->per_class[outcomes->labels[i]];
+        struct tdm_calibration_bin *bin = &metrics->bins[bin_of(outcomes->confidences[i])];
+        class->n++;
+        class->correct += is_right;
+        metrics->per_class[outcomes->predicted[i]].predicted++;
+        bin->n++;
+        bin->correct += is_right;
+        bin->confidence += (double)outcomes->confidences[i];
+        correct += is_right;
+        top5 += outcomes->ranks[i] < 5;
+        loss += (double)outcomes->losses[i];
+    }
+    metrics->score = tdmi_score_of(outcomes->n, correct, loss);
+    metrics->top5_correct = metrics->n_classes > 5 ? top5 : -1;
+}
+
+static void calibrate(struct tdm_metrics *metrics)
+{
+    double distance = 0.0;
+    for (int b = 0; b < TDM_CALIBRATION_BINS; b++) {
+        struct tdm_calibration_bin *bin = &metrics->bins[b];
+        if (bin->n == 0)
+            continue;
+        distance += fabs((double)bin->correct - bin->confidence);
+        bin->confidence /= (double)bin->n;
+    }
+    metrics->calibration_error = metrics->score.n > 0 ? distance / (double)metrics->score.n : 0.0;
+}
+
+static void balance(struct tdm_metrics *metrics)
+{
+    double sum = 0.0, below = 0.0, above = 0.0;
+    int n = 0;
+    for (int c = 0; c < metrics->n_classes; c++) {
+        const struct tdm_class_score *class = &metrics->per_class[c];
+        if (class->n == 0)
+            continue;
+        const double recall = (double)class->correct / (double)class->n;
+        const tdm_interval interval = tdm_wilson(class->correct, class->n);
+        sum += recall;
+        below += (recall - interval.low) * (recall - interval.low);
+        above += (interval.high - recall) * (interval.high - recall);
+        n++;
+    }
+    metrics->balanced = (tdm_interval){0.0, 1.0};
+    if (n == 0)
+        return;
+    metrics->balanced_accuracy = sum / n;
+    metrics->balanced.low = fmax(0.0, (sum - sqrt(below)) / n);
+    metrics->balanced.high = fmin(1.0, (sum + sqrt(above)) / n);
+}
+
+static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics,
+                          tdm_error *err)
+{
+    const int64_t n = outcomes->n;
+    int64_t n_pairs = 0;
+    uint64_t *pairs = tdmi_alloc((size_t)n, sizeof *pairs);
+    if (!pairs)
+        goto out;
+    for (int64_t i = 0; i < n; i++)
+        pairs[i] = (uint64_t)outcomes->labels[i] << 32 | (uint64_t)outcomes->predicted[i];
+    tdmi_hashes_sort(pairs, n);
+    for (int64_t i = 0; i < n; i++)
+        n_pairs += i == 0 || pairs[i] != pairs[i - 1];
+    metrics->confusion = tdmi_alloc((size_t)n_pairs, sizeof *metrics->confusion);
+    if (!metrics->confusion)
+        goto out;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || pairs[i] != pairs[i - 1])
+            metrics->confusion[metrics->n_confusion++] =
+                (struct tdm_confusion){(int)(pairs[i] >> 32), (int)(pairs[i] & 0xffffffff), 0};
+        metrics->confusion[metrics->n_confusion - 1].n++;
+    }
+
+out:
+    tdmi_free(pairs);
+    return metrics->confusion
+               ? TDM_OK
+               : TDM_FAIL(err, TDM_E_MEMORY, "counting %lld pictures: out of memory", (long long)n);
+}
+
+tdm_status tdmi_metrics_of(const tdmi_outcomes *outcomes, const char *const *classes,
+                           struct tdm_metrics *metrics, tdm_error *err)
+{
+    *metrics = (struct tdm_metrics){.n_classes = outcomes->n_classes};
+    metrics->per_class = tdmi_alloc((size_t)metrics->n_classes, sizeof *metrics->per_class);
+    if (!metrics->per_class)
+        return TDM_FAIL(err, TDM_E_MEMORY, "counting %d classes: out of memory",
+                        metrics->n_classes);
+    for (int c = 0; c < metrics->n_classes; c++)
+        metrics->per_class[c].label = classes[c];
+    count(outcomes, metrics);
+    calibrate(metrics);
+    balance(metrics);
+    tdm_status status = pair_up(outcomes, metrics, err);
+    if (status != TDM_OK)
+        tdm_metrics_release(metrics);
+    return status;
+}
+
+void tdm_metrics_release(struct tdm_metrics *metrics)
+{
+    tdmi_free(metrics->confusion);
+    tdmi_free(metrics->per_class);
+    *metrics = (struct tdm_metrics){0};
+}

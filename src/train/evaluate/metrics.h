@@ -1,0 +1,13 @@
+/* From what became of every picture to all that is said about it. */
+#ifndef TANDEM_TRAIN_METRICS_H
+#define TANDEM_TRAIN_METRICS_H
+
+#include "tandem/metrics.h"
+#include "train/evaluate/outcomes.h"
+
+/* classes: names by index, lent for the metrics' life. Counts do not depend on the order of the
+ * outcomes; loss and confidence are added in it. */
+tdm_status tdmi_metrics_of(const tdmi_outcomes *outcomes, const char *const *classes,
+                           struct tdm_metrics *metrics, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * What became of every picture that was judged, one entry each, in the order in which they came.
+ * Every metric is a function of these (train/evaluate/metrics.h), and two runs are compared by
+ * them. Kept as a .safetensors file; docs/reference/files.md has its form.
+ */
+#ifndef TANDEM_TRAIN_OUTCOMES_H
+#define TANDEM_TRAIN_OUTCOMES_H
+
+#include "base/arena.h"
+#include "data/loader/loader.h"
+#include "graph/executor.h"
+
+#define TDMI_OUTCOMES_FORMAT_VERSION 1
+#define TDMI_OUTCOMES_NAME "outcomes.safetensors"
+
+typedef struct tdmi_outcomes { /* start from a zeroed object */
+    int n_classes;
+    const char *const *classes; /* lent; after load the arena's */
+    const char *network;        /* likewise */
+    int epoch;                  /* whose weights judged */
+    int64_t step;
+    int64_t n, capacity;
+    uint64_t *contents;   /* hash of the picture; 0: unknown */
+    int32_t *labels;      /* what is right */
+    int32_t *predicted;   /* what was said */
+    int32_t *ranks;       /* classes that were found likelier than the label: 0 is right */
+    float *probabilities; /* of the label */
+    float *confidences;   /* of what was said */
+    float *losses;
+    tdmi_arena arena;
+} tdmi_outcomes;
+
+/* Room for so many pictures. */
+tdm_status tdmi_outcomes_open(tdmi_outcomes *outcomes, int n_classes, int64_t capacity,
+                              tdm_error *err) TDM_MUST_USE;
+void tdmi_outcomes_release(tdmi_outcomes *outcomes);
+/* `to` becomes the same; it is opened, as large, where it has no room yet. */
+tdm_status tdmi_outcomes_copy(const tdmi_outcomes *from, tdmi_outcomes *to,
+                              tdm_error *err) TDM_MUST_USE;
+
+/* One more; probabilities are the n_classes of it. There must be room. */
+void tdmi_outcomes_add(tdmi_outcomes *outcomes, uint64_t content, int label,
+                       struct tdmi_judgement judgement, const float *probabilities);
+/* Of a batch all that have a label; hashes go by item of the source. */
+void tdmi_outcomes_add_batch(tdmi_outcomes *outcomes, const struct tdmi_batch *batch,
+                             const struct tdmi_judgement *judgements, const float *probabilities,
+                             const uint64_t *hashes);
+
+/* Atomically; equal outcomes are equal bytes. */
+tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path,
+                              tdm_error *err) TDM_MUST_USE;
+/* TDM_E_INPUT says what is missing or damaged. */
+tdm_status tdmi_outcomes_load(const char *path, tdmi_outcomes *outcomes,
+                              tdm_error *err) TDM_MUST_USE;
+/* The same of bytes; name is what messages call them. */
+tdm_status tdmi_outcomes_read(const void *bytes, size_t length_bytes, const char *name,
+                              tdmi_outcomes *outcomes, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * Everything that a row depends on but the picture and the number of its view: which values, of
+ * which nodes, fed by which geometry and by whose decoders, computed by whom, and of views how they
+ * are changed. What is forgotten here is found out late, by rows that are made again and differ.
+ */
+#include "base/system/cpu.h"
+#include "base/hash/hash.h"
+#include "train/features/features.h"
+
+#include <stdio.h>
+
+enum { rows_version = 1 };
+
+/* Frozen values have the hash that they were read with. */
+static void write_values(const struct tdmi_session *session, tdm_json_writer *writer)
+{
+    const tdmi_graph *base = session->features.base;
+    const struct tdmi_model_file *host = &session->snapshot;
+    char values[40];
+    snprintf(values, sizeof values, "%016llx%016llx",
+             (unsigned long long)tdmi_xxh64_of(host->params,
+                                               sizeof(float) * (size_t)base->param_values, 0),
+             (unsigned long long)tdmi_xxh64_of(host->states,
+                                               sizeof(float) * (size_t)base->state_values, 0));
+    tdm_json_string(writer, "values", values);
+}
+
+/* Who decodes and who computes, in which versions. */
+static void write_makers(const struct tdmi_session *session, tdm_json_writer *writer)
+{
+    struct tdmi_cpu cpu;
+    char device[200];
+    tdmi_text decoders = {0};
+    tdmi_cpu_describe(&cpu);
+    session->backend->device.describe(session->device, device, sizeof device);
+    tdmi_image_write_decoders(&decoders);
+    tdm_json_string(writer, "tandem", tdm_version());
+    tdm_json_string(writer, "decoders", tdmi_text_string(&decoders));
+    if (session->decoder) /* of the files that are for it */
+        tdm_json_string(writer, "decoder", tdmi_session_decoder_name(session));
+    tdm_json_string(writer, "backend", session->backend->name);
+    tdm_json_string(writer, "device", device);
+    tdm_json_string(writer, "isa", cpu.isa);
+    tdmi_text_release(&decoders);
+}
+
+static void write_changes(const struct tdmi_session *session, tdm_json_writer *writer)
+{
+    tdmi_text spec = {0};
+    tdmi_augment_write(&session->augment, &spec);
+    tdm_json_string(writer, "augment", tdmi_text_string(&spec));
+    tdm_json_integer(writer, "seed", (int64_t)session->options.seed);
+    tdmi_text_release(&spec);
+}
+
+static void write_key(const struct tdmi_session *session, const char *precision, bool is_changed,
+                      tdm_json_writer *writer)
+{
+    struct tdmi_preprocess geometry;
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_integer(writer, "version", rows_version);
+    write_makers(session, writer);
+    tdm_json_string(writer, "precision", precision);
+    if (session->storage != TDMI_DTYPE_F32) /* what lies between the frozen nodes */
+        tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->storage));
+    tdm_json_integer(writer, "shard", tdmi_features_images(session->shard));
+    write_values(session, writer);
+    if (is_changed)
+        write_changes(session, writer);
+    if (tdmi_source_geometry(session->source, &geometry))
+        tdmi_preprocess_to_json(&geometry, writer, "geometry");
+    tdmi_graph_to_json(session->features.base, writer, "nodes");
+    tdm_json_object_end(writer);
+}
+
+tdm_status tdmi_features_open_store(const struct tdmi_session *session, const char *precision,
+                                    bool is_changed, tdmi_store **store, tdm_error *err)
+{
+    const char *text;
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    write_key(session, precision, is_changed, writer);
+    tdm_status status = tdm_json_finish(writer, &text, NULL, err);
+    if (status == TDM_OK)
+        status = tdmi_store_open(&(struct tdmi_store_options){.key = text,
+                                                              .width = session->features.width,
+                                                              .drops_damaged = true},
+                                 store, err);
+    tdm_json_writer_free(writer);
+    return status;
+}
+
+struct tdmi_store_row tdmi_features_row(const struct tdmi_session *session, int64_t item,
+                                        uint32_t view)
+{
+    const struct tdmi_bytes_key key =
+        tdmi_source_bytes_key(session->source, item, session->contents.hashes);
+    return (struct tdmi_store_row){.content = key.number, .view = view};
+}

@@ -1,0 +1,249 @@
+/*
+ * An opened model: its file (ours, or weights of another program), its network on a device, and its
+ * self-test.
+ */
+#include "train/model/model_internal.h"
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include "train/model/model_import.h"
+#include "train/needs.h"
+
+#include <math.h>
+#include <string.h>
+
+static tdm_status find_file(const char *path, tdmi_arena *arena, const char **file, tdm_error *err)
+{
+    static const char *const names[] = {"best.safetensors", "last.safetensors"};
+    switch (tdmi_file_kind_of(path)) {
+    case TDMI_FILE_REGULAR:
+        *file = path;
+        return TDM_OK;
+    case TDMI_FILE_FOLDER:
+        if (tdmi_model_is_foreign_folder(path)) {
+            *file = path;
+            return TDM_OK;
+        }
+        for (int i = 0; i < 2; i++) {
+            *file = tdmi_path_join(arena, path, names[i]);
+            if (!*file)
+                return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
+            if (tdmi_file_kind_of(*file) != TDMI_FILE_REGULAR)
+                continue;
+            if (i > 0)
+                tdm_log(TDM_LOG_WARNING,
+                        "%s has no best.safetensors, the weights of its best epoch: it was "
+                        "removed, or training ended before the first validation; "
+                        "last.safetensors, those of its last step, is taken",
+                        path);
+            return TDM_OK;
+        }
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: the folder has neither best.safetensors nor "
+                        "last.safetensors; a run folder, a model file or weights of another "
+                        "program are wanted",
+                        path);
+    case TDMI_FILE_MISSING:
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: there is no such file or folder; a run folder or a "
+                        "model file is wanted",
+                        path);
+    case TDMI_FILE_FORBIDDEN:
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the model %s: it may not be looked at: it, or a folder above it, "
+                        "is closed to this user",
+                        path);
+    case TDMI_FILE_OTHER:
+        break;
+    }
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "opening the model %s: it is neither a file nor a folder; a run folder or a model "
+        "file is wanted",
+        path);
+}
+
+static tdm_status place_values(tdm_model *model, tdm_error *err)
+{
+    const tdmi_graph *graph = model->file.graph;
+    const struct tdmi_memory_table *memory = &model->backend->memory;
+    size_t params = sizeof(float) * (size_t)graph->param_values;
+    size_t states = sizeof(float) * (size_t)graph->state_values;
+    model->params = memory->alloc(model->device, params + sizeof(float));
+    model->states = memory->alloc(model->device, states + sizeof(float));
+    if (!model->params || !model->states)
+        return TDM_FAIL(err, TDM_E_MEMORY, "placing %lld weights: out of memory",
+                        (long long)graph->parameters);
+    TDM_TRY(memory->upload(model->stream, model->params, model->file.params, params, err), err,
+            "placing weights");
+    TDM_TRY(memory->upload(model->stream, model->states, model->file.states, states, err), err,
+            "placing running statistics");
+    return model->backend->stream.wait(model->stream, err);
+}
+
+/* The stored picture must give the stored logits, or whatever this model says is worth nothing. */
+static tdm_status run_selftest(tdm_model *model, const char *path, tdm_error *err)
+{
+    const int32_t label = 0;
+    const int64_t item = 0;
+    const struct tdmi_batch picture = {
+        .n = 1, .pixels = model->file.test_pixels, .labels = &label, .items = &item};
+    float *logits =
+        tdmi_arena_alloc(&model->file.arena, (size_t)model->file.n_classes, sizeof *logits);
+    if (!logits)
+        return TDM_FAIL(err, TDM_E_MEMORY, "its self-test: out of memory");
+    TDM_TRY(tdmi_evaluator_batch(model->evaluator, &picture, NULL, NULL, logits, err), err,
+            "its self-test");
+    for (int c = 0; c < model->file.n_classes; c++) {
+        double wanted = (double)model->file.test_logits[c], got = (double)logits[c];
+        if (!(fabs(got - wanted) <= 1e-3 * (1.0 + fabs(wanted))))
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "the model %s fails its own self-test: class %d of the stored picture "
+                            "gives %g, and %g is stored; the file was changed, or this build "
+                            "computes wrongly (see tandem selftest)",
+                            path, c, got, wanted);
+    }
+    return TDM_OK;
+}
+
+/* Memory is given page by page as it is written to, and who has too little is killed in the middle,
+ * without a sentence. So nothing is refused that might do: the least is what the self-test's one
+ * picture takes. */
+static tdm_status check_memory(const tdm_model *model, const char *path, tdm_error *err)
+{
+    const tdmi_graph *graph = model->file.graph;
+    const struct tdmi_memory_limit limit = tdmi_memory_limit("");
+    const int threads = tdmi_pool_threads(model->pool);
+    struct tdmi_needs needs = {
+        .weights = (int64_t)sizeof(float) * (graph->param_values + graph->state_values),
+        .evaluating = tdmi_evaluator_needs(model->plan, TDMI_MODEL_BATCH, threads),
+        .others = tdmi_memory_resident(),
+    };
+    tdmi_plan *plan;
+    if (!model->backend->device.is_host || limit.bytes == 0 ||
+        tdmi_needs_total(&needs) <= limit.bytes)
+        return TDM_OK;
+    TDM_TRY(tdmi_plan_new(graph, model->backend, 1, false, &plan, err), err, "counting memory");
+    needs.evaluating = tdmi_evaluator_needs(plan, 1, 1);
+    needs.others = tdmi_memory_own();
+    tdmi_plan_free(plan);
+    if (tdmi_needs_total(&needs) <= limit.bytes)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_MEMORY,
+                    "one picture in %s takes %lld MiB of memory at least (weights %lld, the "
+                    "network at work %lld, the process itself %lld), and %s %lld MiB",
+                    path, (long long)(tdmi_needs_total(&needs) >> 20) + 1,
+                    (long long)(needs.weights >> 20), (long long)(needs.evaluating >> 20),
+                    (long long)(needs.others >> 20), limit.what, (long long)(limit.bytes >> 20));
+}
+
+static tdm_status open_model(const char *path, const struct tdm_model_options *options,
+                             tdm_model *model, tdm_error *err)
+{
+    const char *file = NULL, *device = options->device;
+    int card;
+    tdm_status status = find_file(path, &model->arena, &file, err);
+    if (status != TDM_OK)
+        return status;
+    const bool is_ours = tdmi_model_is_ours(file);
+    if (is_ours)
+        status = tdmi_model_check_ours(options, err);
+    if (is_ours && status == TDM_OK)
+        status = tdmi_model_file_load(file, &model->file, err);
+    else if (!is_ours)
+        status = tdmi_model_import(file, options, &model->file, err);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "opening the model %s", path);
+    TDM_TRY(tdmi_backend_find(device && *device ? device : "cpu", &model->backend, &card, err), err,
+            "opening the model %s", path);
+    TDM_TRY(model->backend->device.open(card, &model->device, err), err, "opening the model %s",
+            path);
+    TDM_TRY(model->backend->stream.open(model->device, &model->stream, err), err,
+            "opening the model %s", path);
+    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &model->pool, err), err,
+            "opening the model %s", path);
+    const struct tdmi_plan_options request = {.max_images = TDMI_MODEL_PIECE,
+                                              .device = model->device};
+    TDM_TRY(tdmi_plan_make(model->file.graph, model->backend, &request, &model->plan, err), err,
+            "opening the model %s", path);
+    TDM_TRY(check_memory(model, path, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_evaluator_open(model->plan, model->device, model->pool, TDMI_MODEL_BATCH,
+                                &model->evaluator, err),
+            err, "opening the model %s", path);
+    TDM_TRY(place_values(model, err), err, "opening the model %s", path);
+    TDM_TRY(tdmi_evaluator_take(model->evaluator,
+                                (struct tdmi_values){model->params, model->states}, err),
+            err, "opening the model %s", path);
+    return is_ours ? run_selftest(model, path, err) : TDM_OK;
+}
+
+tdm_status tdm_model_open(const char *path, const struct tdm_model_options *options,
+                          tdm_model **model, tdm_error *err)
+{
+    static const struct tdm_model_options plain = {0};
+    tdm_model *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening the model %s: out of memory", path);
+    tdmi_arena_init(&made->arena, 0);
+    tdmi_arena_init(&made->file.arena, 0);
+    tdm_status status = open_model(path, options ? options : &plain, made, err);
+    if (status != TDM_OK) {
+        tdm_model_close(made);
+        return status;
+    }
+    *model = made;
+    return TDM_OK;
+}
+
+void tdmi_model_trim(tdm_model *model, size_t kept_bytes)
+{
+    for (int i = 0; model->scratches && i < tdmi_pool_threads(model->pool); i++) {
+        struct tdmi_preprocess_scratch *scratch = &model->scratches[i];
+        if (scratch->decoded.capacity_bytes + scratch->resized.capacity_bytes > kept_bytes) {
+            tdmi_preprocess_scratch_release(scratch);
+            *scratch = (struct tdmi_preprocess_scratch){0};
+        }
+    }
+}
+
+void tdm_model_close(tdm_model *model)
+{
+    if (!model)
+        return;
+    tdmi_model_trim(model, 0);
+    tdmi_free(model->scratches);
+    tdmi_evaluator_close(model->evaluator);
+    tdmi_plan_free(model->plan);
+    if (model->states)
+        model->backend->memory.free(model->device, model->states);
+    if (model->params)
+        model->backend->memory.free(model->device, model->params);
+    tdmi_pool_free(model->pool);
+    if (model->stream)
+        model->backend->stream.close(model->stream);
+    if (model->device)
+        model->backend->device.close(model->device);
+    tdmi_model_file_release(&model->file);
+    tdmi_arena_release(&model->arena);
+    tdmi_free(model);
+}
+
+const char *tdm_model_name(const tdm_model *model)
+{
+    return model->file.network;
+}
+
+int tdm_model_classes(const tdm_model *model)
+{
+    return model->file.n_classes;
+}
+
+const char *tdm_model_class(const tdm_model *model, int index)
+{
+    return index >= 0 && index < model->file.n_classes ? model->file.classes[index] : NULL;
+}
+
+int64_t tdm_model_parameters(const tdm_model *model)
+{
+    return model->file.graph->parameters;
+}

@@ -1,0 +1,80 @@
+/*
+ * A model or checkpoint as one .safetensors file (form: docs/reference/files.md). What makes a
+ * model is always in it: network, classes, preprocessing, weights, which pictures it was trained
+ * and judged on, and a self-test. A checkpoint adds where training stands.
+ */
+#ifndef TANDEM_TRAIN_MODEL_FILE_H
+#define TANDEM_TRAIN_MODEL_FILE_H
+
+#include "base/arena.h"
+#include "graph/graph.h"
+#include "weights/lineage.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "tandem/event.h"
+
+#define TDMI_MODEL_FORMAT_VERSION 1
+
+/* Where training stands: enough to go on with the same bits, and O(1) to return to. No time is in
+ * it, so that an interrupted run ends with the same file as an uninterrupted one. */
+struct tdmi_progress {
+    int64_t step;                   /* optimiser steps taken */
+    int epoch;                      /* epochs completed */
+    int64_t position;               /* samples of the running epoch already used */
+    int64_t epoch_n, epoch_correct; /* counted in the running epoch */
+    double epoch_loss;              /* sum over them */
+    int64_t epoch_skipped;          /* pictures of it that could not be read */
+    int64_t images;                 /* trained on, repeats counted */
+    int best_epoch;                 /* 0: none judged yet */
+    int64_t best_step;
+    int epochs_since_best; /* validations since it was improved on, see stopping.h */
+    int64_t mark_correct;  /* what the next improvement is measured from */
+    double mark_loss;
+    int64_t evaluated_step;             /* at the last validation */
+    int64_t train_skipped, val_skipped; /* most of one epoch; at the last validation */
+    tdm_score best_train, best_val;
+    struct tdmi_plateau plateau;       /* of a schedule that follows the loss; zeroed otherwise */
+    struct tdmi_loss_scale loss_scale; /* of --precision f16; zeroed otherwise */
+};
+
+/* Strings and arrays are lent to save, and belong to the arena after load. */
+struct tdmi_model_file {
+    const char *network; /* "convnet7" */
+    tdmi_graph *graph;   /* after load: owned, see release */
+    int shard;
+    bool shares_statistics; /* batch norms saw whole batches: --bn batch */
+    bool keeps_statistics;  /* … or ran with statistics that stay: --bn frozen */
+    int n_classes;
+    const char **classes;
+    bool is_unnamed; /* weights of another program that name no class: they are "class 0", … */
+    struct tdmi_lineage lineage; /* of weights that it began with; file NULL: from scratch */
+    float *params, *states;      /* laid out like the graph; averages where such are kept */
+    uint64_t *train_hashes, *val_hashes; /* content of the pictures, ascending */
+    uint64_t *test_hashes;               /* likewise; kept apart for the end, where there are any */
+    int64_t n_train_hashes, n_val_hashes, n_test_hashes;
+    struct tdmi_progress progress;
+    /* The self-test: one preprocessed picture and its logits. */
+    uint8_t *test_pixels;
+    float *test_logits; /* n_classes */
+    /* Of a checkpoint; 0 slots otherwise. */
+    const char *optimizer;
+    int n_slots;
+    const char *slot_names[TDMI_OPTIMIZER_SLOTS];
+    float *slots[TDMI_OPTIMIZER_SLOTS]; /* laid out like the parameters */
+    /* Of a checkpoint of a training that keeps averages: what it trains; else NULL. */
+    float *raw_params, *raw_states;
+    bool is_averaged; /* after load */
+    tdmi_arena arena;
+};
+
+tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char *path,
+                                tdm_error *err) TDM_MUST_USE;
+/* TDM_E_INPUT says what is missing or damaged. */
+tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model,
+                                tdm_error *err) TDM_MUST_USE;
+void tdmi_model_file_release(struct tdmi_model_file *model);
+
+/* accuracy, low, high and mean loss from counts. */
+tdm_score tdmi_score_of(int64_t n, int64_t correct, double loss_sum);
+
+#endif

@@ -1,0 +1,29 @@
+/* What an opened model is made of, for the files that ask it: model.c, evaluate.c, predict.c. */
+#ifndef TANDEM_TRAIN_MODEL_INTERNAL_H
+#define TANDEM_TRAIN_MODEL_INTERNAL_H
+
+#include "tandem/model.h"
+#include "train/evaluate/evaluator.h"
+#include "train/model/model_file.h"
+
+/* Images a thread takes at a time, and at most at once. */
+enum { TDMI_MODEL_PIECE = 8, TDMI_MODEL_BATCH = 256 };
+
+struct tdm_model {
+    struct tdmi_model_file file;
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+    tdmi_plan *plan;
+    tdmi_evaluator *evaluator;
+    float *params, *states;                    /* on the device */
+    struct tdmi_preprocess_scratch *scratches; /* one a thread, of predict.c; NULL until then */
+    tdmi_arena arena;
+};
+
+/* Gives back what decoding worked in, of threads that have grown beyond so many bytes: one large
+ * picture must not cost its memory for ever. 0: all of it. */
+void tdmi_model_trim(tdm_model *model, size_t kept_bytes);
+
+#endif

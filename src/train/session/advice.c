@@ -1,0 +1,188 @@
+/*
+ * What a training measured, put together for the one step that is told at its end (advice.h).
+ */
+#include "graph/norms.h"
+#include "train/advice.h"
+#include "train/report/review.h"
+#include "train/session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What tdmi_session_report_weights names too. */
+static const char to_fetch[] = "mobilenetv2-notop";
+
+void tdmi_session_clock_feed(struct tdmi_session *session)
+{
+    if (!session->train_feed)
+        return;
+    const struct tdmi_feed_clock clock = tdmi_feed_clock(session->train_feed);
+    session->fed_seconds += clock.seconds;
+    session->waited_seconds += clock.waits;
+}
+
+/* The most wanted of the published weights whose file is there. */
+static const char *weights_at_hand(void)
+{
+    const struct tdm_weights_known *known;
+    char path[1024];
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
+        bool is_here = false;
+        if (tdm_weights_place(known, path, sizeof path, &is_here, NULL) == TDM_OK && is_here)
+            return known->name;
+    }
+    return NULL;
+}
+
+static bool changes_pictures(const struct tdmi_augment *augment)
+{
+    for (int i = 0; i < TDMI_AUGMENTS; i++)
+        if (augment->is_on[i])
+            return true;
+    return false;
+}
+
+static enum tdmi_advice_base base_of(const struct tdmi_session *session)
+{
+    if (session->features.is_used || tdmi_augment_has_mix(&session->augment))
+        return TDMI_BASE_IS_KEPT;
+    if (strcmp(session->options.features, "none") == 0)
+        return TDMI_BASE_IS_UNWANTED;
+    if (session->features.has_no_place)
+        return TDMI_BASE_HAS_NO_PLACE;
+    return session->views == 0 && changes_pictures(&session->augment) ? TDMI_BASE_SEES_CHANGES
+                                                                      : TDMI_BASE_IS_KEPT;
+}
+
+/* A table of pictures of one size, or files of small ones. */
+static bool is_prepared(const char *kind)
+{
+    static const char *const kinds[] = {"delta", "parquet", "idx", "cifar"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The last quarter of the epochs that were validated, and the best of those before. */
+static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
+                      struct tdmi_advice_facts *facts)
+{
+    size_t n_validated = 0, seen = 0;
+    int last = 0, before = 0;
+    for (size_t i = 0; i < n; i++)
+        n_validated += epochs[i].val.n > 0;
+    if (n_validated < 2)
+        return;
+    const size_t n_before = n_validated - (n_validated + 3) / 4;
+    for (size_t i = 0; i < n; i++) {
+        if (epochs[i].val.n == 0)
+            continue;
+        last = epochs[i].epoch;
+        if (seen++ >= n_before)
+            continue;
+        before = epochs[i].epoch;
+        if (facts->before_rise.n == 0 || epochs[i].val.accuracy > facts->before_rise.accuracy)
+            facts->before_rise = epochs[i].val;
+    }
+    facts->rise_epochs = last - before;
+}
+
+/* The running score of the epoch that had the most right: what the network can learn at all. */
+static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
+                             struct tdmi_advice_facts *facts)
+{
+    for (size_t i = 0; i < n; i++)
+        if (epochs[i].train.n > 0 && epochs[i].train.accuracy > facts->train.accuracy)
+            facts->train = epochs[i].train;
+}
+
+/* Every class as likely as the next, or, of yes and no for each, none likelier than the other. */
+static double guess_loss(const struct tdmi_session *session)
+{
+    const int n_classes = tdmi_source_classes(session->source);
+    if (n_classes < 2)
+        return 0.0;
+    return strcmp(session->options.loss, "binary") == 0 ? n_classes * log(2.0)
+                                                        : log((double)n_classes);
+}
+
+static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
+{
+    return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
+}
+
+/* What the run wrote down of its epochs; a file that cannot be read makes the advice poorer, and
+ * ends nothing. */
+static void look_at_epochs(struct tdmi_session *session, struct tdmi_advice_facts *facts)
+{
+    struct tdmi_review_epoch *epochs;
+    size_t n;
+    tdmi_arena arena;
+    tdm_error err = {0};
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdmi_arena_init(&arena, 0);
+    if (tdmi_review_epochs(tdmi_run_path(session->run), &arena, &epochs, &n, &err) == TDM_OK) {
+        find_rise(epochs, n, facts);
+        find_most_learnt(epochs, n, facts);
+        facts->last_loss = last_loss(epochs, n);
+    } else {
+        tdm_error_line(&err, text, sizeof text);
+        tdmi_session_note(session, "what to do next is told without the epochs: %s", text);
+    }
+    tdmi_arena_release(&arena);
+}
+
+void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result)
+{
+    const struct tdm_train_options *options = &session->options;
+    const tdmi_split *split = &session->split;
+    const int side = tdmi_graph_preprocess(session->graph)->width;
+    struct tdmi_advice_facts facts = {
+        .n_pictures = session->contents.n_items,
+        .n_unusable = result->skipped,
+        .n_torn = split->n_torn,
+        .is_scratch = !session->weights,
+        .is_by_default = session->is_by_default,
+        .at_hand = session->weights ? NULL : weights_at_hand(),
+        .to_fetch = to_fetch,
+        .network = session->network.name,
+        .is_head_alone =
+            session->last_freeze_point > 0 && session->last_freeze_point == session->head,
+        .base = base_of(session),
+        .has_norms = tdmi_norms_count(session->graph, 0) > 0,
+        .is_freeze_given = strcmp(options->freeze, "auto") != 0,
+        .unnamed = options->run ? NULL : tdmi_run_path(session->run),
+        .steps_an_epoch = session->steps_per_epoch,
+        .is_cut = options->fraction < 1.0 || options->per_class > 0,
+        .is_split_given = split->is_given,
+        .test_fraction = session->has_test ? options->test_fraction : 0.0,
+        .n_train = split->n_train,
+        .n_val = split->n_val,
+        .is_changed = changes_pictures(&session->augment),
+        .crop_pixels = side / 8,
+        .is_prepared = is_prepared(tdmi_source_kind(session->source)),
+        .epochs = result->epochs,
+        .eval_every = options->eval_every,
+        .best_epoch = result->best_epoch,
+        .steps = result->steps,
+        .epochs_limit = options->epochs,
+        .steps_limit = options->steps,
+        .rate = options->lr_scaling && *options->lr_scaling && session->rates.base_rate > 0.0
+                    ? session->rates.base_rate
+                    : session->rates.learning_rate,
+        .guess_loss = guess_loss(session),
+        .ended_by = result->ended_by,
+        .patience = result->patience,
+        .minutes = options->minutes,
+        .after_best = result->after_best,
+        .train = result->train,
+        .val = result->val,
+        .seconds = result->seconds,
+        .training_seconds = session->training_seconds,
+        .fed_seconds = session->fed_seconds,
+        .waited_seconds = session->waited_seconds,
+    };
+    look_at_epochs(session, &facts);
+    result->next = tdmi_advice(&facts);
+}

@@ -1,0 +1,339 @@
+/*
+ * How many pictures a step is over where --batch auto leaves it to us: chosen once, before the
+ * first step, recorded, and kept by whoever goes on. What more pictures a step would cost is known
+ * beforehand: steps (batch.h), and memory, by the planner. What they bring is timed, on pictures
+ * that are all 0, until doubling brings little. The rate follows by its usual rule.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "train/batch.h"
+#include "train/session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double part_of_memory = 0.9;
+static const double most_seconds = 2.0; /* of steps that are timed */
+/* Timed steps are of whole batches; training's last one of an epoch is ragged, and recorded too. */
+static const int64_t times_recorded = 2;
+
+/* ---- what is settled by a batch ----------------------------------------------------------- */
+
+int tdmi_session_shard_of(const struct tdmi_session *session, int batch)
+{
+    const int asked = session->options.shard;
+    const int shard = asked                              ? asked
+                      : session->backend->device.is_host ? session->network.shard
+                                                         : batch; /* a queue's best */
+    return shard < batch ? shard : batch;
+}
+
+static void set_batch(struct tdmi_session *session, int batch)
+{
+    const tdmi_split *split = &session->split;
+    int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
+    if (session->has_test && split->n_test > most)
+        most = split->n_test;
+    session->global_batch = batch;
+    session->steps_per_epoch = (split->n_train + batch - 1) / batch;
+    session->batch = batch < most ? batch : (int)most;
+}
+
+/* 0: of this run it is not known yet. */
+static int known_batch(const struct tdmi_session *session)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const int64_t recorded = tdm_json_as_integer(tdm_json_member(data, "batch"), 0);
+    if (session->options.batch > 0)
+        return session->options.batch;
+    return recorded > 0 && recorded <= TDMI_BATCH_MOST ? (int)recorded : 0;
+}
+
+void tdmi_session_begin_batch(struct tdmi_session *session)
+{
+    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
+    const int known = known_batch(session);
+    set_batch(session, known > 0 ? known : tdmi_batch_most(session->split.n_train));
+    snprintf(session->batch_reason, sizeof session->batch_reason, "%s",
+             tdm_json_as_string(tdm_json_member(data, "batch_reason"), ""));
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* What was too large, and what it would have taken; all 0: nothing was. */
+struct refused {
+    int batch;
+    int64_t bytes;
+};
+
+/* What stays within limit_bytes, if anything does. */
+static tdm_status measure(const struct tdmi_session *session, int batch, int64_t limit_bytes,
+                          int64_t *bytes, size_t *most_workspace, tdm_error *err)
+{
+    const struct tdmi_needs_choice choice = {
+        .batch = batch < session->batch ? batch : session->batch,
+        .shard = tdmi_session_shard_of(session, batch),
+        .threads = session->backend->device.is_host ? tdmi_pool_threads(session->pool) : 1,
+    };
+    struct tdmi_needs needs = {0};
+    TDM_TRY(tdmi_session_measure(session, choice, limit_bytes, &needs, most_workspace, err), err,
+            "planning batches of %d", batch);
+    *bytes = tdmi_needs_total(&needs);
+    return TDM_OK;
+}
+
+/* The largest that fits whole, be it smaller than the usual one: parts of a batch would have batch
+ * norm statistics of their own. Libraries of a card get less before the batch does, and from then
+ * on what was found to be within the limit. Where nothing is, the check that follows says what
+ * would do. */
+static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
+                               tdm_error *err)
+{
+    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
+    const int64_t beside = times_recorded * session->recorded_bytes;
+    const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes) - beside;
+    size_t most_workspace = 0;
+    int64_t bytes = 0;
+    session->most_workspace = 0;
+    if (limit.bytes == 0)
+        return TDM_OK;
+    for (; *batch > 0; *batch /= 2) {
+        TDM_TRY(measure(session, *batch, most, &bytes, &most_workspace, err), err,
+                "counting memory");
+        if (bytes <= most) {
+            session->most_workspace = most_workspace;
+            return TDM_OK;
+        }
+        *refused = (struct refused){*batch, bytes + beside};
+    }
+    *batch = TDMI_BATCH_LEAST;
+    return TDM_OK;
+}
+
+/* ---- speed -------------------------------------------------------------------------------- */
+
+/* Steps of one batch, as training takes them. */
+struct trial {
+    struct tdmi_session *session;
+    tdmi_plan *plan;
+    tdmi_step *step;
+    tdmi_update *update;
+    struct tdmi_batch batch;
+    uint8_t *pixels; /* zeros, as labels and items are */
+    int32_t *labels;
+    int64_t *items;
+};
+
+static void close_trial(struct trial *it)
+{
+    tdmi_update_close(it->update);
+    tdmi_step_close(it->step);
+    tdmi_plan_free(it->plan);
+    tdmi_free(it->pixels);
+    tdmi_free(it->labels);
+    tdmi_free(it->items);
+}
+
+/* Of layers that thaw all are timed: that is where most of the time goes. */
+static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const struct tdmi_plan_options request =
+        tdmi_session_request(session, session->device, tdmi_session_freeze_point_at_end(session),
+                             tdmi_session_shard_of(session, batch));
+    return tdmi_plan_make(session->graph, session->backend, &request, &it->plan, err);
+}
+
+static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    struct tdmi_step_options step = tdmi_session_step_options(session);
+    step.max_batch = batch;
+    TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
+    TDM_TRY(tdmi_step_open(it->plan, session->device, session->pool, &step, &it->step, err), err,
+            "preparing steps");
+    TDM_TRY(tdmi_update_open(session->graph, it->plan->first_trained, session->backend,
+                             session->device, session->optimizer, session->pool, session->params,
+                             session->states, session->slots, &it->update, err),
+            err, "preparing the optimizer");
+    if (session->loss_scale)
+        tdmi_update_loss_scale(it->update, session->loss_scale);
+    if (tdmi_session_queues(session))
+        tdmi_update_use_stream(it->update, tdmi_step_stream(it->step));
+    it->pixels = tdmi_alloc((size_t)batch, tdmi_plan_sample_bytes(it->plan));
+    it->labels = tdmi_alloc((size_t)batch, sizeof *it->labels);
+    it->items = tdmi_alloc((size_t)batch, sizeof *it->items);
+    if (!it->pixels || !it->labels || !it->items)
+        return TDM_FAIL(err, TDM_E_MEMORY, "a batch of %d pictures: out of memory", batch);
+    it->batch = (struct tdmi_batch){.n = batch,
+                                    .values = it->pixels,
+                                    .pixels = it->pixels,
+                                    .labels = it->labels,
+                                    .items = it->items};
+    return TDM_OK;
+}
+
+/* Whatever it does to the values is taken back when all are timed. */
+static tdm_status take_step(struct trial *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const struct tdmi_update_rates rates = {.momentum = (float)session->rates.momentum,
+                                            .values = session->rates.optimizer.values,
+                                            .clip_norm = session->options.clip_norm};
+    const float n = (float)it->batch.n;
+    float tail[TDMI_TAIL_VALUES];
+    tdmi_step_begin(it->step, tdmi_session_trained(session), &it->batch, NULL);
+    if (tdmi_session_queues(session)) {
+        TDM_TRY(tdmi_update_begin(it->update, n, rates, err), err, "a step");
+        const struct tdmi_step_next next = tdmi_update_next(it->update);
+        return tdmi_step_run_queued(it->step, &next, tail, err);
+    }
+    TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a step");
+    TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step), n, rates, err), err, "a step");
+    return session->backend->stream.wait(session->stream, err);
+}
+
+/* The best of a few, because what disturbs a step only makes it longer. The first ones touch fresh
+ * memory, and are recorded where a device does that; on a processor one that takes long is enough.
+ */
+static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
+{
+    enum { n_timed = 5 };
+    static const double is_long = 0.25, is_very_long = 1.0;
+    const bool is_host = it->session->backend->device.is_host;
+    const int n_first = tdmi_session_queues(it->session) ? 3 : 1;
+    *seconds = 0.0;
+    for (int i = 0; i < n_first + n_timed; i++) {
+        const int64_t began = tdmi_clock_ns();
+        TDM_TRY(take_step(it, err), err, "timing steps of %d pictures", it->batch.n);
+        const double taken = tdmi_clock_seconds_since(began);
+        if (i < n_first && (!is_host || taken < is_very_long))
+            continue;
+        if (!(*seconds > 0.0) || taken < *seconds)
+            *seconds = taken;
+        if (is_host && taken > is_long)
+            break;
+    }
+    return TDM_OK;
+}
+
+static tdm_status time_batch(struct tdmi_session *session, int batch, double *seconds,
+                             tdm_error *err)
+{
+    struct trial it = {.session = session};
+    tdm_status status = open_trial(&it, batch, err);
+    if (status == TDM_OK)
+        status = time_steps(&it, seconds, err);
+    if (it.step && tdmi_step_recorded_bytes(it.step) > session->recorded_bytes)
+        session->recorded_bytes = tdmi_step_recorded_bytes(it.step);
+    close_trial(&it);
+    return TDM_WRAP(err, status, "trying batches of %d", batch);
+}
+
+struct rates {
+    double of[TDMI_BATCH_CANDIDATES]; /* pictures a second, of the least batch, doubled */
+    int n;
+    int refused; /* the batch that memory had no room for after all; 0: none */
+};
+
+/* Such a batch ends the search, and nothing else: it was counted with less for libraries. */
+static tdm_status time_up_to(struct tdmi_session *session, int most, struct rates *rates,
+                             tdm_error *err)
+{
+    double spent = 0.0, seconds = 0.0;
+    tdm_status status = TDM_OK;
+    for (int batch = TDMI_BATCH_LEAST; batch <= most; batch *= 2) {
+        const int64_t began = tdmi_clock_ns();
+        if (tdmi_batch_is_flat(rates->of, rates->n) || spent + 2.0 * seconds > most_seconds)
+            break;
+        tdm_error why = {0};
+        status = time_batch(session, batch, &seconds, &why);
+        if (status == TDM_E_MEMORY) {
+            rates->refused = batch;
+            status = TDM_OK;
+            break;
+        }
+        if (status != TDM_OK && err)
+            *err = why;
+        if (status != TDM_OK || !(seconds > 0.0))
+            break;
+        rates->of[rates->n++] = batch / seconds;
+        /* a library of a card chooses its kernels once for all runs: that is not counted */
+        spent += session->backend->device.is_host ? tdmi_clock_seconds_since(began) : 8.0 * seconds;
+    }
+    if (status == TDM_OK)
+        status = tdmi_session_place_values(session, err);
+    return status == TDM_OK ? tdmi_session_open_scale(session, err) : status;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+static void add_words(struct tdmi_session *session, const char *words)
+{
+    const size_t used = strlen(session->batch_reason);
+    snprintf(session->batch_reason + used, sizeof session->batch_reason - used, "%s", words);
+}
+
+/* refused: first; then, of those that were timed, because of what recording them took. */
+static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
+                    const struct refused refused[2])
+{
+    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
+    const int chosen = session->global_batch;
+    char text[160];
+    session->batch_reason[0] = '\0';
+    for (int i = 0; i < rates->n; i++) {
+        snprintf(text, sizeof text, "%s%d: %.4g", i == 0 ? "timed " : ", ", TDMI_BATCH_LEAST << i,
+                 rates->of[i]);
+        add_words(session, text);
+    }
+    if (rates->n > 0)
+        add_words(session, " pictures/s; ");
+    if (refused[1].batch > 0)
+        snprintf(text, sizeof text,
+                 "with what recording steps takes %d take %lld MiB, %s %lld, and a tenth is left "
+                 "alone",
+                 refused[1].batch, (long long)(refused[1].bytes >> 20) + 1, limit.what,
+                 (long long)(limit.bytes >> 20));
+    else if (chosen < fitting && tdmi_batch_is_flat(rates->of, rates->n))
+        snprintf(text, sizeof text, "twice as many bring less than a tenth");
+    else if (chosen < fitting && rates->refused > 0)
+        snprintf(text, sizeof text, "steps of %d found no room in memory", rates->refused);
+    else if (chosen < fitting)
+        snprintf(text, sizeof text, "steps take so long that more were not timed");
+    else if (refused[0].batch > 0)
+        snprintf(text, sizeof text, "%d take %lld MiB, %s %lld, and a tenth is left alone",
+                 refused[0].batch, (long long)(refused[0].bytes >> 20) + 1, limit.what,
+                 (long long)(limit.bytes >> 20));
+    else if (chosen == TDMI_BATCH_MOST)
+        snprintf(text, sizeof text, "more is known to cost accuracy");
+    else
+        snprintf(text, sizeof text, "of more, %lld pictures are fewer than 100 steps an epoch",
+                 (long long)session->split.n_train);
+    add_words(session, text);
+}
+
+/* Steps are timed with what is left to libraries of a card beside the largest batch; one that is
+ * chosen for its speed may leave them more. */
+tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
+{
+    int fitting = session->global_batch;
+    struct refused refused[2] = {{0}};
+    struct rates rates = {.n = 0};
+    if (known_batch(session) > 0)
+        return TDM_OK;
+    TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
+    int chosen = fitting;
+    if (fitting > TDMI_BATCH_LEAST) {
+        TDM_TRY(time_up_to(session, fitting, &rates, err), err, "choosing a batch");
+        chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
+        TDM_TRY(find_largest(session, &chosen, &refused[1], err), err, "choosing a batch");
+    }
+    set_batch(session, chosen);
+    explain(session, &rates, fitting, refused);
+    tdmi_session_note(session, "--batch auto: %d pictures a step (%s)", session->global_batch,
+                      session->batch_reason);
+    tdmi_session_report_workspace(session, session->most_workspace,
+                                  tdmi_session_memory_limit(session));
+    return tdmi_session_check_unfreezing(session, err);
+}

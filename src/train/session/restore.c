@@ -1,0 +1,409 @@
+/*
+ * Batch norms that were folded into the convolutions before the weights were published get their
+ * statistics back: what each of them reads is measured over some of the pictures that train, in one
+ * pass, because none of them changes anything yet. Which pictures follows from their content, and
+ * sums are added in a fixed order, so any number of threads gives the same bits.
+ */
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "dist/tree.h"
+#include "graph/norms.h"
+#include "graph/packed.h"
+#include "tandem/stop.h"
+#include "train/session/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* most_pictures: 49 pixels of each are some 25,000 values of a channel even at the end of a
+ * network. */
+enum { most_pictures = 512, batch_pictures = 64 };
+
+struct measuring {
+    struct tdmi_session *session;
+    int first; /* node */
+    tdmi_plan *plan;
+    tdmi_packed *packed;
+    int n_lanes;
+    tdmi_executor **lanes;
+    int64_t *items, n_items; /* of the source, ascending */
+    uint64_t content;        /* of all of them */
+    int64_t width;           /* doubles a row */
+    double *rows, *totals;   /* one row a shard of a batch */
+    int64_t n_images;
+
+    /* of the batch at hand */
+    int n;
+    const uint8_t *pixels[batch_pictures];
+
+    /* The first pictures, and their logits before. */
+    int n_kept;
+    uint8_t *kept;
+    float *before, *after;
+    double moved; /* the most that a logit did, as part of the largest */
+};
+
+/* ---- which pictures -------------------------------------------------------------------------- */
+
+struct candidate {
+    uint64_t hash;
+    int64_t item;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->hash != right->hash)
+        return left->hash < right->hash ? -1 : 1;
+    return (left->item > right->item) - (left->item < right->item);
+}
+
+static int by_item(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    return (left->item > right->item) - (left->item < right->item);
+}
+
+/* Those whose content's hash is lowest: another order of files, or more of them, chooses the same.
+ */
+static tdm_status choose(struct measuring *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const int64_t n = session->split.n_train;
+    struct candidate *all = tdmi_alloc((size_t)n, sizeof *all);
+    it->n_items = n < most_pictures ? n : most_pictures;
+    it->items = tdmi_alloc((size_t)it->n_items, sizeof *it->items);
+    if (!all || !it->items) {
+        tdmi_free(all);
+        return TDM_FAIL(err, TDM_E_MEMORY, "choosing among %lld pictures: out of memory",
+                        (long long)n);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        all[i].item = session->split.train[i];
+        all[i].hash = session->contents.hashes[all[i].item];
+    }
+    qsort(all, (size_t)n, sizeof *all, by_hash);
+    tdmi_xxh64 hash;
+    tdmi_xxh64_init(&hash, 0);
+    for (int64_t i = 0; i < it->n_items; i++)
+        tdmi_xxh64_add(&hash, &all[i].hash, sizeof all[i].hash);
+    it->content = tdmi_xxh64_result(&hash);
+    qsort(all, (size_t)it->n_items, sizeof *all, by_item);
+    for (int64_t i = 0; i < it->n_items; i++)
+        it->items[i] = all[i].item;
+    tdmi_free(all);
+    return TDM_OK;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static int n_shards(const struct measuring *it, int n)
+{
+    return (n + it->plan->max_images - 1) / it->plan->max_images;
+}
+
+static struct tdmi_shard shard_at(const struct measuring *it, int index)
+{
+    const int size = it->plan->max_images, first = index * size;
+    return (struct tdmi_shard){.n = it->n - first < size ? it->n - first : size,
+                               .pixels = it->pixels + first};
+}
+
+static tdm_status shard_task(void *self, int index, int worker, tdm_error *err)
+{
+    struct measuring *it = self;
+    const struct tdmi_shard shard = shard_at(it, index);
+    tdmi_executor_measure(it->lanes[worker], tdmi_session_trained(it->session), &shard, it->first,
+                          it->rows + index * it->width);
+    return it->plan->backend->stream.wait(tdmi_executor_stream(it->lanes[worker]), err);
+}
+
+static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const size_t bytes = tdmi_plan_sample_bytes(it->plan);
+    const size_t outputs = (size_t)tdmi_graph_logits(it->plan->graph);
+    tdmi_executor *lane = it->lanes[0];
+    for (int i = 0; i < it->n_kept; i++)
+        it->pixels[i] = it->kept + (size_t)i * bytes;
+    const struct tdmi_shard shard = {.n = it->n_kept, .pixels = it->pixels};
+    TDM_TRY(tdmi_packed_fill(it->packed, tdmi_session_trained(session), 0, session->pool, err), err,
+            "looking at logits");
+    tdmi_executor_measure(lane, tdmi_session_trained(session), &shard, it->plan->graph->n_nodes,
+                          NULL);
+    TDM_TRY(session->backend->stream.wait(tdmi_executor_stream(lane), err), err,
+            "looking at logits");
+    return TDM_WRAP(err,
+                    session->backend->memory.download(
+                        tdmi_executor_stream(lane), logits, tdmi_executor_logits(lane),
+                        sizeof *logits * outputs * (size_t)it->n_kept, err),
+                    "looking at logits");
+}
+
+/* The pictures of a batch that could be read. */
+static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
+{
+    const size_t bytes = tdmi_plan_sample_bytes(it->plan);
+    TDM_TRY(tdmi_session_refuse(it->session, batch, err), err, "reading pictures");
+    it->n = 0;
+    for (int p = 0; p < batch->n; p++)
+        if (batch->labels[p] >= 0)
+            it->pixels[it->n++] = batch->pixels + (size_t)p * bytes;
+    for (int i = 0; it->n_images == 0 && i < it->n && i < it->plan->max_images; i++) {
+        memcpy(it->kept + (size_t)i * bytes, it->pixels[i], bytes);
+        it->n_kept = i + 1;
+    }
+    return TDM_OK;
+}
+
+static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *batch,
+                                tdm_error *err)
+{
+    const tdm_status status = gather(it, batch, err);
+    if (status != TDM_OK)
+        return status;
+    const int shards = n_shards(it, it->n);
+    if (shards == 0)
+        return TDM_OK;
+    TDM_TRY(tdmi_pool_run(it->session->pool, shards, shard_task, it, err), err,
+            "measuring pictures");
+    tdmi_tree_sum_rows(it->rows, shards, it->width);
+    for (int64_t i = 0; i < it->width; i++)
+        it->totals[i] += it->rows[i];
+    it->n_images += it->n;
+    return TDM_OK;
+}
+
+/* Where a training stands is known to its session: norms are measured when it begins, and again
+ * where something thaws. */
+static tdm_status stop(const struct measuring *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    char where[40] = "its first step";
+    if (session->progress.step > 0)
+        snprintf(where, sizeof where, "epoch %d", session->progress.epoch + 1);
+    return TDM_FAIL(err, TDM_E_STOPPED,
+                    "training was stopped on request before %s, while batch norms were measured; "
+                    "--resume measures them again and goes on in %s",
+                    where, tdmi_run_path(session->run));
+}
+
+static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    TDM_TRY(tdmi_loader_seek(loader, 0, 0, err), err, "reading pictures");
+    for (;;) {
+        const struct tdmi_batch *batch;
+        tdm_status status = tdmi_loader_next(loader, &batch, err);
+        if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
+            return stop(it, err);
+        TDM_TRY(status, err, "reading pictures");
+        if (!batch)
+            break;
+        TDM_TRY(measure_batch(it, batch, err), err, "measuring batch norms");
+        tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                                      .done = batch->first + batch->n,
+                                                      .total = it->n_items,
+                                                      .seconds = tdmi_session_seconds(session)});
+    }
+    if (it->n_images == 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld pictures can be read",
+                        (long long)it->n_items);
+    return TDM_OK;
+}
+
+static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    char skipped[TDMI_PROBLEM_BYTES];
+    tdmi_loader *loader;
+    const struct tdmi_loader_options options = {
+        .source = session->source,
+        .preprocess = *tdmi_graph_preprocess(session->graph),
+        .is_strict = session->options.strict,
+        .items = it->items,
+        .n_items = it->n_items,
+        .batch = batch_pictures,
+        .threads = tdmi_pool_threads(session->pool),
+        .is_tuned = true,
+        .memory_bytes = (session->options.memory + 1) / 2,
+        .contents = session->contents.hashes,
+        .cache = {.hashes = session->contents.hashes},
+        .decoder = session->decoder,
+    };
+    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                  .total = it->n_items,
+                                                  .text = "measuring batch norms"});
+    const tdm_status status = measure_all(it, loader, err);
+    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
+        tdmi_session_note(session, "batch norms are measured without a picture: %s", skipped);
+    tdmi_loader_close(loader);
+    return status;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* On the device, by way of the arrays on the host. */
+static tdm_status restore(const struct measuring *it, float *params, float *states, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const struct tdmi_memory_table *memory = &session->backend->memory;
+    struct tdmi_model_file *host = &session->snapshot;
+    const size_t param_bytes = sizeof(float) * (size_t)session->graph->param_values;
+    const size_t state_bytes = sizeof(float) * (size_t)session->graph->state_values;
+    TDM_TRY(memory->download(session->stream, host->params, params, param_bytes, err), err,
+            "fetching weights");
+    TDM_TRY(memory->download(session->stream, host->states, states, state_bytes, err), err,
+            "fetching running statistics");
+    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching weights");
+    tdmi_norms_restore(session->graph, it->first, it->totals, it->n_images, host->params,
+                       host->states);
+    TDM_TRY(memory->upload(session->stream, params, host->params, param_bytes, err), err,
+            "placing weights");
+    TDM_TRY(memory->upload(session->stream, states, host->states, state_bytes, err), err,
+            "placing running statistics");
+    return session->backend->stream.wait(session->stream, err);
+}
+
+static tdm_status restore_all(struct measuring *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const int n = it->n_kept * tdmi_graph_logits(session->graph);
+    double largest = 0.0, worst = 0.0;
+    TDM_TRY(logits_of_kept(it, it->before, err), err, "before statistics are given back");
+    TDM_TRY(restore(it, session->params, session->states, err), err, "giving statistics back");
+    if (session->mean_params)
+        TDM_TRY(restore(it, session->mean_params, session->mean_states, err), err,
+                "giving statistics back to averages");
+    TDM_TRY(logits_of_kept(it, it->after, err), err, "after statistics were given back");
+    for (int i = 0; i < n; i++) {
+        largest = fmax(largest, fabs((double)it->before[i]));
+        worst = fmax(worst, fabs((double)it->after[i] - (double)it->before[i]));
+    }
+    it->moved = worst / (largest > 0.0 ? largest : 1.0);
+    return TDM_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static tdm_status reserve(struct measuring *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const struct tdmi_plan_options request = {.max_images = session->shard,
+                                              .device = session->device,
+                                              .most_workspace = session->most_workspace,
+                                              .is_apart = true};
+    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &request, &it->plan, err), err,
+            "planning to measure batch norms");
+    TDM_TRY(tdmi_packed_open(it->plan, session->device, &it->packed, err), err,
+            "preparing to measure batch norms");
+    it->width = tdmi_norms_sums(session->graph, it->first);
+    it->rows = tdmi_alloc((size_t)n_shards(it, batch_pictures), (size_t)it->width * sizeof(double));
+    it->totals = tdmi_alloc((size_t)it->width, sizeof(double));
+    it->kept = tdmi_alloc((size_t)session->shard, tdmi_plan_sample_bytes(it->plan));
+    const size_t logits = (size_t)session->shard * (size_t)tdmi_graph_logits(session->graph);
+    it->before = tdmi_alloc(logits, sizeof(float));
+    it->after = tdmi_alloc(logits, sizeof(float));
+    it->lanes = tdmi_alloc((size_t)tdmi_pool_threads(session->pool), sizeof *it->lanes);
+    if (!it->rows || !it->totals || !it->kept || !it->before || !it->after || !it->lanes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to measure batch norms: out of memory");
+    for (it->n_lanes = 0; it->n_lanes < tdmi_pool_threads(session->pool); it->n_lanes++) {
+        tdmi_executor **lane = &it->lanes[it->n_lanes];
+        TDM_TRY(tdmi_executor_open(it->plan, session->device, lane, err), err,
+                "preparing to measure batch norms");
+        tdmi_executor_use(*lane, tdmi_packed_memory(it->packed));
+    }
+    return TDM_WRAP(
+        err, tdmi_packed_fill(it->packed, tdmi_session_trained(session), 0, session->pool, err),
+        "preparing to measure batch norms");
+}
+
+static void release(struct measuring *it)
+{
+    for (int i = 0; i < it->n_lanes; i++)
+        tdmi_executor_close(it->lanes[i]);
+    tdmi_free(it->lanes);
+    tdmi_free(it->before);
+    tdmi_free(it->after);
+    tdmi_free(it->kept);
+    tdmi_free(it->totals);
+    tdmi_free(it->rows);
+    tdmi_free(it->items);
+    tdmi_packed_close(it->packed);
+    tdmi_plan_free(it->plan);
+}
+
+/* In the run's record and in every model file that comes of it. */
+static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    char content[20];
+    snprintf(content, sizeof content, "%016llx", (unsigned long long)it->content);
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    tdm_json_object_begin(writer, NULL);
+    tdm_json_integer(writer, "measured", n_norms);
+    tdm_json_integer(writer, "pictures", it->n_images);
+    tdm_json_string(writer, "content", content);
+    tdm_json_number(writer, "logits_moved", it->moved);
+    tdm_json_number(writer, "seconds", seconds);
+    tdm_json_object_end(writer);
+    TDM_TRY(tdmi_session_set(session, "norms", writer, err), err, "recording what was measured");
+    session->snapshot.lineage.norms =
+        tdmi_arena_printf(&session->arena, "measured over %lld pictures, content %s",
+                          (long long)it->n_images, content);
+    if (!session->snapshot.lineage.norms)
+        return TDM_FAIL(err, TDM_E_MEMORY, "recording what was measured: out of memory");
+    return TDM_OK;
+}
+
+static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const double before = tdmi_session_seconds(session);
+    tdm_status status = choose(it, err);
+    if (status == TDM_OK)
+        status = reserve(it, err);
+    if (status == TDM_OK)
+        status = read_and_measure(it, err);
+    if (status == TDM_OK)
+        status = restore_all(it, err);
+    const double seconds = tdmi_session_seconds(session) - before;
+    if (status == TDM_OK)
+        status = record(it, n_norms, seconds, err);
+    session->training_seconds += seconds;
+    if (status == TDM_OK)
+        tdmi_session_note(session,
+                          "%d batch norms had been folded into the convolutions: means and "
+                          "variances are measured again over %lld pictures that train, in %.1f s, "
+                          "scales and shifts so that the network gives the same (logits moved by "
+                          "at most %.1g of the largest)",
+                          n_norms, (long long)it->n_images, seconds, it->moved);
+    return status;
+}
+
+tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err)
+{
+    struct measuring it = {.session = session, .first = session->first_trained};
+    const int n_norms = session->weights ? tdmi_norms_count_folded(session->graph, it.first,
+                                                                   session->snapshot.states)
+                                         : 0;
+    if (n_norms == 0)
+        return TDM_OK;
+    if (!session->backend->device.is_host)
+        return TDM_FAIL(err, TDM_E_ABSENT,
+                        "beginning with the weights of %s: %d of its batch norms were folded into "
+                        "the convolutions, and the backend %s cannot measure their statistics "
+                        "yet; --freeze base uses them as they are",
+                        session->weights, n_norms, session->backend->name);
+    TDM_TRY(tdmi_session_begin_record(session, err), err,
+            "giving batch norms their statistics back");
+    const tdm_status status = give_back(&it, n_norms, err);
+    release(&it);
+    if (status != TDM_OK)
+        tdmi_session_end_record(session, status);
+    return TDM_WRAP(err, status, "giving batch norms their statistics back");
+}

@@ -1,0 +1,186 @@
+/*
+ * Sample pictures of the best epoch, and the page that shows them: what a finished run leaves for
+ * people. Neither is worth a training: what goes wrong here is told and passed over.
+ */
+#include "base/file/file.h"
+#include "data/loader/loader.h"
+#include "tandem/runs.h"
+#include "train/evaluate/samples.h"
+#include "train/session/session.h"
+
+#include <string.h>
+
+enum { longest_side = 96, jpeg_quality = 85 };
+
+/* A validation picture of that content; -1: none is in the source any more. */
+static int64_t find_item(const struct tdmi_session *session, uint64_t content)
+{
+    for (int64_t i = 0; i < session->split.n_val; i++)
+        if (session->contents.hashes[session->split.val[i]] == content)
+            return session->split.val[i];
+    return -1;
+}
+
+/* As the network sees it, but no larger than is shown. */
+static struct tdmi_preprocess small(const struct tdmi_session *session)
+{
+    struct tdmi_preprocess preprocess = *tdmi_graph_preprocess(session->graph);
+    const int side = preprocess.width > preprocess.height ? preprocess.width : preprocess.height;
+    preprocess.channels = 3;
+    if (side > longest_side) {
+        preprocess.width = (preprocess.width * longest_side + side - 1) / side;
+        preprocess.height = (preprocess.height * longest_side + side - 1) / side;
+    }
+    return preprocess;
+}
+
+static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uint8_t *pixels,
+                             tdmi_samples *samples, struct tdmi_sample *sample, tdm_error *err)
+{
+    tdmi_text bytes = {0};
+    tdmi_image image = {0};
+    tdm_status status = tdmi_image_reshape(&image, preprocess->width, preprocess->height, err);
+    if (status == TDM_OK) {
+        memcpy(image.pixels, pixels, (size_t)preprocess->width * (size_t)preprocess->height * 3);
+        status = tdmi_image_encode(&image, TDMI_IMAGE_JPEG, jpeg_quality, &bytes, err);
+    }
+    uint8_t *copy =
+        status == TDM_OK ? tdmi_arena_alloc(&samples->arena, bytes.length_bytes, 1) : NULL;
+    if (status == TDM_OK && !copy)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "keeping a picture: out of memory");
+    if (status == TDM_OK) {
+        memcpy(copy, bytes.bytes, bytes.length_bytes);
+        sample->jpeg = copy;
+        sample->jpeg_bytes = (int64_t)bytes.length_bytes;
+    }
+    tdmi_image_release(&image);
+    tdmi_text_release(&bytes);
+    return status;
+}
+
+/* The n items' pictures, to the samples of that number; of what cannot be read any more none. */
+static tdm_status read_pictures(struct tdmi_session *session, const int64_t *items,
+                                tdmi_samples *samples, tdm_error *err)
+{
+    const struct tdmi_batch *batch;
+    tdmi_loader *loader = NULL;
+    struct tdmi_loader_options options = {
+        .source = session->source,
+        .preprocess = small(session),
+        .items = items,
+        .n_items = samples->n,
+        .batch = samples->n,
+        .threads = tdmi_pool_threads(session->pool),
+        .depth = 1,
+        .cache = {.hashes = session->contents.hashes},
+    };
+    const size_t picture_bytes =
+        (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;
+    /* What a cache on disk has, far away or not, is not asked for again. */
+    tdm_status status = tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err);
+    if (status == TDM_OK)
+        status = tdmi_loader_open(&options, &loader, err);
+    if (status == TDM_OK)
+        status = tdmi_loader_seek(loader, 0, 0, err);
+    if (status == TDM_OK)
+        status = tdmi_loader_next(loader, &batch, err);
+    for (int p = 0; status == TDM_OK && p < batch->n; p++)
+        if (!*batch->problems[p])
+            status = write_jpeg(&options.preprocess, batch->pixels + (size_t)p * picture_bytes,
+                                samples, &samples->samples[p], err);
+    tdmi_loader_close(loader);
+    return status;
+}
+
+/* Those that are whole move up. */
+static void drop_unread(tdmi_samples *samples)
+{
+    int n = 0;
+    for (int i = 0; i < samples->n; i++)
+        if (samples->samples[i].jpeg)
+            samples->samples[n++] = samples->samples[i];
+    samples->n = n;
+}
+
+static tdm_status gather(struct tdmi_session *session, const tdmi_outcomes *outcomes,
+                         tdmi_samples *samples, tdm_error *err)
+{
+    int64_t items[TDMI_SAMPLES_MOST];
+    int n = 0;
+    tdmi_samples_choose(outcomes, samples);
+    for (int i = 0; i < samples->n; i++) {
+        items[n] = find_item(session, outcomes->contents[samples->samples[i].entry]);
+        if (items[n] < 0)
+            continue;
+        samples->samples[n] = samples->samples[i];
+        samples->samples[n].name = tdmi_source_item(session->source, items[n]).path;
+        n++;
+    }
+    samples->n = n;
+    if (n == 0)
+        return TDM_OK;
+    TDM_TRY(read_pictures(session, items, samples, err), err, "reading %d pictures again", n);
+    drop_unread(samples);
+    return TDM_OK;
+}
+
+static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_error *err)
+{
+    const char *run = tdmi_run_path(session->run);
+    const char *outcomes_path = tdmi_path_join(scratch, run, TDMI_OUTCOMES_NAME);
+    const char *path = tdmi_path_join(scratch, run, TDMI_SAMPLES_NAME);
+    tdmi_outcomes outcomes;
+    tdmi_samples samples = {0};
+    if (!outcomes_path || !path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming sample pictures: out of memory");
+    TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample pictures");
+    tdmi_arena_init(&samples.arena, 0);
+    tdm_status status = gather(session, &outcomes, &samples, err);
+    if (status == TDM_OK)
+        status = tdmi_run_check(session->run, err);
+    if (status == TDM_OK)
+        status = tdmi_samples_save(&samples, path, err);
+    tdmi_samples_release(&samples);
+    tdmi_outcomes_release(&outcomes);
+    return status;
+}
+
+static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, tdm_error *err)
+{
+    const char *run = tdmi_run_path(session->run);
+    const char *path = tdmi_path_join(scratch, run, TDM_REPORT_NAME);
+    tdm_runs *runs = NULL;
+    if (!path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming the report: out of memory");
+    TDM_TRY(tdm_runs_read(&run, 1, &runs, err), err, "writing a report");
+    tdm_status status = tdm_runs_report(runs, path, err);
+    tdm_runs_close(runs);
+    return status;
+}
+
+/* What goes wrong is told, after words that say what is not there then. */
+static void try_to(struct tdmi_session *session,
+                   tdm_status (*make)(struct tdmi_session *session, tdmi_arena *scratch,
+                                      tdm_error *err),
+                   const char *what_is_missing)
+{
+    tdm_error why = {0};
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdmi_arena scratch;
+    tdmi_arena_init(&scratch, 0);
+    if (make(session, &scratch, &why) != TDM_OK) {
+        tdm_error_line(&why, text, sizeof text);
+        tdmi_session_note(session, "%s: %s", what_is_missing, text);
+    }
+    tdmi_arena_release(&scratch);
+}
+
+void tdmi_session_keep_samples(struct tdmi_session *session)
+{
+    try_to(session, keep, "no sample pictures are kept for the report");
+}
+
+void tdmi_session_report(struct tdmi_session *session)
+{
+    try_to(session, write_page, "the run has no report");
+}

@@ -1,0 +1,309 @@
+/*
+ * Two ways to the same batches.
+ */
+#include "train/step/feed.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* A batch that was asked for and not handed out yet, or why there is none. */
+struct ahead {
+    bool is_asked;
+    tdm_status status;
+    const struct tdmi_batch *batch;
+    tdm_error why;
+};
+
+/* What the batch before it points to, but for pictures. */
+struct kept {
+    int room; /* positions */
+    int32_t *labels;
+    int64_t *items, *rows;
+    char (*problems)[TDMI_PROBLEM_BYTES];
+};
+
+struct tdmi_feed {
+    tdmi_loader *loader;        /* NULL: rows */
+    struct tdmi_batch shown[2]; /* the last one, and the one ahead of it */
+    int last;
+    struct ahead ahead;
+    struct kept kept;
+    struct tdmi_feed_rows rows;
+    uint32_t epoch;
+    int64_t position;
+    struct tdmi_batch batch; /* of rows; its arrays hold rows.batch samples */
+    float *values;
+    int32_t *labels;
+    int64_t *items;
+    tdmi_kept_rows *there; /* NULL: rows are not kept on a device */
+    int64_t *numbers; /* in it, by place in the subset and view; -1: it was not asked for yet */
+    int64_t *named;   /* of the batch */
+};
+
+static void release(struct kept *kept)
+{
+    tdmi_free(kept->labels);
+    tdmi_free(kept->items);
+    tdmi_free(kept->rows);
+    tdmi_free(kept->problems);
+    *kept = (struct kept){0};
+}
+
+static tdm_status refuse(tdmi_feed *feed, tdm_error *err)
+{
+    tdmi_feed_close(feed);
+    return TDM_FAIL(err, TDM_E_MEMORY, "preparing to feed the training: out of memory");
+}
+
+tdm_status tdmi_feed_open_pictures(tdmi_loader *loader, tdmi_feed **feed, tdm_error *err)
+{
+    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
+    if (!made) {
+        tdmi_loader_close(loader);
+        return refuse(made, err);
+    }
+    made->loader = loader;
+    *feed = made;
+    return TDM_OK;
+}
+
+tdm_status tdmi_feed_open_rows(const struct tdmi_feed_rows *rows, tdmi_feed **feed, tdm_error *err)
+{
+    const size_t batch = (size_t)rows->batch, width = (size_t)rows->width;
+    tdmi_feed *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return refuse(made, err);
+    made->rows = *rows;
+    made->values = tdmi_alloc(batch * width, sizeof *made->values);
+    made->labels = tdmi_alloc(batch, sizeof *made->labels);
+    made->items = tdmi_alloc(batch, sizeof *made->items);
+    if (!made->values || !made->labels || !made->items)
+        return refuse(made, err);
+    *feed = made;
+    return TDM_OK;
+}
+
+void tdmi_feed_close(tdmi_feed *feed)
+{
+    if (!feed)
+        return;
+    tdmi_loader_close(feed->loader);
+    release(&feed->kept);
+    tdmi_free(feed->values);
+    tdmi_free(feed->labels);
+    tdmi_free(feed->items);
+    tdmi_free(feed->numbers);
+    tdmi_free(feed->named);
+    tdmi_free(feed);
+}
+
+static int64_t views_of(const struct tdmi_feed_rows *rows)
+{
+    return rows->n_views > 0 ? rows->n_views : 1;
+}
+
+tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_kept_rows *kept, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t n = rows->n_items * views_of(rows);
+    feed->numbers = tdmi_alloc((size_t)n, sizeof *feed->numbers);
+    feed->named = tdmi_alloc((size_t)rows->batch, sizeof *feed->named);
+    if (!feed->numbers || !feed->named)
+        return TDM_FAIL(err, TDM_E_MEMORY, "numbering %lld rows: out of memory", (long long)n);
+    for (int64_t i = 0; i < n; i++)
+        feed->numbers[i] = -1;
+    feed->there = kept;
+    return TDM_OK;
+}
+
+tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm_error *err)
+{
+    feed->ahead.is_asked = false;
+    if (feed->loader)
+        return tdmi_loader_seek(feed->loader, epoch, position, err);
+    feed->epoch = epoch;
+    feed->position = position;
+    return TDM_OK;
+}
+
+/* Why it could not be read is asked only here: an error is large, and rows are many. */
+static tdm_status mend(const tdmi_feed *feed, int64_t at, float *values, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    tdm_error why = {0};
+    if (tdmi_store_read(*rows->store, at, values, &why) == TDM_OK)
+        return TDM_OK;
+    return rows->mend(rows->self, *rows->store, at, &why, err);
+}
+
+/* The row into place p of the batch; its label is -1 where there is none. */
+static tdm_status read_row(tdmi_feed *feed, int p, struct tdmi_store_row row, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    float *values = feed->values + (size_t)p * (size_t)rows->width;
+    for (;;) {
+        const int64_t at = tdmi_store_find(*rows->store, row);
+        feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, feed->items[p]).label;
+        if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
+            return TDM_OK;
+        TDM_TRY(mend(feed, at, values, err), err, "making a feature anew");
+    }
+}
+
+/* Its number, where it was put before. A sample without a row, which nobody looks at, has that of
+ * another. */
+static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_store_row row,
+                           tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    int64_t *number = &feed->numbers[nth * views_of(rows) + row.view];
+    feed->labels[p] = tdmi_source_item(rows->source, feed->items[p]).label;
+    if (*number < 0)
+        TDM_TRY(read_row(feed, p, row, err), err, "keeping a feature");
+    if (*number < 0 && feed->labels[p] >= 0)
+        TDM_TRY(tdmi_kept_rows_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
+                                   number, err),
+                err, "keeping a feature");
+    feed->named[p] = *number < 0 ? 0 : *number;
+    return TDM_OK;
+}
+
+/* The sample at a position, into place p of the batch. */
+static tdm_status take(tdmi_feed *feed, int p, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t position = feed->position + p;
+    const int64_t nth = rows->order ? tdmi_order_at(rows->order, feed->epoch, position) : position;
+    const int64_t item = rows->items[nth];
+    const struct tdmi_store_row row = {
+        .content = tdmi_source_bytes_key(rows->source, item, rows->hashes).number,
+        .view = rows->n_views > 0
+                    ? tdmi_order_view(rows->order, feed->epoch, position, rows->n_views)
+                    : 0};
+    feed->items[p] = item;
+    return feed->there ? name_row(feed, p, nth, row, err) : read_row(feed, p, row, err);
+}
+
+/* What was put is brought, though the batch should fail: its numbers are given out. */
+static tdm_status take_all(tdmi_feed *feed, int n, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    for (int p = 0; p < n && status == TDM_OK; p++)
+        status = take(feed, p, err);
+    if (!feed->there)
+        return status;
+    const tdm_status flushed = tdmi_kept_rows_flush(feed->there, status == TDM_OK ? err : NULL);
+    return status == TDM_OK ? flushed : status;
+}
+
+static tdm_status next_rows(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    const struct tdmi_feed_rows *rows = &feed->rows;
+    const int64_t n = rows->order ? rows->order->n : rows->n_items, left = n - feed->position;
+    *batch = NULL;
+    if (left <= 0)
+        return TDM_OK;
+    feed->batch = (struct tdmi_batch){.n = left < rows->batch ? (int)left : rows->batch,
+                                      .first = feed->position,
+                                      .values = feed->values,
+                                      .pixels = (const uint8_t *)feed->values,
+                                      .labels = feed->labels,
+                                      .items = feed->items,
+                                      .rows = feed->there ? feed->named : NULL};
+    TDM_TRY(take_all(feed, feed->batch.n, err), err, "reading features");
+    feed->position += feed->batch.n;
+    *batch = &feed->batch;
+    return TDM_OK;
+}
+
+/* A loader shows all batches in one place. */
+static tdm_status ask(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    const tdm_status status =
+        feed->loader ? tdmi_loader_next(feed->loader, batch, err) : next_rows(feed, batch, err);
+    if (status != TDM_OK || !*batch)
+        return status;
+    feed->last = 1 - feed->last;
+    feed->shown[feed->last] = **batch;
+    *batch = &feed->shown[feed->last];
+    return TDM_OK;
+}
+
+/* false: no memory for it. */
+static bool has_room(struct kept *kept, int n)
+{
+    if (n <= kept->room)
+        return true;
+    release(kept);
+    kept->labels = tdmi_alloc((size_t)n, sizeof *kept->labels);
+    kept->items = tdmi_alloc((size_t)n, sizeof *kept->items);
+    kept->rows = tdmi_alloc((size_t)n, sizeof *kept->rows);
+    kept->problems = tdmi_alloc((size_t)n, sizeof *kept->problems);
+    if (!kept->labels || !kept->items || !kept->rows || !kept->problems)
+        return false;
+    kept->room = n;
+    return true;
+}
+
+/* The last batch goes on pointing to what it says, whoever fills its slot. */
+static bool keep(tdmi_feed *feed)
+{
+    struct tdmi_batch *batch = &feed->shown[feed->last];
+    struct kept *kept = &feed->kept;
+    const size_t n = (size_t)batch->n;
+    if (n == 0)
+        return true;
+    if (!has_room(kept, batch->n))
+        return false;
+    memcpy(kept->labels, batch->labels, n * sizeof *kept->labels);
+    memcpy(kept->items, batch->items, n * sizeof *kept->items);
+    batch->labels = kept->labels;
+    batch->items = kept->items;
+    if (batch->rows)
+        batch->rows = memcpy(kept->rows, batch->rows, n * sizeof *kept->rows);
+    if (batch->problems) {
+        memcpy(kept->problems, batch->problems, n * sizeof *kept->problems);
+        batch->problems = (const char(*)[TDMI_PROBLEM_BYTES])kept->problems;
+    }
+    batch->keys = NULL; /* nobody asks for them any more */
+    return true;
+}
+
+const struct tdmi_batch *tdmi_feed_look_ahead(tdmi_feed *feed)
+{
+    struct ahead *ahead = &feed->ahead;
+    if (!ahead->is_asked) {
+        if (!keep(feed))
+            return NULL; /* it is asked for in its turn */
+        tdm_error_clear(&ahead->why);
+        ahead->batch = NULL;
+        ahead->status = ask(feed, &ahead->batch, &ahead->why);
+        ahead->is_asked = true;
+    }
+    return ahead->status == TDM_OK ? ahead->batch : NULL;
+}
+
+tdm_status tdmi_feed_next(tdmi_feed *feed, const struct tdmi_batch **batch, tdm_error *err)
+{
+    struct ahead *ahead = &feed->ahead;
+    if (!ahead->is_asked)
+        return ask(feed, batch, err);
+    ahead->is_asked = false;
+    *batch = ahead->batch;
+    if (ahead->status != TDM_OK && err)
+        *err = ahead->why;
+    return ahead->status;
+}
+
+struct tdmi_feed_clock tdmi_feed_clock(const tdmi_feed *feed)
+{
+    struct tdmi_loader_rates rates = {0};
+    if (feed->loader)
+        tdmi_loader_rates(feed->loader, &rates);
+    return (struct tdmi_feed_clock){rates.seconds, rates.consumer_waits};
+}
+
+bool tdmi_feed_skip_at(const tdmi_feed *feed, int64_t index, char *text, size_t text_bytes)
+{
+    return feed->loader && tdmi_loader_skip_at(feed->loader, index, text, text_bytes);
+}

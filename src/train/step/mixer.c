@@ -1,0 +1,124 @@
+/* Pairs are drawn by position in the shard; the bytes are mixed here, or the numbers written. */
+#include "train/step/mixer.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+struct tdmi_mixer {
+    const tdmi_plan *plan;
+    struct tdmi_augment_shape shape;
+    size_t image_bytes;
+    char *changes;   /* as the device reads them; NULL: it changes no pictures */
+    uint8_t *pixels; /* a copy of the shard's pictures, and one to spare; NULL: the device mixes */
+    const uint8_t **pictures;
+    struct tdmi_augment_key *keys;
+    struct tdmi_mix *mixes;
+    struct tdmi_mixed_label *labels;
+};
+
+static struct tdmi_augment_shape shape_of(const tdmi_plan *plan)
+{
+    const struct tdmi_shape input = plan->graph->nodes[0].out;
+    return (struct tdmi_augment_shape){input.h, input.w, input.c};
+}
+
+int64_t tdmi_mixer_bytes(const tdmi_plan *plan)
+{
+    return plan->backend->changes
+               ? 0
+               : (plan->max_images + 1) * tdmi_shape_values(plan->graph->nodes[0].out);
+}
+
+tdm_status tdmi_mixer_open(const tdmi_plan *plan, tdmi_mixer **mixer, tdm_error *err)
+{
+    const struct tdmi_change_table *table = plan->backend->changes;
+    const size_t shard = (size_t)plan->max_images;
+    tdmi_mixer *made = tdmi_alloc(1, sizeof *made);
+    if (made) {
+        made->plan = plan;
+        made->shape = shape_of(plan);
+        made->image_bytes = (size_t)tdmi_shape_values(plan->graph->nodes[0].out);
+        made->keys = tdmi_alloc(shard, sizeof *made->keys);
+        made->mixes = tdmi_alloc(shard, sizeof *made->mixes);
+        made->labels = tdmi_alloc(shard, sizeof *made->labels);
+        made->pictures = tdmi_alloc(shard, sizeof *made->pictures);
+        if (table)
+            made->changes = tdmi_alloc(shard, table->bytes);
+        else
+            made->pixels = tdmi_alloc(shard + 1, made->image_bytes);
+    }
+    if (!made || !made->keys || !made->mixes || !made->labels || !made->pictures ||
+        (!made->changes && !made->pixels)) {
+        tdmi_mixer_close(made);
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to mix shards of %zu images: out of memory",
+                        shard);
+    }
+    *mixer = made;
+    return TDM_OK;
+}
+
+void tdmi_mixer_close(tdmi_mixer *mixer)
+{
+    if (!mixer)
+        return;
+    tdmi_free(mixer->changes);
+    tdmi_free(mixer->pixels);
+    tdmi_free(mixer->pictures);
+    tdmi_free(mixer->keys);
+    tdmi_free(mixer->mixes);
+    tdmi_free(mixer->labels);
+    tdmi_free(mixer);
+}
+
+/* Who is mixed with whom, and what labels become of it. */
+static void pair(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
+{
+    for (int i = 0; i < shard->n; i++)
+        mixer->keys[i] = (struct tdmi_augment_key){
+            .seed = work->mixing->seed, .epoch = work->mixing->epoch, .sample = work->items[i]};
+    tdmi_augment_pair(work->mixing->augment, mixer->keys, shard->labels, shard->n, mixer->shape,
+                      mixer->mixes);
+    for (int i = 0; i < shard->n; i++)
+        mixer->labels[i] = (struct tdmi_mixed_label){shard->labels[mixer->mixes[i].partner],
+                                                     mixer->mixes[i].weight};
+    shard->mixed = mixer->labels;
+}
+
+/* The pictures, as they were paired. */
+static void mix(tdmi_mixer *mixer, struct tdmi_shard *shard)
+{
+    const size_t bytes = mixer->image_bytes;
+    for (int i = 0; i < shard->n; i++) {
+        memcpy(mixer->pixels + (size_t)i * bytes, shard->pixels[i], bytes);
+        mixer->pictures[i] = mixer->pixels + (size_t)i * bytes;
+    }
+    tdmi_augment_mix(mixer->mixes, shard->n, mixer->shape, mixer->pixels,
+                     mixer->pixels + (size_t)mixer->plan->max_images * bytes);
+    shard->pixels = mixer->pictures;
+    shard->prefetched = NULL; /* others than those */
+}
+
+/* All that the device is to do. */
+static void list_changes(tdmi_mixer *mixer, const struct tdmi_mixer_work *work,
+                         struct tdmi_shard *shard)
+{
+    const struct tdmi_change_table *table = mixer->plan->backend->changes;
+    for (int i = 0; i < shard->n; i++) {
+        struct tdmi_augment_change change = {.is_flipped = false};
+        if (work->rest)
+            tdmi_augment_draw(work->rest, work->keys[i], mixer->shape, &change);
+        table->put(mixer->changes + (size_t)i * table->bytes, &change,
+                   work->mixing ? &mixer->mixes[i] : NULL, i);
+    }
+    shard->changes = mixer->changes;
+}
+
+void tdmi_mixer_run(tdmi_mixer *mixer, const struct tdmi_mixer_work *work, struct tdmi_shard *shard)
+{
+    if (work->mixing)
+        pair(mixer, work, shard);
+    if (mixer->changes && (work->mixing || work->rest))
+        list_changes(mixer, work, shard);
+    else if (work->mixing)
+        mix(mixer, shard);
+}

@@ -1,0 +1,152 @@
+/* A step in parts that can be recorded: forward, segments, sums, what follows. */
+#include "train/step/queued.h"
+
+/* Of the shard at hand. */
+struct part {
+    const struct tdmi_queued *of;
+    float *sums;
+    int n;              /* pictures */
+    int first, last;    /* segments, forward before the first of all; last < first: none */
+    bool packs;         /* weights, before it */
+    bool is_last_shard; /* sums of its segments are those of the batch */
+    bool ends;          /* what follows the step is part of it */
+};
+
+static bool is_recorded(const struct tdmi_collective *collective)
+{
+    return collective && collective->is_recorded;
+}
+
+static float *sums_of_batch(const struct tdmi_queued *of)
+{
+    return tdmi_sums_of(of->sums, 0);
+}
+
+static tdm_status begin_collective(const struct tdmi_queued *of, int segment, tdm_error *err)
+{
+    const struct tdmi_segment *range = &of->plan->segments[segment];
+    const struct tdmi_collective *collective = of->collective;
+    return TDM_WRAP(err,
+                    collective->begin(collective->self, tdmi_executor_stream(of->lane),
+                                      sums_of_batch(of) + range->first_value, range->n_values, err),
+                    "handing over segment %d of %d", segment + 1, of->plan->n_segments);
+}
+
+static tdm_status finish_collective(const struct tdmi_queued *of, tdm_error *err)
+{
+    const struct tdmi_collective *collective = of->collective;
+    return TDM_WRAP(err, collective->finish(collective->self, tdmi_executor_stream(of->lane), err),
+                    "taking over the sums of all ranks");
+}
+
+static tdm_status queue_segment(const struct part *part, int segment, tdm_error *err)
+{
+    const struct tdmi_queued *of = part->of;
+    const struct tdmi_segment *range = &of->plan->segments[segment];
+    if (part->n > 0)
+        tdmi_executor_backward(of->lane, of->values, segment, part->sums);
+    if (!part->is_last_shard)
+        return TDM_OK;
+    tdmi_sums_add(of->sums, range->first_value, range->n_values);
+    return is_recorded(of->collective) ? begin_collective(of, segment, err) : TDM_OK;
+}
+
+static tdm_status queue_part(void *self, tdm_error *err)
+{
+    const struct part *part = self;
+    const struct tdmi_queued *of = part->of;
+    if (part->packs)
+        tdmi_packed_queue(of->packed, tdmi_executor_stream(of->lane), of->values, of->packed_from);
+    if (part->first == 0 && part->n > 0)
+        tdmi_executor_forward_part(of->lane, of->values, 0, of->plan->graph->n_nodes - 1,
+                                   part->sums);
+    for (int segment = part->first; segment <= part->last; segment++)
+        TDM_TRY(queue_segment(part, segment, err), err, "backward");
+    if (part->ends && is_recorded(of->collective))
+        TDM_TRY(finish_collective(of, err), err, "backward");
+    if (part->ends && of->next)
+        of->next->queue(of->next->self, sums_of_batch(of));
+    return TDM_OK;
+}
+
+/* What a part is, beside what the key says in words of its own. */
+static int64_t number_of(const struct part *part)
+{
+    const int64_t n = part->of->plan->n_segments + 1;
+    return ((part->first * n + part->last + 1) * 2 + part->packs) * 4 + 2 * part->is_last_shard +
+           part->ends;
+}
+
+/* Where there are no pictures, little is left to record, and clearing belongs to it. */
+static tdm_status run_part(struct part *part, tdm_error *err)
+{
+    const struct tdmi_queued *of = part->of;
+    const struct tdmi_recorder_key key = {.n = part->n,
+                                          .is_mixed = of->is_mixed,
+                                          .is_changed = of->is_changed,
+                                          .is_kept = of->is_kept,
+                                          .params = of->values.params,
+                                          .sums = part->sums,
+                                          .part = number_of(part),
+                                          .next = part->ends && of->next ? of->next->key : 0};
+    return part->n > 0 ? tdmi_recorder_run(of->recorder, key, queue_part, part, err)
+                       : queue_part(part, err);
+}
+
+/* Of a shard in all its segments; is_packed: a shard before it has packed weights. */
+static struct part begin_shard(const struct tdmi_queued *of, int s, bool *is_packed)
+{
+    struct part part = {.of = of, .last = of->plan->n_segments - 1};
+    const int shard = tdmi_sums_take(of->sums, s);
+    part.sums = tdmi_sums_of(of->sums, shard);
+    part.n = of->bring(of->self, shard);
+    part.is_last_shard = s == of->n_shards - 1;
+    part.packs = part.n > 0 && !*is_packed;
+    *is_packed = *is_packed || part.packs;
+    return part;
+}
+
+/* Sums are added outside of recordings: how many differs from shard to shard. */
+static tdm_status run_early(const struct tdmi_queued *of, int s, bool *is_packed, tdm_error *err)
+{
+    struct part whole = begin_shard(of, s, is_packed);
+    TDM_TRY(run_part(&whole, err), err, "queueing it");
+    tdmi_sums_give(of->sums, s);
+    return of->plan->backend->stream.wait(tdmi_executor_stream(of->lane), err);
+}
+
+/* The host has its say between segments. */
+static tdm_status run_by_segment(const struct tdmi_queued *of, struct part part, tdm_error *err)
+{
+    for (int segment = 0; segment < of->plan->n_segments; segment++) {
+        part.first = part.last = segment;
+        TDM_TRY(run_part(&part, err), err, "queueing segment %d", segment + 1);
+        TDM_TRY(begin_collective(of, segment, err), err, "between segments");
+        part.packs = false;
+    }
+    TDM_TRY(finish_collective(of, err), err, "between segments");
+    part.first = of->plan->n_segments;
+    part.last = part.first - 1;
+    part.ends = true;
+    return run_part(&part, err);
+}
+
+static tdm_status run_last(const struct tdmi_queued *of, bool *is_packed, tdm_error *err)
+{
+    struct part part = begin_shard(of, of->n_shards - 1, is_packed);
+    tdmi_sums_settle(of->sums);
+    if (of->collective && !of->collective->is_recorded)
+        return run_by_segment(of, part, err);
+    part.ends = true;
+    return run_part(&part, err);
+}
+
+tdm_status tdmi_queued_run(const struct tdmi_queued *queued, tdm_error *err)
+{
+    bool is_packed = false;
+    for (int s = 0; s + 1 < queued->n_shards; s++)
+        TDM_TRY(run_early(queued, s, &is_packed, err), err, "shard %d of %d", s + 1,
+                queued->n_shards);
+    return TDM_WRAP(err, run_last(queued, &is_packed, err), "shard %d of %d", queued->n_shards,
+                    queued->n_shards);
+}

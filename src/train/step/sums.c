@@ -1,0 +1,306 @@
+/*
+ * Arrays on loan. A block is a subtree of shards that share one array: a shard that runs, or the
+ * sum of some that have ended. Blocks lie side by side, from shard 0 to the last that was taken,
+ * since shards are taken in their order. So when no shard runs, those below the next are as many
+ * blocks as that number has bits set, at most one a level, and an array is free: nobody waits for
+ * ever.
+ */
+#include "train/step/sums.h"
+#include "base/memory.h"
+#include "dist/tree.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+/* So many are added at once. More would read and write memory less, but keep those waiting who want
+ * the arrays. */
+enum { most_parts = 4 };
+
+/* Arrays that are not worth a wait: together they lie in a processor's caches. */
+enum { small_bytes = 4 << 20 };
+
+struct block {
+    int first;       /* it ends where the next one begins */
+    bool is_waiting; /* complete, and nobody adds it to another just now */
+};
+
+struct tdmi_sums {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    bool is_queued;
+    tdmi_stream *stream; /* that adds then */
+    int64_t n_values;
+    int max_shards, n_arrays;
+    float **arrays;
+    float **of_shard; /* those that blocks begin with */
+
+    /* of the batch */
+    int n_shards;
+    bool has_all; /* an array for each: no lock, and nothing is added before the end */
+    pthread_mutex_t lock;
+    pthread_cond_t has_changed; /* a shard was given, or an array is free */
+    struct block *blocks;
+    int n_blocks, n_taken;
+    float **free;
+    int n_free;
+    struct tdmi_tree_part *parts; /* likewise: what is left to add */
+    struct tdmi_tree_addition *additions;
+    int n_additions;
+};
+
+int tdmi_sums_arrays(const struct tdmi_sums_options *options)
+{
+    const int64_t bytes = (int64_t)sizeof(float) * options->n_values * options->max_shards;
+    int n = options->n_threads + options->n_threads / 2, n_queued = 1;
+    for (int64_t shards = 1; shards < options->max_shards; shards *= 2)
+        n++;
+    while (options->max_shards >> n_queued > 0) /* the most bits that a shard's number has, and 1 */
+        n_queued++;
+    if (options->is_queued)
+        return n_queued;
+    return n > options->max_shards || options->runs_together || bytes <= small_bytes
+               ? options->max_shards
+               : n;
+}
+
+static tdm_status reserve(tdmi_sums *sums, tdm_error *err)
+{
+    const size_t n = (size_t)sums->n_arrays, bytes = sizeof(float) * (size_t)sums->n_values;
+    sums->arrays = tdmi_alloc(n, sizeof *sums->arrays);
+    sums->of_shard = tdmi_alloc((size_t)sums->max_shards, sizeof *sums->of_shard);
+    sums->blocks = tdmi_alloc(n, sizeof *sums->blocks);
+    sums->free = tdmi_alloc(n, sizeof *sums->free);
+    sums->parts = tdmi_alloc(n, sizeof *sums->parts);
+    sums->additions = tdmi_alloc(n, sizeof *sums->additions);
+    bool is_complete = sums->arrays && sums->of_shard && sums->blocks && sums->free &&
+                       sums->parts && sums->additions;
+    for (size_t i = 0; is_complete && i < n; i++)
+        is_complete = (sums->arrays[i] = sums->backend->memory.alloc(sums->device, bytes)) != NULL;
+    if (!is_complete)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "reserving %zu MiB for %zu arrays of gradients: out of memory; fewer "
+                        "--threads need less",
+                        n * bytes >> 20, n);
+    return TDM_OK;
+}
+
+tdm_status tdmi_sums_open(const struct tdmi_backend *backend, tdmi_device *device,
+                          const struct tdmi_sums_options *options, tdmi_sums **sums, tdm_error *err)
+{
+    tdmi_sums *made = tdmi_alloc(1, sizeof *made);
+    if (!made)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing to add gradients: out of memory");
+    made->backend = backend;
+    made->device = device;
+    made->is_queued = options->is_queued;
+    made->stream = options->stream;
+    made->n_values = options->n_values;
+    made->max_shards = options->max_shards;
+    made->n_arrays = tdmi_sums_arrays(options);
+    pthread_mutex_init(&made->lock, NULL); /* with default attributes these cannot fail */
+    pthread_cond_init(&made->has_changed, NULL);
+    const tdm_status status = reserve(made, err);
+    if (status != TDM_OK) {
+        tdmi_sums_close(made);
+        return status;
+    }
+    made->of_shard[0] = made->arrays[0];
+    *sums = made;
+    return TDM_OK;
+}
+
+void tdmi_sums_close(tdmi_sums *sums)
+{
+    if (!sums)
+        return;
+    for (int i = 0; sums->arrays && i < sums->n_arrays; i++)
+        if (sums->arrays[i])
+            sums->backend->memory.free(sums->device, sums->arrays[i]);
+    pthread_cond_destroy(&sums->has_changed);
+    pthread_mutex_destroy(&sums->lock);
+    tdmi_free(sums->arrays);
+    tdmi_free(sums->of_shard);
+    tdmi_free(sums->blocks);
+    tdmi_free(sums->free);
+    tdmi_free(sums->parts);
+    tdmi_free(sums->additions);
+    tdmi_free(sums);
+}
+
+void tdmi_sums_begin(tdmi_sums *sums, int n_shards)
+{
+    sums->n_shards = n_shards;
+    sums->has_all = n_shards <= sums->n_arrays && !sums->is_queued;
+    sums->n_blocks = sums->n_taken = 0;
+    if (sums->is_queued)
+        return;
+    if (sums->has_all) {
+        for (int s = 0; s < n_shards; s++) {
+            sums->of_shard[s] = sums->arrays[s];
+            sums->blocks[s] = (struct block){.first = s};
+        }
+        sums->n_blocks = sums->n_taken = n_shards;
+        return;
+    }
+    sums->n_free = 0;
+    for (int i = sums->n_arrays - 1; i >= 0; i--) /* the first one goes to shard 0 */
+        sums->free[sums->n_free++] = sums->arrays[i];
+}
+
+float *tdmi_sums_of(const tdmi_sums *sums, int shard)
+{
+    return sums->of_shard[shard];
+}
+
+/* ---- while shards run: under the lock ------------------------------------------------------ */
+
+static int end_of(const tdmi_sums *sums, int block)
+{
+    return block + 1 < sums->n_blocks ? sums->blocks[block + 1].first : sums->n_taken;
+}
+
+/* How many blocks from this one on, all waiting, are a subtree together: the most; 1: none. */
+static int parts_from(const tdmi_sums *sums, int begin)
+{
+    int n = 1;
+    for (int i = begin; i < sums->n_blocks && i - begin < most_parts; i++) {
+        if (!sums->blocks[i].is_waiting)
+            break;
+        if (tdmi_tree_is_subtree(sums->blocks[begin].first, end_of(sums, i), sums->n_shards))
+            n = i - begin + 1;
+    }
+    return n;
+}
+
+static void merge_blocks(tdmi_sums *sums, int begin, int n_parts)
+{
+    struct tdmi_tree_part parts[most_parts];
+    struct tdmi_tree_addition additions[most_parts];
+    for (int i = 0; i < n_parts; i++) {
+        struct block *block = &sums->blocks[begin + i];
+        block->is_waiting = false;
+        parts[i] = (struct tdmi_tree_part){block->first, sums->of_shard[block->first]};
+    }
+    const int n = tdmi_tree_plan(parts, n_parts, end_of(sums, begin + n_parts - 1), sums->n_shards,
+                                 additions);
+
+    pthread_mutex_unlock(&sums->lock);
+    tdmi_tree_sum(parts, additions, n, 0, sums->n_values);
+    pthread_mutex_lock(&sums->lock);
+
+    int at = 0; /* others may have merged before it meanwhile */
+    while (sums->blocks[at].first != parts[0].first)
+        at++;
+    sums->blocks[at].is_waiting = true;
+    sums->n_blocks -= n_parts - 1;
+    memmove(&sums->blocks[at + 1], &sums->blocks[at + n_parts],
+            sizeof *sums->blocks * (size_t)(sums->n_blocks - at - 1));
+    for (int i = n_parts - 1; i > 0; i--)
+        sums->free[sums->n_free++] = parts[i].values;
+    pthread_cond_broadcast(&sums->has_changed);
+}
+
+/* The most that can be added at once; false: nothing can. */
+static bool merge(tdmi_sums *sums)
+{
+    int most = 1, begin = 0;
+    for (int i = 0; i < sums->n_blocks; i++) {
+        const int n = parts_from(sums, i);
+        if (n > most) {
+            most = n;
+            begin = i;
+        }
+    }
+    if (most > 1)
+        merge_blocks(sums, begin, most);
+    return most > 1;
+}
+
+/* ---- on a device ---------------------------------------------------------------------------
+ * Blocks lie in the arrays of their numbers; the last is of the shard that runs. */
+
+static int take_queued(tdmi_sums *sums)
+{
+    const int shard = sums->n_taken++, at = sums->n_blocks++;
+    assert(shard < sums->n_shards && at < sums->n_arrays);
+    sums->of_shard[shard] = sums->arrays[at];
+    sums->blocks[at] = (struct block){.first = shard};
+    return shard;
+}
+
+/* Two that are a subtree together are its children: the tree's own additions, in another order. */
+static void give_queued(tdmi_sums *sums)
+{
+    while (sums->n_blocks > 1 && tdmi_tree_is_subtree(sums->blocks[sums->n_blocks - 2].first,
+                                                      sums->n_taken, sums->n_shards)) {
+        const int at = --sums->n_blocks;
+        sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32, sums->arrays[at - 1],
+                                          sums->arrays[at], sums->n_values);
+    }
+}
+
+/* What is left when all have been taken: of each two the right one is complete. */
+static void add_queued(const tdmi_sums *sums, int64_t first, int64_t n)
+{
+    for (int at = sums->n_blocks - 1; at > 0; at--)
+        sums->backend->update->accumulate(sums->stream, TDMI_DTYPE_F32,
+                                          sums->arrays[at - 1] + first, sums->arrays[at] + first,
+                                          n);
+}
+
+int tdmi_sums_take(tdmi_sums *sums, int index)
+{
+    if (sums->is_queued)
+        return take_queued(sums);
+    if (sums->has_all)
+        return index;
+    pthread_mutex_lock(&sums->lock);
+    while (sums->n_free == 0)
+        if (!merge(sums))
+            pthread_cond_wait(&sums->has_changed, &sums->lock);
+    const int shard = sums->n_taken++;
+    assert(shard < sums->n_shards && sums->n_blocks < sums->n_arrays);
+    sums->of_shard[shard] = sums->free[--sums->n_free];
+    sums->blocks[sums->n_blocks++] = (struct block){.first = shard};
+    pthread_mutex_unlock(&sums->lock);
+    return shard;
+}
+
+void tdmi_sums_give(tdmi_sums *sums, int shard)
+{
+    if (sums->is_queued)
+        give_queued(sums);
+    if (sums->is_queued || sums->has_all)
+        return;
+    pthread_mutex_lock(&sums->lock);
+    int at = sums->n_blocks - 1;
+    while (sums->blocks[at].first != shard)
+        at--;
+    sums->blocks[at].is_waiting = true;
+    pthread_cond_broadcast(&sums->has_changed);
+    pthread_mutex_unlock(&sums->lock);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+void tdmi_sums_settle(tdmi_sums *sums)
+{
+    assert(sums->n_taken == sums->n_shards);
+    if (sums->is_queued)
+        return;
+    for (int i = 0; i < sums->n_blocks; i++)
+        sums->parts[i] =
+            (struct tdmi_tree_part){sums->blocks[i].first, sums->of_shard[sums->blocks[i].first]};
+    sums->n_additions = tdmi_tree_plan(sums->parts, sums->n_blocks, sums->n_shards, sums->n_shards,
+                                       sums->additions);
+}
+
+void tdmi_sums_add(const tdmi_sums *sums, int64_t first, int64_t n)
+{
+    if (sums->is_queued) {
+        add_queued(sums, first, n);
+        return;
+    }
+    tdmi_tree_sum(sums->parts, sums->additions, sums->n_additions, first, n);
+}

@@ -1,0 +1,461 @@
+/*
+ * The optimiser step in pieces: each is a run of values of one tensor, so that weight decay, which
+ * biases and batch norm are spared, is one number for the whole piece. Up to three passes, each
+ * over all pieces: squares of the gradient, where it may be too long; what the optimiser measures,
+ * where it does; the step. What pieces measured is added up in their order.
+ *
+ * A backend that steps all tensors at once (backend/update.h) is given the pieces as one list, and
+ * does the passes by itself.
+ */
+#include "train/step/update.h"
+#include "base/memory.h"
+
+#include <math.h>
+
+/* few_values: a second thread would wake up for nothing. */
+enum { piece_values = 64 * 1024, few_values = 64 * 1024 };
+
+struct piece {
+    int64_t offset, n;
+    int tensor;     /* of parameters: of the tensors that are trained */
+    bool is_state;  /* blended, not stepped */
+    float momentum; /* of states */
+};
+
+/* A tensor that is trained, and the step it is due: pieces add their place. */
+struct tensor {
+    int param; /* of the graph's */
+    bool has_decay;
+    struct tdmi_update_call call;
+};
+
+enum pass { GRADIENT, MEASURE, STEP };
+
+struct tdmi_update {
+    const tdmi_graph *graph;
+    const struct tdmi_backend *backend;
+    tdmi_stream *stream;
+    const struct tdmi_optimizer *optimizer;
+    tdmi_pool *pool;
+    float *params, *states, *slots[TDMI_OPTIMIZER_SLOTS];
+    float *mean_params, *mean_states; /* averages; NULL: none are kept */
+    struct piece *pieces;             /* those of parameters first */
+    int n_pieces, n_param_pieces;
+    struct tensor *tensors;
+    int n_tensors;
+    double (*squares)[2]; /* one row a piece of parameters */
+    struct tdmi_momenta momenta;
+    const float *parts; /* of the rate, by the graph's parameters; NULL: all of it */
+
+    /* where all tensors are stepped at once */
+    tdmi_device *device;
+    tdmi_stream *own;                    /* NULL: stream is */
+    struct tdmi_update_way way;          /* as it was told last */
+    int64_t n_lists;                     /* that were made */
+    tdmi_update_list *list;              /* NULL: to be made from the pieces */
+    struct tdmi_step_facts *facts, told; /* on the device; and here */
+    struct tdmi_loss_scale *loss_scale;  /* NULL: gradients are as they are */
+
+    /* of the step at hand */
+    const float *sums;
+    float scale;   /* of running statistics */
+    float average; /* how far averages move */
+    enum pass pass;
+};
+
+static int64_t count_pieces(int64_t values)
+{
+    return (values + piece_values - 1) / piece_values;
+}
+
+static void cut(tdmi_update *update, const struct tdmi_tensor *tensor, struct piece kind)
+{
+    for (int64_t begin = 0; begin < tensor->n; begin += piece_values) {
+        kind.offset = tensor->offset + begin;
+        kind.n = tensor->n - begin < piece_values ? tensor->n - begin : piece_values;
+        update->pieces[update->n_pieces++] = kind;
+    }
+}
+
+static void cut_all(tdmi_update *update, int first_node)
+{
+    const tdmi_graph *graph = update->graph;
+    for (int i = first_node; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        for (int j = 0; j < node->n_params; j++) {
+            const struct tdmi_tensor *param = &graph->params[node->first_param + j];
+            cut(update, param, (struct piece){.tensor = update->n_tensors});
+            update->tensors[update->n_tensors].param = node->first_param + j;
+            update->tensors[update->n_tensors++].has_decay = param->spec.has_decay;
+        }
+    }
+    update->n_param_pieces = update->n_pieces;
+    for (int i = first_node; i < graph->n_nodes; i++) {
+        const struct tdmi_node *node = &graph->nodes[i];
+        for (int j = 0; j < node->n_states; j++)
+            cut(update, &graph->states[node->first_state + j],
+                (struct piece){.is_state = true, .momentum = (float)node->attrs.momentum});
+    }
+}
+
+tdm_status tdmi_update_open(const tdmi_graph *graph, int first_node,
+                            const struct tdmi_backend *backend, tdmi_device *device,
+                            const struct tdmi_optimizer *optimizer, tdmi_pool *pool, float *params,
+                            float *states, float *const *slots, tdmi_update **update,
+                            tdm_error *err)
+{
+    int64_t n_pieces = 0;
+    for (int i = 0; i < graph->n_params; i++)
+        n_pieces += count_pieces(graph->params[i].n);
+    for (int i = 0; i < graph->n_states; i++)
+        n_pieces += count_pieces(graph->states[i].n);
+    tdmi_update *made = tdmi_alloc(1, sizeof *made);
+    if (made) {
+        made->pieces = tdmi_alloc((size_t)n_pieces, sizeof *made->pieces);
+        made->tensors = tdmi_alloc((size_t)graph->n_params, sizeof *made->tensors);
+        made->squares = tdmi_alloc((size_t)n_pieces, sizeof *made->squares);
+    }
+    if (!made || !made->pieces || !made->tensors || !made->squares) {
+        tdmi_update_close(made);
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing optimizer steps: out of memory");
+    }
+    made->graph = graph;
+    made->backend = backend;
+    made->optimizer = optimizer;
+    made->pool = pool;
+    made->params = params;
+    made->states = states;
+    for (int i = 0; i < optimizer->n_slots; i++)
+        made->slots[i] = slots[i];
+    cut_all(made, first_node);
+    tdm_status status = backend->stream.open(device, &made->stream, err);
+    made->device = device;
+    if (status == TDM_OK && backend->update->run) {
+        made->facts = backend->memory.alloc(device, sizeof *made->facts);
+        if (!made->facts)
+            status = TDM_FAIL(err, TDM_E_MEMORY, "facts of a step: out of the device's memory");
+    }
+    if (status != TDM_OK) {
+        tdmi_update_close(made);
+        return status;
+    }
+    *update = made;
+    return TDM_OK;
+}
+
+/* What it was made of has changed. */
+static void forget_list(tdmi_update *update)
+{
+    if (update->list)
+        update->backend->update->close(update->list);
+    update->list = NULL;
+}
+
+void tdmi_update_close(tdmi_update *update)
+{
+    if (!update)
+        return;
+    forget_list(update);
+    if (update->facts)
+        update->backend->memory.free(update->device, update->facts);
+    if (update->own ? update->own : update->stream)
+        update->backend->stream.close(update->own ? update->own : update->stream);
+    tdmi_free(update->pieces);
+    tdmi_free(update->tensors);
+    tdmi_free(update->squares);
+    tdmi_free(update);
+}
+
+void tdmi_update_average(tdmi_update *update, float *params, float *states)
+{
+    update->mean_params = params;
+    update->mean_states = states;
+    forget_list(update);
+}
+
+void tdmi_update_loss_scale(tdmi_update *update, struct tdmi_loss_scale *loss_scale)
+{
+    update->loss_scale = loss_scale;
+    forget_list(update);
+}
+
+void tdmi_update_keep_statistics(tdmi_update *update)
+{
+    update->n_pieces = update->n_param_pieces; /* those of states are the last */
+    forget_list(update);
+}
+
+void tdmi_update_scale(tdmi_update *update, const float *parts)
+{
+    update->parts = parts;
+    forget_list(update);
+}
+
+/* ---- pieces ----------------------------------------------------------------------------- */
+
+static void blend_piece(const tdmi_update *update, const struct piece *piece)
+{
+    const struct tdmi_update_table *table = update->backend->update;
+    float *states = update->states + piece->offset;
+    const float *sums = update->sums + tdmi_graph_state_sums_at(update->graph) + piece->offset;
+    table->blend(update->stream, states, sums, piece->n, update->scale, piece->momentum);
+    if (update->mean_states)
+        table->blend(update->stream, update->mean_states + piece->offset, states, piece->n, 1.0f,
+                     update->average);
+}
+
+static void step_piece(const tdmi_update *update, const struct piece *piece,
+                       const struct tdmi_update_call *call)
+{
+    update->optimizer->step(update->backend, update->stream, call);
+    if (update->mean_params)
+        update->backend->update->blend(update->stream, update->mean_params + piece->offset,
+                                       call->params, piece->n, 1.0f, update->average);
+}
+
+static void run_piece(tdmi_update *update, int index)
+{
+    const struct piece *piece = &update->pieces[index];
+    if (piece->is_state) {
+        blend_piece(update, piece);
+        return;
+    }
+    struct tdmi_update_call call = update->tensors[piece->tensor].call;
+    call.params = update->params + piece->offset;
+    call.gradient_sums = update->sums + piece->offset;
+    call.n = piece->n;
+    for (int i = 0; i < update->optimizer->n_slots; i++)
+        call.slots[i] = update->slots[i] + piece->offset;
+    switch (update->pass) {
+    case GRADIENT:
+        update->backend->update->squares(update->stream, call.gradient_sums, call.n,
+                                         &update->squares[index][0]);
+        break;
+    case MEASURE:
+        update->optimizer->measure(update->backend, update->stream, &call, update->squares[index]);
+        break;
+    case STEP:
+        step_piece(update, piece, &call);
+        break;
+    }
+}
+
+static tdm_status piece_task(void *self, int index, int worker, tdm_error *err)
+{
+    (void)worker;
+    (void)err;
+    run_piece(self, index);
+    return TDM_OK;
+}
+
+static int pieces_of(const tdmi_update *update)
+{
+    return update->pass == STEP ? update->n_pieces : update->n_param_pieces;
+}
+
+static tdm_status all_pieces(void *self, int index, int worker, tdm_error *err)
+{
+    tdmi_update *update = self;
+    (void)worker;
+    (void)err;
+    for (int i = index; i < pieces_of(update); i++)
+        run_piece(update, i);
+    return TDM_OK;
+}
+
+static tdm_status run_pass(tdmi_update *update, enum pass pass, tdm_error *err)
+{
+    update->pass = pass;
+    if (update->graph->param_values + update->graph->state_values <= few_values ||
+        !update->backend->device.is_host) /* one thread queues */
+        TDM_TRY(tdmi_pool_run(update->pool, 1, all_pieces, update, err), err,
+                "updating parameters");
+    else
+        TDM_TRY(tdmi_pool_run(update->pool, pieces_of(update), piece_task, update, err), err,
+                "updating parameters");
+    return update->backend->stream.wait(update->stream, err);
+}
+
+/* ---- a step ----------------------------------------------------------------------------- */
+
+/* As torch.nn.utils.clip_grad_norm_ does: the mean gradient of all tensors together is not longer
+ * than clip_norm. */
+static tdm_status shorten(tdmi_update *update, double clip_norm, float *scale, tdm_error *err)
+{
+    double sum = 0.0;
+    TDM_TRY(run_pass(update, GRADIENT, err), err, "measuring the gradient");
+    for (int i = 0; i < update->n_param_pieces; i++)
+        sum += update->squares[i][0];
+    const double norm = sqrt(sum) * (double)*scale;
+    const double part = clip_norm / (norm + 1e-6);
+    if (part < 1.0)
+        *scale = (float)(part * (double)*scale);
+    return TDM_OK;
+}
+
+static tdm_status adapt(tdmi_update *update, const double *values, tdm_error *err)
+{
+    TDM_TRY(run_pass(update, MEASURE, err), err, "measuring tensors");
+    for (int i = 0; i < update->n_param_pieces;) {
+        const int at = update->pieces[i].tensor;
+        struct tensor *tensor = &update->tensors[at];
+        double lengths[2] = {0.0, 0.0};
+        for (; i < update->n_param_pieces && update->pieces[i].tensor == at; i++)
+            for (int k = 0; k < 2; k++)
+                lengths[k] += update->squares[i][k];
+        for (int k = 0; k < 2; k++)
+            lengths[k] = sqrt(lengths[k]);
+        if (tensor->has_decay)
+            update->optimizer->adapt(values, lengths, &tensor->call);
+    }
+    return TDM_OK;
+}
+
+/* What every tensor is due; where rates differ, each is prepared from the same step before. */
+static void prepare(tdmi_update *update, const double *values, int64_t step,
+                    const struct tdmi_update_call *asked)
+{
+    const struct tdmi_momenta before = update->momenta;
+    struct tdmi_update_call call = *asked;
+    update->optimizer->prepare(values, step, &update->momenta, &call);
+    for (int i = 0; i < update->n_tensors; i++) {
+        struct tensor *tensor = &update->tensors[i];
+        tensor->call = call;
+        if (update->parts) {
+            struct tdmi_momenta again = before;
+            tensor->call = *asked;
+            tensor->call.learning_rate *= update->parts[tensor->param];
+            update->optimizer->prepare(values, step, &again, &tensor->call);
+        }
+        if (!tensor->has_decay) {
+            tensor->call.weight_decay = 0.0f;
+            tensor->call.moments.keep = 1.0f;
+        }
+    }
+}
+
+/* ---- all at once ------------------------------------------------------------------------ */
+
+static tdm_status make_list(tdmi_update *update, tdm_error *err)
+{
+    const struct tdmi_update_arrays arrays = {
+        .params = update->params,
+        .states = update->states,
+        .slots = {update->slots[0], update->slots[1]},
+        .mean_params = update->mean_params,
+        .mean_states = update->mean_states,
+        .state_sums_at = tdmi_graph_state_sums_at(update->graph),
+        .loss_scale = update->loss_scale,
+    };
+    struct tdmi_update_piece *pieces = tdmi_alloc((size_t)update->n_pieces, sizeof *pieces);
+    if (!pieces)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing parameters: out of memory");
+    for (int i = 0; i < update->n_pieces; i++) {
+        const struct piece *piece = &update->pieces[i];
+        const struct tensor *tensor = piece->is_state ? NULL : &update->tensors[piece->tensor];
+        pieces[i] = (struct tdmi_update_piece){
+            .offset = piece->offset,
+            .n = piece->n,
+            .tensor = piece->tensor,
+            .part = tensor && update->parts ? update->parts[tensor->param] : 1.0f,
+            .has_decay = tensor && tensor->has_decay,
+            .is_state = piece->is_state,
+            .momentum = piece->momentum,
+        };
+    }
+    const tdm_status status = update->backend->update->open(update->stream, &arrays, pieces,
+                                                            update->n_pieces, &update->list, err);
+    tdmi_free(pieces);
+    update->n_lists++;
+    return status;
+}
+
+static struct tdmi_step_facts facts_of(tdmi_update *update, const double *values, int64_t step,
+                                       const struct tdmi_update_call *asked)
+{
+    struct tdmi_update_call call = *asked;
+    update->optimizer->prepare(values, step, &update->momenta, &call);
+    struct tdmi_step_facts facts = {
+        .scale = asked->gradient_scale,
+        .learning_rate = call.learning_rate,
+        .momentum = call.momentum,
+        .weight_decay = call.weight_decay,
+        .average = update->average,
+        .is_nesterov = call.is_nesterov,
+        .moments = call.moments,
+    };
+    if (update->optimizer->tell)
+        update->optimizer->tell(values, asked, &facts);
+    return facts;
+}
+
+static struct tdmi_update_call asked_for(float n, const struct tdmi_update_rates *rates)
+{
+    return (struct tdmi_update_call){
+        .gradient_scale = 1.0f / n,
+        .learning_rate = rates->learning_rate,
+        .momentum = rates->momentum,
+        .weight_decay = rates->weight_decay,
+        .moments = {.keep = 1.0f},
+    };
+}
+
+void tdmi_update_use_stream(tdmi_update *update, tdmi_stream *stream)
+{
+    update->own = update->own ? update->own : update->stream;
+    update->stream = stream;
+}
+
+tdm_status tdmi_update_begin(tdmi_update *update, float n, struct tdmi_update_rates rates,
+                             tdm_error *err)
+{
+    double usual[TDMI_PARAMETERS];
+    const struct tdmi_update_call call = asked_for(n, &rates);
+    tdmi_parameters_usual(update->optimizer->parameters, usual);
+    if (!update->list)
+        TDM_TRY(make_list(update, err), err, "preparing optimizer steps");
+    update->way = (struct tdmi_update_way){update->optimizer->rule, rates.clip_norm > 0.0};
+    update->average = (float)(1.0 - rates.average);
+    update->told = facts_of(update, rates.values ? rates.values : usual,
+                            rates.step > 0 ? rates.step : 1, &call);
+    update->told.clip_norm = rates.clip_norm;
+    return TDM_WRAP(err,
+                    update->backend->memory.upload(update->stream, update->facts, &update->told,
+                                                   sizeof update->told, err),
+                    "telling the device of a step");
+}
+
+static void queue_step(void *self, const float *sums)
+{
+    tdmi_update *update = self;
+    update->backend->update->run(update->stream, update->list, update->way, sums, update->facts);
+}
+
+struct tdmi_step_next tdmi_update_next(tdmi_update *update)
+{
+    return (struct tdmi_step_next){queue_step, update, 2 * update->n_lists + update->way.clips};
+}
+
+tdm_status tdmi_update_run(tdmi_update *update, const float *sums, float n,
+                           struct tdmi_update_rates rates, tdm_error *err)
+{
+    double usual[TDMI_PARAMETERS];
+    const double *values = rates.values ? rates.values : usual;
+    struct tdmi_update_call call = asked_for(n, &rates);
+    if (update->backend->update->run) {
+        TDM_TRY(tdmi_update_begin(update, n, rates, err), err, "updating parameters");
+        queue_step(update, sums);
+        return update->backend->stream.wait(update->stream, err);
+    }
+    update->sums = sums;
+    update->scale = 1.0f / n;
+    update->average = (float)(1.0 - rates.average);
+    tdmi_parameters_usual(update->optimizer->parameters, usual);
+    if (rates.clip_norm > 0.0)
+        TDM_TRY(shorten(update, rates.clip_norm, &call.gradient_scale, err), err,
+                "clipping the gradient");
+    prepare(update, values, rates.step > 0 ? rates.step : 1, &call);
+    if (update->optimizer->measure)
+        TDM_TRY(adapt(update, values, err), err, "adapting the step to tensors");
+    return run_pass(update, STEP, err);
+}

@@ -1,0 +1,287 @@
+/*
+ * Bindings and the complaint about them. Shapes are compared as the publisher lays tensors out, so
+ * that a message shows what the file has beside what it should have.
+ */
+#include "weights/bind.h"
+#include "base/memory.h"
+#include "weights/layouts.h"
+#include "tandem/log.h"
+#include "tandem/quote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Lines of one kind in a complaint: a file of the wrong network has one for every tensor. */
+enum { most_lines = 500 };
+
+tdm_status tdmi_bindings_init(struct tdmi_bindings *bindings, const tdmi_graph *graph,
+                              const char *network, const tdmi_weights *weights,
+                              enum tdmi_publisher layout, tdmi_arena *arena, tdm_error *err)
+{
+    *bindings = (struct tdmi_bindings){
+        .graph = graph,
+        .network = network,
+        .weights = weights,
+        .layout = layout,
+        .params = tdmi_arena_alloc(arena, (size_t)graph->n_params + 1, sizeof *bindings->params),
+        .states = tdmi_arena_alloc(arena, (size_t)graph->n_states + 1, sizeof *bindings->states),
+        .is_taken = tdmi_arena_alloc(arena, tdmi_weights_count(weights) + 1, sizeof(bool)),
+        .arena = arena,
+    };
+    if (!bindings->params || !bindings->states || !bindings->is_taken)
+        return TDM_FAIL(err, TDM_E_MEMORY, "binding %s: out of memory", tdmi_weights_path(weights));
+    return TDM_OK;
+}
+
+struct tdmi_binding *tdmi_binding_of(const struct tdmi_bindings *bindings, int node, int i)
+{
+    const struct tdmi_node *of = &bindings->graph->nodes[node];
+    if (i < of->n_params)
+        return &bindings->params[of->first_param + i];
+    return i < of->n_params + of->n_states ? &bindings->states[of->first_state + i - of->n_params]
+                                           : NULL;
+}
+
+const struct tdmi_tensor *tdmi_binding_tensor(const struct tdmi_bindings *bindings, int node, int i)
+{
+    const struct tdmi_node *of = &bindings->graph->nodes[node];
+    return i < of->n_params ? &bindings->graph->params[of->first_param + i]
+                            : &bindings->graph->states[of->first_state + i - of->n_params];
+}
+
+void tdmi_bindings_take(struct tdmi_bindings *bindings, const struct tdmi_weights_tensor *tensor)
+{
+    bindings->is_taken[tensor - tdmi_weights_at(bindings->weights, 0)] = true;
+}
+
+void tdmi_bind(struct tdmi_bindings *bindings, struct tdmi_binding *binding,
+               const struct tdmi_weights_tensor *from, const char *wanted)
+{
+    binding->from = from;
+    binding->wanted = wanted;
+    if (from)
+        tdmi_bindings_take(bindings, from);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+static struct tdmi_layout layout_of(const struct tdmi_bindings *bindings,
+                                    const struct tdmi_node *node, const struct tdmi_tensor *tensor)
+{
+    switch (bindings->layout) {
+    case TDMI_PUBLISHER_TORCH:
+        return tdmi_layout_of_torch(node, tensor);
+    case TDMI_PUBLISHER_KERAS:
+        return tdmi_layout_of_keras(node, tensor);
+    case TDMI_PUBLISHER_OURS:
+        break;
+    }
+    return tdmi_layout_of_ours(tensor);
+}
+
+static bool has_shape(const struct tdmi_weights_tensor *tensor, const struct tdmi_layout *layout)
+{
+    bool is_equal = tensor->rank == layout->rank;
+    for (int i = 0; i < layout->rank && is_equal; i++)
+        is_equal = tensor->shape[i] == layout->shape[i];
+    return is_equal;
+}
+
+/* "32×3×3×3" */
+static struct tdmi_name shape_text(const int64_t *dims, int rank)
+{
+    struct tdmi_name text = {"one number"};
+    size_t n = 0;
+    for (int i = 0; i < rank && n < sizeof text.text; i++)
+        n += (size_t)snprintf(text.text + n, sizeof text.text - n, "%s%lld", i ? "×" : "",
+                              (long long)dims[i]);
+    return text;
+}
+
+bool tdmi_bindings_fit(const struct tdmi_bindings *bindings, int node)
+{
+    const struct tdmi_binding *binding;
+    for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
+        struct tdmi_layout layout = layout_of(bindings, &bindings->graph->nodes[node],
+                                              tdmi_binding_tensor(bindings, node, i));
+        if (!binding->is_fresh && !(binding->from && has_shape(binding->from, &layout)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what does not fit --------------------------------------------------------------------- */
+
+enum complaint { MISSING, MISSHAPED, EXTRA, COMPLAINTS };
+
+enum { LINE_BYTES = 300 }; /* of one tensor: longer names lose their middle */
+
+struct complaints {
+    int n[COMPLAINTS];
+    size_t length;
+    char text[TDM_ERROR_TEXT_BYTES / 2]; /* the first few */
+};
+
+static void complain(struct complaints *all, enum complaint kind, const char *line)
+{
+    if (all->n[kind]++ < most_lines)
+        tdm_log(TDM_LOG_ERROR, "%s", line);
+    size_t room = sizeof all->text - all->length, length = strlen(line);
+    if (length + 3 < room)
+        all->length +=
+            (size_t)snprintf(all->text + all->length, room, "%s%s", all->length ? "; " : "", line);
+}
+
+static void look_at_node(const struct tdmi_bindings *bindings, int index, struct complaints *all)
+{
+    const struct tdmi_node *node = &bindings->graph->nodes[index];
+    const struct tdmi_binding *binding;
+    char line[LINE_BYTES];
+    for (int i = 0; (binding = tdmi_binding_of(bindings, index, i)) != NULL; i++) {
+        const struct tdmi_tensor *tensor = tdmi_binding_tensor(bindings, index, i);
+        struct tdmi_layout layout = layout_of(bindings, node, tensor);
+        if (binding->is_fresh || (binding->from && has_shape(binding->from, &layout)))
+            continue;
+        struct tdmi_name wanted = shape_text(layout.shape, layout.rank);
+        if (!binding->from) {
+            tdm_quote(line, sizeof line, "missing: %s of %s",
+                      binding->wanted ? binding->wanted : tensor->name, wanted.text);
+            complain(all, MISSING, line);
+            continue;
+        }
+        struct tdmi_name found = shape_text(binding->from->shape, binding->from->rank);
+        tdm_quote(line, sizeof line, "of another shape: %s is %s, wanted is %s",
+                  binding->from->name, found.text, wanted.text);
+        complain(all, MISSHAPED, line);
+    }
+}
+
+static void look_at_rest(const struct tdmi_bindings *bindings, struct complaints *all)
+{
+    char line[LINE_BYTES];
+    for (size_t i = 0; i < tdmi_weights_count(bindings->weights); i++) {
+        const struct tdmi_weights_tensor *tensor = tdmi_weights_at(bindings->weights, i);
+        if (bindings->is_taken[i])
+            continue;
+        struct tdmi_name found = shape_text(tensor->shape, tensor->rank);
+        tdm_quote(line, sizeof line, "of no use: %s of %s", tensor->name, found.text);
+        complain(all, EXTRA, line);
+    }
+}
+
+tdm_status tdmi_bindings_check(const struct tdmi_bindings *bindings, tdm_error *err)
+{
+    struct complaints all = {{0}, 0, ""};
+    for (int i = 0; i < bindings->graph->n_nodes; i++)
+        look_at_node(bindings, i, &all);
+    look_at_rest(bindings, &all);
+    if (all.n[MISSING] + all.n[MISSHAPED] + all.n[EXTRA] == 0)
+        return TDM_OK;
+    for (int kind = 0; kind < COMPLAINTS; kind++)
+        if (all.n[kind] > most_lines)
+            tdm_log(TDM_LOG_ERROR, "and %d more of this kind", all.n[kind] - most_lines);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "the weights %s do not fit the network %s; of their tensors %d are "
+                    "missing, %d of another shape, %d of no use (%s)",
+                    tdmi_weights_path(bindings->weights), bindings->network, all.n[MISSING],
+                    all.n[MISSHAPED], all.n[EXTRA], all.text);
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* All ones in the exponent: a NaN or an infinity. */
+static bool is_finite(const float *values, int64_t n)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        found |= (bits & exponent) == exponent;
+    }
+    return found == 0;
+}
+
+/* What a batch norm divides by is the root of variance + epsilon: the first value that leaves
+ * nothing to take it of, or NULL. */
+static const float *first_without_root(const struct tdmi_node *node,
+                                       const struct tdmi_tensor *tensor, const float *values)
+{
+    if (node->kind != TDMI_OP_BATCH_NORM || strcmp(tensor->spec.name, "running_var") != 0)
+        return NULL;
+    for (int64_t i = 0; i < tensor->n; i++)
+        if (!((double)values[i] + node->attrs.epsilon > 0.0))
+            return &values[i];
+    return NULL;
+}
+
+struct filling {
+    const struct tdmi_bindings *bindings;
+    uint64_t seed;
+    float *scratch; /* as many values as the largest tensor that is turned */
+};
+
+static tdm_status fill_tensor(const struct filling *it, const struct tdmi_node *node,
+                              const struct tdmi_tensor *tensor, int index,
+                              const struct tdmi_binding *binding, float *at, tdm_error *err)
+{
+    if (binding->is_fresh) {
+        tdmi_tensor_init_on_known(tensor, it->seed, index, at);
+        return TDM_OK;
+    }
+    const bool turns = it->bindings->layout == TDMI_PUBLISHER_TORCH && tensor->spec.n_dims > 1;
+    float *to = turns ? it->scratch : at;
+    TDM_TRY(tdmi_weights_floats(it->bindings->weights, binding->from, to, err), err,
+            "filling the network");
+    if (!is_finite(to, tensor->n))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s: tensor '%.200s' has a NaN or an infinity; weights are finite numbers",
+                        tdmi_weights_path(it->bindings->weights), binding->from->name);
+    const float *wrong = first_without_root(node, tensor, to);
+    if (wrong)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s: tensor '%.200s' has the variance %g; with the batch norm's epsilon of "
+                        "%g, more than 0 is accepted",
+                        tdmi_weights_path(it->bindings->weights), binding->from->name,
+                        (double)*wrong, node->attrs.epsilon);
+    if (turns)
+        tdmi_values_from_torch(node, tensor, to, at);
+    return TDM_OK;
+}
+
+static tdm_status fill_all(const struct filling *it, float *params, float *states, tdm_error *err)
+{
+    const tdmi_graph *graph = it->bindings->graph;
+    const struct tdmi_binding *binding;
+    for (int n = 0; n < graph->n_nodes; n++)
+        for (int i = 0; (binding = tdmi_binding_of(it->bindings, n, i)) != NULL; i++) {
+            const struct tdmi_node *node = &graph->nodes[n];
+            const struct tdmi_tensor *tensor = tdmi_binding_tensor(it->bindings, n, i);
+            const bool is_param = i < node->n_params;
+            const int index =
+                is_param ? node->first_param + i : node->first_state + i - node->n_params;
+            tdm_status status = fill_tensor(it, node, tensor, index, binding,
+                                            (is_param ? params : states) + tensor->offset, err);
+            if (status != TDM_OK)
+                return status;
+        }
+    return TDM_OK;
+}
+
+tdm_status tdmi_bindings_fill(const struct tdmi_bindings *bindings, uint64_t seed, float *params,
+                              float *states, tdm_error *err)
+{
+    struct filling it = {.bindings = bindings, .seed = seed};
+    int64_t most = 0;
+    for (int i = 0; i < bindings->graph->n_params; i++)
+        if (bindings->graph->params[i].spec.n_dims > 1 && bindings->graph->params[i].n > most)
+            most = bindings->graph->params[i].n;
+    if (bindings->layout == TDMI_PUBLISHER_TORCH && most > 0) {
+        it.scratch = tdmi_alloc((size_t)most, sizeof *it.scratch);
+        if (!it.scratch)
+            return TDM_FAIL(err, TDM_E_MEMORY, "filling the network: out of memory");
+    }
+    tdm_status status = fill_all(&it, params, states, err);
+    tdmi_free(it.scratch);
+    return status;
+}

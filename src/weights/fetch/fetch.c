@@ -1,0 +1,332 @@
+/*
+ * Bringing published weights to TANDEM_HOME/weights.
+ *
+ *     .FILE.part   what has come so far; a later try asks for the rest
+ *     .FILE.tag    what the server called it, so that the rest is of the same file
+ *     .FILE.lock   one process at a time
+ *     FILE         whole, compared with what its publisher says, renamed
+ *     FILE.json    where it came from and its SHA-256, for the next time
+ */
+#include "weights/fetch/catalogue.h"
+#include "weights/fetch/digest.h"
+#include "weights/fetch/transfer.h"
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "tandem/stop.h"
+#include "track/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIES = 4, NOTE_BYTES = 65536 };
+/* A server that sends more than so many times what was published sends something else. */
+#define MOST_TIMES 2.0
+
+struct fetch {
+    const struct tdm_weights_known *known;
+    const char *folder, *path, *part, *tag_file, *lock_file, *note, *url;
+    int fd;     /* of the part; -1: closed */
+    int64_t at; /* bytes that are in it */
+    int64_t total;
+    tdm_sink sink;
+    tdmi_arena arena;
+};
+
+static void tell(const struct fetch *fetch, tdm_event_kind kind, const char *text)
+{
+    const tdm_event event = {.kind = kind, .text = text, .done = fetch->at, .total = fetch->total};
+    if (fetch->sink.event)
+        fetch->sink.event(fetch->sink.self, &event);
+}
+
+static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *err)
+{
+    tdmi_arena *arena = &fetch->arena;
+    const char *file = fetch->known->file;
+    tdm_status status = tdmi_catalogue_folder(arena, &fetch->folder, err);
+    if (status != TDM_OK)
+        return status;
+    const char *from = mirror && *mirror ? mirror : fetch->known->folder;
+    bool has_slash = from[strlen(from) - 1] == '/';
+    fetch->url = tdmi_arena_printf(arena, "%s%s%s", from, has_slash ? "" : "/", file);
+    fetch->path = tdmi_arena_printf(arena, "%s/%s", fetch->folder, file);
+    fetch->note = tdmi_arena_printf(arena, "%s/%s.json", fetch->folder, file);
+    fetch->part = tdmi_arena_printf(arena, "%s/.%s.part", fetch->folder, file);
+    fetch->tag_file = tdmi_arena_printf(arena, "%s/.%s.tag", fetch->folder, file);
+    fetch->lock_file = tdmi_arena_printf(arena, "%s/.%s.lock", fetch->folder, file);
+    if (!fetch->url || !fetch->path || !fetch->note || !fetch->part || !fetch->tag_file ||
+        !fetch->lock_file)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the name of a file");
+    return tdmi_folder_make(fetch->folder, err);
+}
+
+/* ---- what is remembered of a file --------------------------------------------------------- */
+
+/* The SHA-256 that an earlier fetch wrote down; "" when there is none. */
+static void remembered(const struct fetch *fetch, char sha256[65])
+{
+    void *text = NULL;
+    size_t n = 0;
+    tdm_error err;
+    tdm_json_document *document = NULL;
+    sha256[0] = '\0';
+    if (tdmi_file_kind_of(fetch->note) != TDMI_FILE_REGULAR ||
+        tdmi_file_read(fetch->note, NOTE_BYTES, &text, &n, &err) != TDM_OK)
+        return;
+    if (tdm_json_read(text, n, fetch->note, &document, &err) == TDM_OK)
+        snprintf(sha256, 65, "%s",
+                 tdm_json_as_string(tdm_json_member(tdm_json_root(document), "sha256"), ""));
+    tdm_json_document_free(document);
+    tdmi_free(text);
+}
+
+static tdm_status remember(const struct fetch *fetch, const struct tdm_weights_fetched *fetched,
+                           tdm_error *err)
+{
+    const char *text = NULL;
+    size_t n = 0;
+    tdm_json_writer *json = tdm_json_writer_new(2);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_integer(json, "format_version", 1);
+    tdm_json_string(json, "name", fetch->known->name);
+    tdm_json_string(json, "origin", fetch->known->origin);
+    tdm_json_string(json, "licence", fetch->known->licence);
+    tdm_json_string(json, "url", fetch->url);
+    tdm_json_integer(json, "bytes", fetched->bytes);
+    tdm_json_string(json, "sha256", fetched->sha256);
+    tdm_json_string(json, "published", *fetch->known->hash ? fetch->known->hash : NULL);
+    tdm_json_object_end(json);
+    tdm_status status = tdm_json_finish(json, &text, &n, err);
+    if (status == TDM_OK)
+        status = tdmi_file_write(fetch->note, text, n, err);
+    tdm_json_writer_free(json);
+    return status;
+}
+
+/* ---- comparing ---------------------------------------------------------------------------- */
+
+/* With what the publisher says, else with what was remembered. */
+static tdm_status compare(const struct fetch *fetch, const char *path,
+                          struct tdm_weights_fetched *fetched, tdm_error *err)
+{
+    struct tdmi_digest digest;
+    const char *hash = fetch->known->hash;
+    char before[65];
+    tdm_status status = tdmi_digest_file(path, &digest, err);
+    if (status != TDM_OK)
+        return status;
+    memcpy(fetched->sha256, digest.sha256, sizeof fetched->sha256);
+    fetched->bytes = digest.bytes;
+    remembered(fetch, before);
+    fetched->is_new = *hash == '\0' && *before == '\0';
+    fetched->is_published = *hash != '\0';
+    if (*hash && !tdmi_digest_is(&digest, hash))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s is not the published file: its publisher says %s, its SHA-256 is %s "
+                        "and its MD5 %s",
+                        path, hash, digest.sha256, digest.md5);
+    if (*before && strcmp(before, digest.sha256) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s is not the file that was fetched: its SHA-256 was %s and is %s; remove "
+                        "it and %s to take this one",
+                        path, before, digest.sha256, fetch->note);
+    return TDM_OK;
+}
+
+/* ---- transferring ------------------------------------------------------------------------- */
+
+static int64_t most_bytes(const struct fetch *fetch)
+{
+    return (int64_t)(MOST_TIMES * 1e6 * fetch->known->megabytes);
+}
+
+static tdm_status too_large(const struct fetch *fetch, tdm_error *err)
+{
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "the server sends more than %lld bytes, twice what was published (%.1f MB): it is "
+        "another file",
+        (long long)most_bytes(fetch), fetch->known->megabytes);
+}
+
+static tdm_status on_begin(void *self, int64_t from, int64_t total, const char *tag, tdm_error *err)
+{
+    struct fetch *fetch = self;
+    fetch->total = total > 0 ? total : 0;
+    if (total > most_bytes(fetch))
+        return too_large(fetch, err);
+    if (from != fetch->at && ftruncate(fetch->fd, 0) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot empty %s: %s", fetch->part, strerror(errno));
+    if (from != fetch->at)
+        fetch->at = 0;
+    if (*tag)
+        return tdmi_file_write(fetch->tag_file, tag, strlen(tag), err);
+    (void)unlink(fetch->tag_file);
+    return TDM_OK;
+}
+
+static tdm_status on_bytes(void *self, const void *bytes, size_t length_bytes, tdm_error *err)
+{
+    struct fetch *fetch = self;
+    if (fetch->at + (int64_t)length_bytes > most_bytes(fetch))
+        return too_large(fetch, err);
+    for (size_t done = 0; done < length_bytes;) {
+        ssize_t n = pwrite(fetch->fd, (const char *)bytes + done, length_bytes - done,
+                           (off_t)(fetch->at + (int64_t)done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
+        done += (size_t)n;
+    }
+    fetch->at += (int64_t)length_bytes;
+    tell(fetch, TDM_EVENT_PROGRESS, NULL);
+    return TDM_OK;
+}
+
+static tdm_status open_part(struct fetch *fetch, char tag[256], tdm_error *err)
+{
+    struct stat facts;
+    void *text = NULL;
+    size_t n = 0;
+    tdm_error unread;
+    fetch->fd = open(fetch->part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fetch->fd < 0 || fstat(fetch->fd, &facts) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
+    fetch->at = facts.st_size;
+    tag[0] = '\0';
+    if (tdmi_file_kind_of(fetch->tag_file) == TDMI_FILE_REGULAR &&
+        tdmi_file_read(fetch->tag_file, 255, &text, &n, &unread) == TDM_OK)
+        snprintf(tag, 256, "%s", (char *)text);
+    tdmi_free(text);
+    /* The rest of an unnamed file, with no hash to compare the whole with, could be another's. */
+    if (!*tag && !*fetch->known->hash)
+        fetch->at = 0;
+    return TDM_OK;
+}
+
+static void wait_tenths(int tenths)
+{
+    const struct timespec tenth = {.tv_nsec = 100000000};
+    for (int i = 0; i < tenths && !tdm_stop_is_requested(); i++)
+        (void)nanosleep(&tenth, NULL);
+}
+
+static tdm_status transfer_once(struct fetch *fetch, enum tdmi_transfer_end *end, tdm_error *err)
+{
+    char tag[256];
+    tdm_status status = open_part(fetch, tag, err);
+    if (status == TDM_OK) {
+        const struct tdmi_transfer transfer = {.url = fetch->url,
+                                               .from = fetch->at,
+                                               .tag = tag,
+                                               .self = fetch,
+                                               .begin = on_begin,
+                                               .bytes = on_bytes};
+        *end = tdmi_transfer_run(&transfer, err);
+        if (*end == TDMI_TRANSFER_REFUSED && transfer.from > 0 && ftruncate(fetch->fd, 0) == 0) {
+            fetch->at = 0; /* no rest is to be had: of the whole file, then */
+            *end = TDMI_TRANSFER_BROKE;
+        }
+        if (*end == TDMI_TRANSFER_DONE && fsync(fetch->fd) != 0)
+            status =
+                TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
+    }
+    if (fetch->fd >= 0)
+        (void)close(fetch->fd);
+    fetch->fd = -1;
+    return status;
+}
+
+/* err->code of what libcurl or the server said. */
+static tdm_status code_of(const tdm_error *err)
+{
+    return err->code == TDM_OK ? TDM_E_SYSTEM : err->code;
+}
+
+static tdm_status transfer(struct fetch *fetch, tdm_error *err)
+{
+    enum tdmi_transfer_end end = TDMI_TRANSFER_REFUSED;
+    tdm_error said = {0};
+    tdm_error *told = err ? err : &said;
+    for (int try = 0; try < TRIES; try++) {
+        int64_t before = fetch->at;
+        tdm_status status = transfer_once(fetch, &end, told);
+        if (status != TDM_OK)
+            return status;
+        if (end == TDMI_TRANSFER_DONE)
+            return TDM_OK;
+        if (end == TDMI_TRANSFER_ENDED)
+            return code_of(told);
+        if (end == TDMI_TRANSFER_REFUSED)
+            break;
+        if (fetch->at > before) /* it moves */
+            try = 0;
+        if (try + 1 < TRIES)
+            wait_tenths(5 << try);
+        if (tdm_stop_is_requested())
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
+    }
+    return code_of(told);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+static tdm_status bring(struct fetch *fetch, struct tdm_weights_fetched *fetched, tdm_error *err)
+{
+    TDM_TRY(transfer(fetch, err), err,
+            "fetching %s failed (what has come is kept); by hand: put the file at %s, or name "
+            "another place with --mirror",
+            fetch->url, fetch->path);
+    tdm_status status = compare(fetch, fetch->part, fetched, err);
+    if (status != TDM_OK) {
+        (void)unlink(fetch->part);
+        (void)unlink(fetch->tag_file);
+        return TDM_WRAP(err, status, "%s gave another file, which was removed", fetch->url);
+    }
+    if (rename(fetch->part, fetch->path) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot rename %s: %s", fetch->part, strerror(errno));
+    (void)unlink(fetch->tag_file);
+    return tdmi_folder_sync(fetch->folder, err);
+}
+
+static tdm_status fetch_locked(struct fetch *fetch, struct tdm_weights_fetched *fetched,
+                               tdm_error *err)
+{
+    tdm_status status;
+    fetched->was_here = tdmi_file_kind_of(fetch->path) != TDMI_FILE_MISSING;
+    snprintf(fetched->path, sizeof fetched->path, "%s", fetch->path);
+    tell(fetch, TDM_EVENT_PHASE_BEGIN, "fetching");
+    if (fetched->was_here)
+        status = compare(fetch, fetch->path, fetched, err);
+    else
+        status = bring(fetch, fetched, err);
+    tell(fetch, TDM_EVENT_PHASE_END, NULL);
+    return status == TDM_OK ? remember(fetch, fetched, err) : status;
+}
+
+tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,
+                             struct tdm_weights_fetched *fetched, tdm_error *err)
+{
+    struct fetch fetch = {.fd = -1, .sink = sink};
+    tdmi_lock *lock = NULL;
+    *fetched = (struct tdm_weights_fetched){.bytes = 0};
+    tdm_status status = tdmi_catalogue_find(name, &fetch.known, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_arena_init(&fetch.arena, 0);
+    status = set_names(&fetch, mirror, err);
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, tdmi_lock_take(fetch.lock_file, &lock, err), "fetching %s", name);
+    if (status == TDM_OK)
+        status = fetch_locked(&fetch, fetched, err);
+    tdmi_lock_remove(lock);
+    tdmi_arena_release(&fetch.arena);
+    return status;
+}

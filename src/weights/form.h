@@ -1,0 +1,51 @@
+/*
+ * What a form of weights files is made of, and what its reader calls to fill the list. Seen by the
+ * readers of this folder only.
+ */
+#ifndef TANDEM_NN_WEIGHTS_FORM_H
+#define TANDEM_NN_WEIGHTS_FORM_H
+
+#include "base/arena.h"
+#include "weights/weights.h"
+
+/* What is to be read: a file, mapped whole; or a folder, and then no bytes. */
+struct tdmi_weights_input {
+    const char *path;
+    bool is_folder;
+    const uint8_t *bytes; /* valid until the weights are closed */
+    size_t n_bytes;
+};
+
+struct tdmi_weights_form {
+    const char *name; /* "safetensors" */
+    const char *what; /* in the sentence about files of no known form: ".safetensors" */
+    /* By content; a damaged file of the form is one too, so that its reader can say what is wrong.
+     */
+    bool (*is_form)(const struct tdmi_weights_input *input);
+    /* Fills the list. Tensors may point into input's bytes. */
+    tdm_status (*read)(tdmi_weights *weights, const struct tdmi_weights_input *input,
+                       tdm_error *err);
+};
+
+/* Lives until close. */
+tdmi_arena *tdmi_weights_arena(tdmi_weights *weights);
+/* release(held) is called at close, the last kept first; at once when there is no memory to note it
+ * (TDM_E_MEMORY). */
+tdm_status tdmi_weights_keep(tdmi_weights *weights, void *held, void (*release)(void *held),
+                             tdm_error *err) TDM_MUST_USE;
+/* Adds a tensor to the end of the list: its name is copied, data is lent until close, n_values and
+ * bytes are filled in here. available_bytes is how much there is at data. TDM_E_INPUT when the
+ * shape wants more, does not fit in memory, or a name is no UTF-8; that names are unique is checked
+ * by open. */
+tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
+                            uint64_t available_bytes, tdm_error *err) TDM_MUST_USE;
+/* Copied. The last of one key counts. */
+tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
+                             size_t length_bytes, tdm_error *err) TDM_MUST_USE;
+/* "PATH: what is wrong" as TDM_E_INPUT. */
+#define TDMI_WEIGHTS_BAD(err, weights, ...) \
+    tdmi_weights_bad((err), __FILE__, __LINE__, (weights), __VA_ARGS__)
+tdm_status tdmi_weights_bad(tdm_error *err, const char *file, int line, const tdmi_weights *weights,
+                            const char *format, ...) TDM_PRINTF(5, 6);
+
+#endif

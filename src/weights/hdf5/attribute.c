@@ -1,0 +1,148 @@
+/*
+ * Attributes of HDF5 objects, and text wherever it stands.
+ */
+#include "weights/hdf5/inside.h"
+
+#include <string.h>
+#include "base/banned.h"
+
+/* The parts of an attribute's message. */
+struct parts {
+    const uint8_t *name, *type, *shape;
+    size_t name_bytes, type_bytes, shape_bytes;
+    struct tdmi_hdf5_cursor data;
+    bool is_shared;
+};
+
+/* Version, flags, three sizes, [character set], then the parts; those of version 1 are padded to 8
+ * bytes each. */
+static tdm_status split(const tdmi_hdf5 *file, const struct tdmi_hdf5_message *message,
+                        struct parts *parts, tdm_error *err)
+{
+    struct tdmi_hdf5_cursor cursor = {.at = message->body, .left = message->n_bytes};
+    unsigned version = (unsigned)tdmi_hdf5_next(&cursor, 1);
+    unsigned flags = (unsigned)tdmi_hdf5_next(&cursor, 1);
+    if (!cursor.is_short && (version < 1 || version > 3))
+        return TDMI_HDF5_BAD(err, file, "an attribute is of version %u; 1 to 3 are read", version);
+    size_t step = version == 1 ? 8 : 1;
+    parts->name_bytes = (size_t)tdmi_hdf5_next(&cursor, 2);
+    parts->type_bytes = (size_t)tdmi_hdf5_next(&cursor, 2);
+    parts->shape_bytes = (size_t)tdmi_hdf5_next(&cursor, 2);
+    tdmi_hdf5_skip(&cursor, version == 3 ? 1 : 0);
+    parts->name = tdmi_hdf5_skip(&cursor, (parts->name_bytes + step - 1) / step * step);
+    parts->type = tdmi_hdf5_skip(&cursor, (parts->type_bytes + step - 1) / step * step);
+    parts->shape = tdmi_hdf5_skip(&cursor, (parts->shape_bytes + step - 1) / step * step);
+    parts->data = cursor;
+    parts->is_shared = version > 1 && (flags & 3u) != 0;
+    if (cursor.is_short || message->is_shared)
+        return TDMI_HDF5_BAD(err, file,
+                             message->is_shared ? "an attribute is shared, which is not read"
+                                                : "an attribute is cut short");
+    return TDM_OK;
+}
+
+static bool is_named(const struct parts *parts, const char *name)
+{
+    size_t n = strlen(name);
+    return parts->name_bytes >= n && memcmp(parts->name, name, n) == 0 &&
+           (parts->name_bytes == n || parts->name[n] == 0);
+}
+
+static tdm_status read_parts(tdmi_hdf5 *file, struct parts *parts, const char *name,
+                             struct tdmi_hdf5_values *values, tdm_error *err)
+{
+    size_t n_bytes = 0;
+    *values = (struct tdmi_hdf5_values){0};
+    if (parts->is_shared)
+        return TDMI_HDF5_BAD(err, file, "attribute '%s' is of a named type, which is not read",
+                             name);
+    tdm_status status = tdmi_hdf5_read_type(file, parts->type, parts->type_bytes, values, err);
+    if (status == TDM_OK)
+        status = tdmi_hdf5_read_shape(file, parts->shape, parts->shape_bytes, values, err);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "reading attribute '%s'", name);
+    if (!tdmi_hdf5_size(values, &n_bytes) || n_bytes > parts->data.left)
+        return TDMI_HDF5_BAD(err, file, "attribute '%s' is cut short", name);
+    values->data = parts->data.at;
+    status = tdmi_hdf5_pay(file, n_bytes, err);
+    return status == TDM_OK && values->kind == TDMI_HDF5_NUMBERS ? tdmi_hdf5_turn(file, values, err)
+                                                                 : status;
+}
+
+/* Many or large attributes of new files lie outside of the header. */
+static tdm_status refuse_dense(const tdmi_hdf5 *file, const tdmi_hdf5_object *object,
+                               tdm_error *err)
+{
+    const struct tdmi_hdf5_message *info = tdmi_hdf5_message(object, TDMI_HDF5_ATTRIBUTE_INFO);
+    if (info == NULL)
+        return TDM_OK;
+    struct tdmi_hdf5_cursor cursor = {.at = info->body, .left = info->n_bytes};
+    unsigned flags = (unsigned)(tdmi_hdf5_next(&cursor, 2) >> 8);
+    tdmi_hdf5_skip(&cursor, flags & 1u ? 2 : 0);
+    uint64_t heap = tdmi_hdf5_next(&cursor, 8);
+    if (cursor.is_short || info->is_shared)
+        return TDMI_HDF5_BAD(err, file,
+                             "the object at byte %llu has damaged facts on its "
+                             "attributes",
+                             (unsigned long long)object->address);
+    if (heap != TDMI_HDF5_NOWHERE)
+        return TDMI_HDF5_BAD(err, file,
+                             "the object at byte %llu keeps its attributes in a fractal heap, "
+                             "which is not read: write the file with h5py's libver='earliest'",
+                             (unsigned long long)object->address);
+    return TDM_OK;
+}
+
+tdm_status tdmi_hdf5_attribute(tdmi_hdf5 *file, const tdmi_hdf5_object *object, const char *name,
+                               struct tdmi_hdf5_values *values, bool *is_there, tdm_error *err)
+{
+    *is_there = false;
+    *values = (struct tdmi_hdf5_values){0};
+    for (size_t i = 0; i < object->n_messages; i++) {
+        struct parts parts = {0};
+        if (object->messages[i].type != TDMI_HDF5_ATTRIBUTE)
+            continue;
+        tdm_status status = split(file, &object->messages[i], &parts, err);
+        if (status != TDM_OK)
+            return status;
+        if (is_named(&parts, name)) {
+            *is_there = true;
+            return read_parts(file, &parts, name, values, err);
+        }
+    }
+    return refuse_dense(file, object, err);
+}
+
+tdm_status tdmi_hdf5_text_at(tdmi_hdf5 *file, const struct tdmi_hdf5_values *values, uint64_t index,
+                             struct tdmi_hdf5_text *text, tdm_error *err)
+{
+    const uint8_t *at = values->data + index * values->item_bytes;
+    tdm_status status = TDM_OK;
+    *text = (struct tdmi_hdf5_text){.bytes = (const char *)at};
+    if (values->kind == TDMI_HDF5_FIXED_TEXT) {
+        text->length_bytes = values->item_bytes;
+        const char *zero = memchr(text->bytes, 0, text->length_bytes);
+        if (zero != NULL && values->padding == 0)
+            text->length_bytes = (size_t)(zero - text->bytes);
+        while (text->length_bytes > 0 && text->bytes[text->length_bytes - 1] == values->padding)
+            text->length_bytes--;
+        return TDM_OK;
+    }
+    if (values->kind != TDMI_HDF5_VARIABLE_TEXT)
+        return TDMI_HDF5_BAD(err, file, "%s stand where text is expected", values->type_name);
+    /* Length, address of a collection, index in it. An empty text may have no place. */
+    uint64_t length = tdmi_hdf5_number(at, 4);
+    if (length == 0)
+        return TDM_OK;
+    status = tdmi_hdf5_heap_object(file, tdmi_hdf5_number(at + 4, 8),
+                                   (uint32_t)tdmi_hdf5_number(at + 12, 4), text, err);
+    if (status != TDM_OK)
+        return status;
+    if (length > text->length_bytes)
+        return TDMI_HDF5_BAD(err, file, "a text of %llu bytes has only %zu in its heap",
+                             (unsigned long long)length, text->length_bytes);
+    text->length_bytes = (size_t)length;
+    while (text->length_bytes > 0 && text->bytes[text->length_bytes - 1] == 0)
+        text->length_bytes--;
+    return TDM_OK;
+}

@@ -1,0 +1,198 @@
+/*
+ * Bytes of an HDF5 file: bounded reads that are paid for, numbers, checksums, and a map of what was
+ * read by its address.
+ */
+#include "weights/hdf5/inside.h"
+#include "base/text/quote.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/banned.h"
+
+tdm_status tdmi_hdf5_bad(tdm_error *err, const char *file, int line, const tdmi_hdf5 *hdf5,
+                         const char *format, ...)
+{
+    char text[TDM_ERROR_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    tdmi_quote(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: HDF5: %s", hdf5->name, text);
+}
+
+tdm_status tdmi_hdf5_no_memory(const tdmi_hdf5 *file, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", file->name);
+}
+
+/* ---- reads ------------------------------------------------------------------------------- */
+
+tdm_status tdmi_hdf5_pay(tdmi_hdf5 *file, uint64_t n_bytes, tdm_error *err)
+{
+    if (n_bytes > file->budget_bytes)
+        return TDMI_HDF5_BAD(err, file,
+                             "its parts lead to each other again and again, or claim each "
+                             "other's bytes");
+    file->budget_bytes -= n_bytes;
+    return TDM_OK;
+}
+
+tdm_status tdmi_hdf5_take(tdmi_hdf5 *file, uint64_t address, uint64_t n_bytes, const char *what,
+                          const uint8_t **bytes, tdm_error *err)
+{
+    if (address > file->n_bytes || n_bytes > file->n_bytes - address)
+        return TDMI_HDF5_BAD(err, file,
+                             "%s at byte %llu needs %llu bytes and reaches past the end of the "
+                             "file (%zu bytes)",
+                             what, (unsigned long long)address, (unsigned long long)n_bytes,
+                             file->n_bytes);
+    *bytes = file->bytes + address;
+    return tdmi_hdf5_pay(file, n_bytes, err);
+}
+
+tdm_status tdmi_hdf5_take_signed(tdmi_hdf5 *file, uint64_t address, uint64_t n_bytes,
+                                 const char *signature, int version, const uint8_t **bytes,
+                                 tdm_error *err)
+{
+    tdm_status status = tdmi_hdf5_take(file, address, n_bytes, signature, bytes, err);
+    if (status != TDM_OK)
+        return status;
+    if (memcmp(*bytes, signature, 4) != 0)
+        return TDMI_HDF5_BAD(err, file, "byte %llu does not begin with '%s'",
+                             (unsigned long long)address, signature);
+    if ((*bytes)[4] != version)
+        return TDMI_HDF5_BAD(err, file, "'%s' at byte %llu is of version %d; %d is read", signature,
+                             (unsigned long long)address, (*bytes)[4], version);
+    return TDM_OK;
+}
+
+uint64_t tdmi_hdf5_number(const uint8_t *bytes, int n_bytes)
+{
+    uint64_t number = 0;
+    for (int i = n_bytes - 1; i >= 0; i--)
+        number = number << 8 | bytes[i];
+    return number;
+}
+
+const uint8_t *tdmi_hdf5_skip(struct tdmi_hdf5_cursor *cursor, uint64_t n_bytes)
+{
+    if (n_bytes > cursor->left) {
+        cursor->is_short = true;
+        cursor->left = 0;
+        return NULL;
+    }
+    const uint8_t *at = cursor->at;
+    cursor->at += n_bytes;
+    cursor->left -= (size_t)n_bytes;
+    return at;
+}
+
+uint64_t tdmi_hdf5_next(struct tdmi_hdf5_cursor *cursor, int n_bytes)
+{
+    const uint8_t *at = tdmi_hdf5_skip(cursor, (uint64_t)n_bytes);
+    return at == NULL ? 0 : tdmi_hdf5_number(at, n_bytes);
+}
+
+bool tdmi_hdf5_grow(tdmi_hdf5 *file, void **items, size_t *capacity, size_t n, size_t item_bytes)
+{
+    if (n < *capacity)
+        return true;
+    size_t wanted = *capacity ? 2 * *capacity : 8;
+    void *more = tdmi_arena_alloc(&file->arena, wanted, item_bytes);
+    if (more == NULL)
+        return false;
+    if (n > 0)
+        memcpy(more, *items, n * item_bytes);
+    *items = more;
+    *capacity = wanted;
+    return true;
+}
+
+/* ---- checksums --------------------------------------------------------------------------- */
+
+static uint32_t turned(uint32_t word, unsigned bits)
+{
+    return word << bits | word >> (32 - bits);
+}
+
+/* Three words are stirred with each other, six times between blocks of 12 bytes and seven times at
+ * the end (Jenkins 2006, "lookup3"). */
+static void stir(uint32_t w[3])
+{
+    static const unsigned bits[6] = {4, 6, 8, 16, 19, 4};
+    for (int i = 0; i < 6; i++) {
+        uint32_t *a = &w[i % 3], *b = &w[(i + 1) % 3], *c = &w[(i + 2) % 3];
+        *a = (*a - *c) ^ turned(*c, bits[i]);
+        *c += *b;
+    }
+}
+
+static void stir_last(uint32_t w[3])
+{
+    static const unsigned bits[7] = {14, 11, 25, 16, 4, 14, 24};
+    for (int i = 0; i < 7; i++) {
+        uint32_t *to = &w[(i + 2) % 3], *from = &w[(i + 1) % 3];
+        *to = (*to ^ *from) - turned(*from, bits[i]);
+    }
+}
+
+static uint32_t checksum(const uint8_t *bytes, size_t n_bytes)
+{
+    uint32_t start = 0xdeadbeefU + (uint32_t)n_bytes, w[3] = {start, start, start};
+    if (n_bytes == 0)
+        return start;
+    for (; n_bytes > 12; n_bytes -= 12, bytes += 12) {
+        for (int i = 0; i < 3; i++)
+            w[i] += (uint32_t)tdmi_hdf5_number(bytes + (ptrdiff_t)4 * i, 4);
+        stir(w);
+    }
+    for (size_t i = 0; i < n_bytes; i++)
+        w[i / 4] += (uint32_t)bytes[i] << 8 * (i % 4);
+    stir_last(w);
+    return w[2];
+}
+
+tdm_status tdmi_hdf5_check(const tdmi_hdf5 *file, const uint8_t *bytes, size_t n_bytes,
+                           const char *what, tdm_error *err)
+{
+    uint32_t stored = (uint32_t)tdmi_hdf5_number(bytes + n_bytes - 4, 4);
+    if (file->has_checks && checksum(bytes, n_bytes - 4) != stored)
+        return TDMI_HDF5_BAD(err, file, "the checksum of %s at byte %llu is wrong: it is damaged",
+                             what, (unsigned long long)(bytes - file->bytes));
+    return TDM_OK;
+}
+
+/* ---- by address -------------------------------------------------------------------------- */
+
+static struct tdmi_hdf5_place *place_of(const struct tdmi_hdf5_map *map, uint64_t address)
+{
+    /* An odd factor: neighbouring addresses go apart, and a multiple of 8 is no worse than any. */
+    size_t at = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (map->capacity - 1);
+    while (map->places[at].what != NULL && map->places[at].address != address)
+        at = (at + 1) & (map->capacity - 1);
+    return &map->places[at];
+}
+
+void *tdmi_hdf5_map_find(const struct tdmi_hdf5_map *map, uint64_t address)
+{
+    return map->capacity == 0 ? NULL : place_of(map, address)->what;
+}
+
+bool tdmi_hdf5_map_add(tdmi_hdf5 *file, struct tdmi_hdf5_map *map, uint64_t address, void *what)
+{
+    if (2 * map->n >= map->capacity) {
+        struct tdmi_hdf5_map larger = {.capacity = map->capacity ? 2 * map->capacity : 64,
+                                       .n = map->n};
+        larger.places = tdmi_arena_alloc(&file->arena, larger.capacity, sizeof *larger.places);
+        if (larger.places == NULL)
+            return false;
+        for (size_t i = 0; i < map->capacity; i++)
+            if (map->places[i].what != NULL)
+                *place_of(&larger, map->places[i].address) = map->places[i];
+        *map = larger;
+    }
+    *place_of(map, address) = (struct tdmi_hdf5_place){.address = address, .what = what};
+    map->n++;
+    return true;
+}

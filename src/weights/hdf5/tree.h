@@ -1,0 +1,42 @@
+/*
+ * What an HDF5 file is to hold, and its structure as bytes. Seen by the writer only.
+ */
+#ifndef TANDEM_NN_WEIGHTS_HDF5_TREE_H
+#define TANDEM_NN_WEIGHTS_HDF5_TREE_H
+
+#include "base/text/text.h"
+#include "weights/hdf5/hdf5.h"
+
+/* An attribute's message body is kept below this, as Keras does: headers hold 64 KiB. */
+enum { TDMI_HDF5_LIST_BYTES_MAX = 64512 };
+
+struct tdmi_hdf5_note {
+    const char *key;
+    const char *text;  /* one text; NULL: a list */
+    const char *items; /* n_items of item_bytes each, padded with zeros */
+    size_t item_bytes, n_items;
+    struct tdmi_hdf5_note *next;
+};
+
+struct tdmi_hdf5_node {
+    const char *name;
+    bool is_array;
+    enum tdmi_dtype dtype;
+    int rank;
+    int64_t shape[TDMI_HDF5_RANK];
+    size_t n_bytes;
+    const void *data;
+    struct tdmi_hdf5_note *notes, *last_note;
+    struct tdmi_hdf5_node **members;
+    size_t n_members, capacity;
+    uint64_t address;  /* of its header, once written */
+    size_t address_at; /* of an array: where in the structure the address of its values stands */
+};
+
+/* Everything but the values: superblock, texts, headers, members. Sorts members. The addresses of
+ * values and the end of the file are filled in by the caller. */
+void tdmi_hdf5_write_structure(struct tdmi_hdf5_node *root, tdmi_text *bytes);
+enum { TDMI_HDF5_END_AT = 40 }; /* where in the superblock the end stands */
+void tdmi_hdf5_put(char *at, uint64_t number, int n_bytes);
+
+#endif

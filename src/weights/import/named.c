@@ -1,0 +1,259 @@
+/*
+ * One of our networks, as the weights want it: in the form of whoever published it, with as many
+ * input channels and classes as its tensors have.
+ */
+#include "weights/import/internal.h"
+#include "base/file/file.h"
+#include "weights/fetch/catalogue.h"
+#include "weights/fetch/digest.h"
+#include "weights/origin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a publisher does otherwise than our defaults of the network. */
+static const struct published {
+    const char *network; /* or the stem of a family's */
+    enum tdmi_publisher publisher;
+    enum tdmi_padding padding;
+    enum tdmi_scale scale;
+} published[] = {
+    {"mobilenetv2", TDMI_PUBLISHER_TORCH, TDMI_PADDING_SYMMETRIC, TDMI_SCALE_TORCH},
+    {"resnet50", TDMI_PUBLISHER_KERAS, TDMI_PADDING_SYMMETRIC, TDMI_SCALE_CAFFE},
+};
+
+static bool is_of_family(const char *name, const char *stem)
+{
+    size_t n = strlen(stem);
+    return strncmp(name, stem, n) == 0 &&
+           (name[n] == '\0' || (name[n] == '-' && strcmp(name + n, "-cifar") != 0));
+}
+
+/* A file of Keras' form with our names of ResNet-50 holds our form of it. */
+static bool has_own_names(const tdmi_weights *weights)
+{
+    for (size_t i = 0; i < tdmi_weights_count(weights); i++)
+        if (strstr(tdmi_weights_at(weights, i)->name, "layer1.0.conv1"))
+            return true;
+    return false;
+}
+
+static void take_published(const struct tdmi_importing *it, const char *network,
+                           struct tdmi_build *what)
+{
+    what->publisher = it->origin;
+    for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
+        const struct published *p = &published[i];
+        if (p->publisher != it->origin || !is_of_family(network, p->network))
+            continue;
+        what->padding = p->padding;
+        what->preprocess.scale = p->scale;
+    }
+    if (it->origin == TDMI_PUBLISHER_KERAS && strcmp(network, "resnet50") == 0 &&
+        has_own_names(it->weights)) {
+        what->publisher = TDMI_PUBLISHER_OURS;
+        what->preprocess.scale = TDMI_SCALE_TORCH;
+    }
+}
+
+static tdm_status build(struct tdmi_importing *it, const struct tdmi_network *network,
+                        const struct tdmi_build *what, tdm_error *err)
+{
+    tdmi_graph_free(it->import->graph);
+    it->import->graph = NULL;
+    TDM_TRY(tdmi_network_make(network, what, &it->import->graph, err), err,
+            "making a network for the weights %s", tdmi_weights_path(it->weights));
+    TDM_TRY(tdmi_bindings_init(&it->bindings, it->import->graph, it->import->network, it->weights,
+                               it->origin, &it->import->arena, err),
+            err, "looking for weights");
+    return TDM_WRAP(err, tdmi_origin_bind(&it->bindings, err), "looking for weights");
+}
+
+/* ---- what the tensors say -------------------------------------------------------------------- */
+
+/* The axis of a weight that counts inputs (is_out: outputs), as the publisher lays it out. */
+static int64_t axis_of(const struct tdmi_importing *it, int node, bool is_out)
+{
+    const struct tdmi_weights_tensor *from = tdmi_binding_of(&it->bindings, node, 0)->from;
+    if (!from || from->rank < 2)
+        return 0;
+    bool is_torch = it->origin == TDMI_PUBLISHER_TORCH;
+    int axis = is_torch ? !is_out : from->rank - 2 + is_out;
+    return from->shape[axis];
+}
+
+static int first_with_weights(const tdmi_graph *graph, int from)
+{
+    while (from < graph->n_nodes && graph->nodes[from].n_params == 0)
+        from++;
+    return from;
+}
+
+/* Of the last layer, when the head is no more than that. */
+static int64_t classes_of(const struct tdmi_importing *it)
+{
+    const tdmi_graph *graph = it->import->graph;
+    int last = graph->n_nodes - 2;
+    return graph->nodes[last].n_params ? axis_of(it, last, true) : 0;
+}
+
+/* PyTorch's tutorial trains LeNet-5 on colours of 32×32 pixels, without padding; its numbers of
+ * tensors are those of 28×28 with padding. */
+static void take_channels(const struct tdmi_importing *it, const char *network,
+                          struct tdmi_build *what)
+{
+    int64_t channels = axis_of(it, first_with_weights(it->import->graph, 0), false);
+    if ((channels != 1 && channels != 3) || channels == what->preprocess.channels)
+        return;
+    what->preprocess.channels = (int)channels;
+    if (channels == 3 && strcmp(network, "lenet5") == 0) {
+        what->preprocess.width = what->preprocess.height = 32;
+        what->padding = TDMI_PADDING_NONE;
+        what->preprocess.scale = TDMI_SCALE_TF;
+    }
+}
+
+/* What an export of ours says itself. */
+static void take_facts(const struct tdmi_importing *it, struct tdmi_build *what)
+{
+    if (it->facts.has_preprocess)
+        what->preprocess = it->facts.preprocess;
+    if (it->facts.has_padding)
+        what->padding = it->facts.padding;
+}
+
+/* ---- what was published ---------------------------------------------------------------------- */
+
+/* torchvision's files are known by eight digits in their names, or by what is in them. */
+static tdm_status recognise(struct tdmi_importing *it, const char *network,
+                            const struct tdm_weights_known **known, tdm_error *err)
+{
+    const char *path = tdmi_weights_path(it->weights);
+    struct tdmi_digest digest;
+    *known = NULL;
+    if (it->origin != TDMI_PUBLISHER_TORCH || it->facts.has_preprocess)
+        return TDM_OK;
+    *known = tdmi_catalogue_recognise(network, tdmi_path_name(path), NULL);
+    if (*known || !tdmi_catalogue_has_size(network, tdmi_file_bytes(path)))
+        return TDM_OK;
+    TDM_TRY(tdmi_digest_file(path, &digest, err), err, "importing %s", path);
+    *known = tdmi_catalogue_recognise(network, "", digest.sha256);
+    return TDM_OK;
+}
+
+static void take_recipe(const struct tdm_weights_known *known, struct tdmi_preprocess *preprocess)
+{
+    preprocess->fit = TDMI_FIT_CROP;
+    preprocess->filter = TDMI_FILTER_BILINEAR;
+    preprocess->scale = TDMI_SCALE_TORCH;
+    preprocess->crop_fraction = 224.0 / known->resize;
+}
+
+/* Where neither file nor wish says all of it, what stands instead is told. */
+static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_build *what,
+                                 const struct tdm_weights_known *known, tdm_error *err)
+{
+    const struct tdmi_import_input *input = &it->request->input;
+    const struct tdmi_preprocess *preprocess = &what->preprocess;
+    char crop[40] = "";
+    if (it->facts.has_preprocess || (input->scale && input->padding && input->fit))
+        return TDM_OK;
+    if (preprocess->fit == TDMI_FIT_CROP)
+        snprintf(crop, sizeof crop, " to %.4g", preprocess->crop_fraction);
+    if (known)
+        return tdmi_import_note(it, err,
+                                "the file is %s's %s: pictures become numbers as was published "
+                                "with it: scale %s, fit %s%s, padding %s",
+                                known->origin, known->file, tdmi_scale_word(preprocess->scale),
+                                tdmi_fit_word(preprocess->fit), crop,
+                                tdmi_padding_word(what->padding));
+    return tdmi_import_note(
+        it, err,
+        "the file does not say how pictures become numbers: scale %s, fit %s%s and padding %s are "
+        "taken (--scale, --fit, --crop-fraction, --padding)",
+        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
+        tdmi_padding_word(what->padding));
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static bool nodes_fit(const struct tdmi_importing *it, int first, int end)
+{
+    for (int i = first; i < end; i++)
+        if (!tdmi_bindings_fit(&it->bindings, i))
+            return false;
+    return true;
+}
+
+static tdm_status settle_head(struct tdmi_importing *it, int64_t classes, tdm_error *err)
+{
+    const int wanted = it->request->head.classes;
+    const tdmi_graph *graph = it->import->graph;
+    if (nodes_fit(it, graph->head, graph->n_nodes) || !nodes_fit(it, 0, graph->head))
+        return TDM_OK; /* the check says what does not fit */
+    if (wanted == 0 && classes == 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the weights %s have no last layer for the network %s (%s), so they tell "
+                        "no classes; training on classes of one's own makes one",
+                        tdmi_weights_path(it->weights), it->import->network,
+                        tdmi_binding_of(&it->bindings, graph->n_nodes - 2, 0)->wanted);
+    if (wanted == 0)
+        return TDM_OK;
+    tdmi_import_renew_head(it);
+    it->import->has_new_head = true;
+    if (classes == 0)
+        return tdmi_import_note(it, err, "the head for %d classes is new: the file has none",
+                                wanted);
+    return tdmi_import_note(it, err, "the head for %d classes is new: the file's has %lld", wanted,
+                            (long long)classes);
+}
+
+static tdm_status make(struct tdmi_importing *it, const char *name,
+                       const struct tdmi_import_config *said, tdm_error *err)
+{
+    const struct tdmi_import_request *request = it->request;
+    struct tdmi_network network;
+    TDM_TRY(tdmi_network_find(name, &network, err), err, "importing %s",
+            tdmi_weights_path(it->weights));
+    it->import->network = tdmi_arena_copy(&it->import->arena, network.name);
+    it->import->shard = network.shard;
+    it->import->learning_rate = network.learning_rate;
+    if (!it->import->network)
+        return TDM_FAIL(err, TDM_E_MEMORY, "importing %s: out of memory",
+                        tdmi_weights_path(it->weights));
+    struct tdmi_build what = tdmi_network_defaults(&network, network.classes);
+    take_published(it, network.name, &what);
+    if (request->head.classes > 0)
+        what.head = request->head;
+    TDM_TRY(build(it, &network, &what, err), err, "first look");
+    const int64_t classes = classes_of(it);
+    const struct tdm_weights_known *known;
+    TDM_TRY(recognise(it, network.name, &known, err), err, "recognising published weights");
+    if (known && known->resize > 0)
+        take_recipe(known, &what.preprocess);
+    take_channels(it, network.name, &what);
+    (void)tdmi_import_config_padding(it, said, &what.padding);
+    take_facts(it, &what);
+    if (request->head.classes == 0 && classes > 0 && classes <= INT32_MAX)
+        what.head.classes = (int)classes;
+    TDM_TRY(tdmi_import_take_input(it, &what.preprocess, err), err, "importing %s",
+            tdmi_weights_path(it->weights));
+    TDM_TRY(tdmi_import_take_padding(request->input.padding, &what.padding, err), err,
+            "importing %s", tdmi_weights_path(it->weights));
+    TDM_TRY(build(it, &network, &what, err), err, "as the weights want it");
+    tdmi_import_config_norms(it, said);
+    tdm_status status = settle_head(it, classes, err);
+    if (status == TDM_OK)
+        status = report_assumed(it, &what, known, err);
+    return status == TDM_OK ? tdmi_bindings_check(&it->bindings, err) : status;
+}
+
+tdm_status tdmi_import_named(struct tdmi_importing *it, const char *name, tdm_error *err)
+{
+    struct tdmi_import_config said;
+    tdm_status status = tdmi_import_config_open(it, &said, err);
+    if (status == TDM_OK)
+        status = make(it, name, &said, err);
+    tdmi_import_config_close(&said);
+    return status;
+}

@@ -1,0 +1,311 @@
+/* One function a kind of layer, and the list of kinds. Shapes are the graph's to check. */
+#include "weights/keras/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct tdmi_keras_build build_t;
+typedef struct tdmi_keras_layer layer_t;
+typedef struct tdmi_keras_value value_t;
+
+static tdm_status add_activation(build_t *build, const layer_t *layer, value_t *value,
+                                 tdm_error *err)
+{
+    value->node = tdmi_keras_input_node(build, layer);
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), "", value, err);
+}
+
+static tdm_status add_relu(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const tdm_json_value *most = tdm_json_member(layer->config, "max_value");
+    const bool has_most = most && tdm_json_kind_of(most) != TDM_JSON_NULL;
+    if (!tdmi_keras_is_number(layer, "max_value", 6.0) ||
+        !tdmi_keras_is_number(layer, "negative_slope", 0.0) ||
+        !tdmi_keras_is_number(layer, "threshold", 0.0))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is no op for it; max_value none or 6, negative_slope 0 and "
+                        "threshold 0 have one");
+    value->node = tdmi_keras_input_node(build, layer);
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    return tdmi_keras_activate(build, layer, has_most ? "relu6" : "relu", "", value, err);
+}
+
+static tdm_status add_softmax(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    value->node = tdmi_keras_input_node(build, layer);
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    return tdmi_keras_activate(build, layer, "softmax", "", value, err);
+}
+
+static tdm_status add_norm(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const tdm_json_value *axis = tdm_json_member(layer->config, "axis");
+    if (tdm_json_kind_of(axis) == TDM_JSON_ARRAY && tdm_json_count(axis) == 1)
+        axis = tdm_json_at(axis, 0);
+    int64_t last = tdmi_keras_input_of(build, layer)->is_flat ? 1 : 3;
+    int64_t number = axis ? tdm_json_as_integer(axis, 0) : -1;
+    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    if (number != -1 && number != last)
+        return TDM_FAIL(err, TDM_E_INPUT, "it norms another axis than the channels");
+    value->node = tdmi_graph_add(
+        build->graph, TDMI_OP_BATCH_NORM, tdmi_keras_free_name(build, layer, "").text,
+        tdmi_keras_input_node(build, layer),
+        (struct tdmi_op_attrs){
+            .epsilon = tdm_json_as_number(tdm_json_member(layer->config, "epsilon"), 1e-3),
+            .momentum = 1.0 - tdm_json_as_number(tdm_json_member(layer->config, "momentum"), 0.99),
+            .is_biased = true});
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_WHOLE);
+    return TDM_OK;
+}
+
+static tdm_status add_dense(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const int from = tdmi_keras_input_node(build, layer);
+    int units = 0;
+    TDM_TRY(tdmi_keras_read_count(layer, "units", 1 << 24, -1, &units, err), err, "its outputs");
+    if (!tdmi_keras_input_of(build, layer)->is_flat &&
+        tdmi_shape_pixels(tdmi_keras_shape_of(build, from)) != 1)
+        return TDM_FAIL(err, TDM_E_INPUT, "it reads a picture that is not flattened");
+    value->node = tdmi_graph_add(
+        build->graph, TDMI_OP_DENSE, tdmi_keras_free_name(build, layer, "").text, from,
+        (struct tdmi_op_attrs){.channels = units,
+                               .has_bias = tdmi_keras_flag(layer, "use_bias", true)});
+    value->is_flat = true;
+    tdmi_keras_note_source(build, value->node, layer, TDMI_KERAS_WHOLE);
+    return tdmi_keras_activate(build, layer, tdmi_keras_activation_of(layer), ".act", value, err);
+}
+
+static tdm_status add_global_pool(build_t *build, const layer_t *layer, value_t *value,
+                                  tdm_error *err)
+{
+    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
+    value->node = tdmi_graph_add(build->graph, TDMI_OP_GLOBAL_POOL,
+                                 tdmi_keras_free_name(build, layer, "").text,
+                                 tdmi_keras_input_node(build, layer), (struct tdmi_op_attrs){0});
+    value->is_flat = !tdmi_keras_flag(layer, "keepdims", false);
+    return TDM_OK;
+}
+
+static tdm_status add_dropout(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const double rate = tdm_json_as_number(tdm_json_member(layer->config, "rate"), -1.0);
+    if (!(rate >= 0.0 && rate < 1.0))
+        return TDM_FAIL(err, TDM_E_INPUT, "its rate is no number from 0 to less than 1");
+    value->node = tdmi_keras_input_node(build, layer);
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    value->is_positive = tdmi_keras_input_of(build, layer)->is_positive;
+    if (rate == 0.0)
+        return TDM_OK;
+    if (++build->n_dropouts > 255) /* 0 is the stream of a new head's */
+        return TDM_FAIL(err, TDM_E_INPUT, "more than 255 layers of dropout");
+    value->node = tdmi_add_dropout(build->graph, tdmi_keras_free_name(build, layer, "").text,
+                                   value->node, rate, build->n_dropouts);
+    return TDM_OK;
+}
+
+/* Two or more, one after the other. */
+static tdm_status add_join(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const bool is_sum = strcmp(layer->class, "Add") == 0;
+    const enum tdmi_op_kind kind = is_sum ? TDMI_OP_ADD : TDMI_OP_CONCAT;
+    int64_t axis = tdm_json_as_integer(tdm_json_member(layer->config, "axis"), -1);
+    if (layer->n_inputs < 2)
+        return TDM_FAIL(err, TDM_E_INPUT, "it joins one tensor; two or more are accepted");
+    value->node = tdmi_keras_input_node(build, layer);
+    value->is_flat = tdmi_keras_input_of(build, layer)->is_flat;
+    for (int i = 0; i < layer->n_inputs; i++) {
+        const value_t *other = &build->values[layer->inputs[i]];
+        bool is_picture =
+            other->is_flat && tdmi_shape_pixels(tdmi_keras_shape_of(build, other->node)) != 1;
+        if (other->is_flat != value->is_flat || is_picture)
+            return TDM_FAIL(err, TDM_E_INPUT, "it joins flattened pictures");
+    }
+    if (!is_sum && axis != -1 && axis != (value->is_flat ? 1 : 3))
+        return TDM_FAIL(err, TDM_E_INPUT, "it joins along another axis than the channels");
+    for (int i = 1; i < layer->n_inputs; i++)
+        value->node = tdmi_graph_join(
+            build->graph, kind,
+            i + 1 < layer->n_inputs
+                ? tdmi_name("layer_%d.part_%d", tdmi_keras_index_of(build, layer), i).text
+                : tdmi_keras_free_name(build, layer, "").text,
+            value->node, tdmi_keras_node(build, layer->inputs[i]), (struct tdmi_op_attrs){0});
+    return TDM_OK;
+}
+
+static tdm_status pass_on(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    (void)err;
+    *value = *tdmi_keras_input_of(build, layer);
+    return TDM_OK;
+}
+
+static tdm_status flatten(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    TDM_TRY(tdmi_keras_check_order(layer, err), err, "its input");
+    *value = (value_t){.node = tdmi_keras_input_node(build, layer), .is_flat = true};
+    return TDM_OK;
+}
+
+/* Between a row of numbers and a picture of one pixel, or flattening. */
+static tdm_status reshape(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    const tdm_json_value *target = tdm_json_member(layer->config, "target_shape");
+    const int node = tdmi_keras_input_node(build, layer);
+    const struct tdmi_shape in = tdmi_keras_shape_of(build, node);
+    const int64_t dims[] = {in.h, in.w, in.c};
+    const size_t n = tdm_json_count(target);
+    bool fits = n == 1 || n == 3;
+    for (size_t i = 0; i < n && fits; i++) {
+        int64_t side = tdm_json_as_integer(tdm_json_at(target, i), -2);
+        fits = side == (n == 1 ? tdmi_shape_values(in) : dims[i]) || side == -1;
+    }
+    if (!fits)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is no op for it; flattening and (1, 1, channels) "
+                        "need none");
+    *value = (value_t){.node = node, .is_flat = n == 1};
+    return TDM_OK;
+}
+
+/* Columns and channels exchanged, so that zeros beside columns are channels of zeros; no value
+ * moves, for whatever else reads them so is refused. */
+static tdm_status turn(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    static const int64_t wanted[] = {1, 3, 2};
+    const tdm_json_value *dims = tdm_json_member(layer->config, "dims");
+    const value_t *input = tdmi_keras_input_of(build, layer);
+    bool fits = tdm_json_count(dims) == 3;
+    for (size_t i = 0; i < 3 && fits; i++)
+        fits = tdm_json_as_integer(tdm_json_at(dims, i), 0) == wanted[i];
+    if (!fits)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is no op for it; (1, 3, 2) around zeros for channels is accepted");
+    TDM_TRY(tdmi_keras_want_picture(build, layer, err), err, "its input");
+    *value = (value_t){.node = tdmi_keras_input_node(build, layer),
+                       .is_turned = !input->is_turned,
+                       .is_positive = input->is_positive};
+    return TDM_OK;
+}
+
+/* Felt by training alone. */
+static tdm_status leave_out(build_t *build, const layer_t *layer, value_t *value, tdm_error *err)
+{
+    build->left_out = layer->class;
+    return pass_on(build, layer, value, err);
+}
+
+tdm_status tdmi_keras_rescaling(const layer_t *layer, enum tdmi_scale *scale, tdm_error *err)
+{
+    static const struct {
+        double scale, offset;
+        enum tdmi_scale is;
+    } known[] = {{1.0 / 127.5, -1.0, TDMI_SCALE_TF},
+                 {1.0 / 255.0, 0.0, TDMI_SCALE_UNIT},
+                 {1.0, 0.0, TDMI_SCALE_RAW}};
+    const double by = tdm_json_as_number(tdm_json_member(layer->config, "scale"), NAN);
+    const double offset = tdm_json_as_number(tdm_json_member(layer->config, "offset"), 0.0);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (fabs(by - known[i].scale) < 1e-6 * known[i].scale && offset == known[i].offset) {
+            *scale = known[i].is;
+            return TDM_OK;
+        }
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "layer '%s' rescales by %g and %g; x/127.5-1, x/255 and x are accepted",
+                    layer->name, by, offset);
+}
+
+/* ---- the list ------------------------------------------------------------------------------ */
+
+static const struct kind {
+    const char *class;
+    tdm_status (*add)(build_t *build, const layer_t *layer, value_t *value, tdm_error *err);
+    bool is_passive;
+} kinds[] = {
+    {"Conv2D", tdmi_keras_add_conv, false},
+    {"DepthwiseConv2D", tdmi_keras_add_depthwise, false},
+    {"SeparableConv2D", tdmi_keras_add_separable, false},
+    {"BatchNormalization", add_norm, false},
+    {"Dense", add_dense, false},
+    {"Activation", add_activation, true},
+    {"ReLU", add_relu, true},
+    {"Softmax", add_softmax, true},
+    {"ZeroPadding2D", tdmi_keras_add_zero_padding, true},
+    {"MaxPooling2D", tdmi_keras_add_pool, true},
+    {"AveragePooling2D", tdmi_keras_add_pool, true},
+    {"GlobalAveragePooling2D", add_global_pool, true},
+    {"Permute", turn, true},
+    {"Flatten", flatten, true},
+    {"Reshape", reshape, true},
+    {"Dropout", add_dropout, true},
+    {"Add", add_join, true},
+    {"Concatenate", add_join, true},
+    {"Rescaling", tdmi_keras_add_rescaling, true},
+    {"Multiply", tdmi_keras_add_multiply, true},
+    {"SpatialDropout2D", leave_out, true},
+    {"GaussianNoise", leave_out, true},
+    {"GaussianDropout", leave_out, true},
+    {"RandomFlip", leave_out, true},
+    {"RandomRotation", leave_out, true},
+    {"RandomZoom", leave_out, true},
+    {"RandomTranslation", leave_out, true},
+    {"RandomContrast", leave_out, true},
+    {"RandomBrightness", leave_out, true},
+};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static const struct kind *kind_of(const layer_t *layer)
+{
+    for (int i = 0; i < N_KINDS; i++)
+        if (strcmp(kinds[i].class, layer->class) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+bool tdmi_keras_is_passive(const layer_t *layer)
+{
+    const struct kind *kind = kind_of(layer);
+    return kind && kind->is_passive;
+}
+
+static bool reads_turned(const build_t *build, const layer_t *layer)
+{
+    bool is_turned = false;
+    for (int i = 0; i < layer->n_inputs; i++)
+        is_turned |= build->values[layer->inputs[i]].is_turned;
+    return is_turned;
+}
+
+tdm_status tdmi_keras_add_layer(build_t *build, int index, tdm_error *err)
+{
+    const layer_t *layer = &build->config->layers[index];
+    const struct kind *kind = kind_of(layer);
+    value_t *value = &build->values[index];
+    *value = (value_t){.node = -1};
+    if (!kind)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "layer '%s' is a %.80s, and there is no op for that here; networks of "
+                        "Conv2D, DepthwiseConv2D, SeparableConv2D, BatchNormalization, Dense, "
+                        "pooling, Add, Concatenate and the like are read",
+                        layer->name, layer->class);
+    if (layer->n_inputs != 1 && kind->add != add_join && kind->add != tdmi_keras_add_multiply)
+        return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads %d tensors; one is accepted",
+                        layer->name, layer->class, layer->n_inputs);
+    for (int i = 0; i < layer->n_inputs; i++)
+        if (build->values[layer->inputs[i]].end != TDMI_KERAS_LOGITS)
+            return TDM_FAIL(err, TDM_E_INPUT, "layer '%s' (%s) reads probabilities", layer->name,
+                            layer->class);
+    if (tdmi_keras_goes_on(build, layer, value))
+        return TDM_OK;
+    TDM_TRY(tdmi_keras_check_within(build, layer, err), err, "within several layers of one op");
+    if (reads_turned(build, layer) && kind->add != turn && kind->add != tdmi_keras_add_zero_padding)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "layer '%s' (%s) reads a picture whose columns and channels a Permute has "
+                        "exchanged; only ZeroPadding2D and a Permute back are accepted there",
+                        layer->name, layer->class);
+    return TDM_WRAP(err, kind->add(build, layer, value, err), "layer '%s' (%s)", layer->name,
+                    layer->class);
+}

@@ -1,0 +1,171 @@
+/* Taking the names of a Keras file apart, and finding a layer's variable among them. */
+#include "weights/keras/names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- taking apart --------------------------------------------------------------------------- */
+
+/* Groups that hold layers and say nothing about them. */
+static bool is_container(const char *part)
+{
+    return strcmp(part, "model_weights") == 0 || strcmp(part, "layers") == 0 ||
+           strcmp(part, "_layer_checkpoint_dependencies") == 0;
+}
+
+static bool is_ignored(const char *path)
+{
+    return strncmp(path, "optimizer", 9) == 0 || strncmp(path, "metrics", 7) == 0 ||
+           strncmp(path, "compile_", 8) == 0 || strncmp(path, "_loss_tracker", 13) == 0 ||
+           strstr(path, "seed_generator") != NULL;
+}
+
+/* name's parts without containers: the last is the variable, the one before it the layer, all but
+ * the variable the path. Nothing to do with a name of one part. */
+static bool take_apart(char *name, struct tdmi_keras_entry *entry, bool *is_numbered)
+{
+    char *colon = strrchr(name, ':');
+    if (colon && !strchr(colon, '/'))
+        *colon = '\0';
+    char *slash = strrchr(name, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    entry->variable = slash + 1;
+    size_t length = strlen(name);
+    *is_numbered = length > 5 && strcmp(name + length - 5, "/vars") == 0;
+    if (*is_numbered)
+        name[length - 5] = '\0';
+    char *to = name; /* path, written over the name */
+    entry->layer = name;
+    for (char *part = name, *next; part; part = next) {
+        next = strchr(part, '/');
+        if (next)
+            *next++ = '\0';
+        if (is_container(part))
+            continue;
+        size_t n = strlen(part);
+        if (to != name)
+            *to++ = '/';
+        memmove(to, part, n + 1);
+        entry->layer = to;
+        to += n;
+    }
+    *to = '\0';
+    entry->path = name;
+    return true;
+}
+
+static int by_layer(const void *a, const void *b)
+{
+    const struct tdmi_keras_entry *left = a, *right = b;
+    int order = strcmp(left->layer, right->layer);
+    if (order == 0)
+        order = strcmp(left->variable, right->variable);
+    return order ? order : (left->tensor > right->tensor) - (left->tensor < right->tensor);
+}
+
+tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bindings *bindings,
+                                 tdm_error *err)
+{
+    const tdmi_weights *weights = bindings->weights;
+    size_t n = tdmi_weights_count(weights);
+    *names = (struct tdmi_keras_names){
+        .entries = tdmi_arena_alloc(bindings->arena, n + 1, sizeof *names->entries)};
+    if (!names->entries)
+        return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
+                        tdmi_weights_path(weights));
+    for (size_t i = 0; i < n; i++) {
+        const struct tdmi_weights_tensor *tensor = tdmi_weights_at(weights, i);
+        struct tdmi_keras_entry *entry = &names->entries[names->n_entries];
+        char *name = tdmi_arena_copy(bindings->arena, tensor->name);
+        bool is_numbered = false;
+        if (!name)
+            return TDM_FAIL(err, TDM_E_MEMORY, "indexing %s: out of memory",
+                            tdmi_weights_path(weights));
+        if (is_ignored(name)) {
+            tdmi_bindings_take(bindings, tensor);
+            continue;
+        }
+        if (!take_apart(name, entry, &is_numbered))
+            continue;
+        entry->tensor = tensor;
+        names->is_numbered |= is_numbered;
+        names->n_entries++;
+    }
+    qsort(names->entries, names->n_entries, sizeof *names->entries, by_layer);
+    return TDM_OK;
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+/* Keras 3 calls the kernel of a depthwise layer kernel. */
+static const char *const variables[][2] = {
+    [TDMI_KERAS_KERNEL] = {"kernel"},
+    [TDMI_KERAS_DEPTHWISE] = {"depthwise_kernel", "kernel"},
+    [TDMI_KERAS_POINTWISE] = {"pointwise_kernel"},
+    [TDMI_KERAS_BIAS] = {"bias"},
+    [TDMI_KERAS_GAMMA] = {"gamma"},
+    [TDMI_KERAS_BETA] = {"beta"},
+    [TDMI_KERAS_MEAN] = {"moving_mean"},
+    [TDMI_KERAS_VARIANCE] = {"moving_variance"},
+};
+
+const char *tdmi_keras_variable_name(enum tdmi_keras_variable variable)
+{
+    return variables[variable][0];
+}
+
+/* The layer is called so in the path, or lies in what is. */
+static bool lies_in(const char *path, const char *wanted)
+{
+    size_t n = strlen(wanted);
+    return strncmp(path, wanted, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static const struct tdmi_weights_tensor *find_called(const struct tdmi_keras_names *names,
+                                                     const struct tdmi_keras_place *place,
+                                                     const char *variable)
+{
+    size_t low = 0, high = names->n_entries;
+    const struct tdmi_keras_entry wanted = {.layer = place->layer, .variable = variable};
+    while (low < high) { /* the first that is not before the wanted one */
+        size_t middle = low + (high - low) / 2;
+        if (by_layer(&names->entries[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct tdmi_weights_tensor *found = NULL, *decided = NULL;
+    int n_found = 0, n_decided = 0;
+    for (; low < names->n_entries && strcmp(names->entries[low].layer, place->layer) == 0 &&
+           strcmp(names->entries[low].variable, variable) == 0;
+         low++) {
+        found = names->entries[low].tensor;
+        n_found++;
+        if (place->path && lies_in(names->entries[low].path, place->path)) {
+            decided = found;
+            n_decided++;
+        }
+    }
+    if (n_decided == 1)
+        return decided;
+    return n_found == 1 ? found : NULL;
+}
+
+const struct tdmi_weights_tensor *tdmi_keras_find(const struct tdmi_keras_names *names,
+                                                  const struct tdmi_keras_place *place,
+                                                  enum tdmi_keras_variable variable)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", place->number);
+    if (names->is_numbered)
+        return find_called(names, place, number);
+    for (int i = 0; i < 2 && variables[variable][i]; i++) {
+        const struct tdmi_weights_tensor *found = find_called(names, place, variables[variable][i]);
+        if (found)
+            return found;
+    }
+    return NULL;
+}

@@ -1,0 +1,98 @@
+/*
+ * Both kinds of weights are a picture of (y, x, channel) for each output: ours lies with the
+ * outputs last and the channel before them, PyTorch's with the outputs first and x last.
+ */
+#include "weights/layouts.h"
+
+#include <string.h>
+
+struct tdmi_layout tdmi_layout_of_ours(const struct tdmi_tensor *tensor)
+{
+    struct tdmi_layout layout = {.rank = tensor->spec.n_dims};
+    for (int d = 0; d < layout.rank; d++)
+        layout.shape[d] = tensor->spec.dims[d];
+    return layout;
+}
+
+/* What lies behind each output. */
+struct picture {
+    int h, w, c, outputs;
+};
+
+static bool is_turned(const struct tdmi_tensor *tensor)
+{
+    return tensor->spec.n_dims > 1;
+}
+
+static struct picture picture_of(const struct tdmi_node *node, const struct tdmi_tensor *tensor)
+{
+    const int *dims = tensor->spec.dims;
+    if (tensor->spec.n_dims == 4)
+        return (struct picture){dims[0], dims[1], dims[2], dims[3]};
+    return (struct picture){node->in[0].h, node->in[0].w, node->in[0].c, dims[1]};
+}
+
+struct tdmi_layout tdmi_layout_of_torch(const struct tdmi_node *node,
+                                        const struct tdmi_tensor *tensor)
+{
+    if (!is_turned(tensor))
+        return tdmi_layout_of_ours(tensor);
+    struct picture p = picture_of(node, tensor);
+    if (tensor->spec.n_dims == 4)
+        return (struct tdmi_layout){4, {p.outputs, p.c, p.h, p.w}};
+    return (struct tdmi_layout){2, {p.outputs, tensor->spec.dims[0]}};
+}
+
+struct tdmi_layout tdmi_layout_of_keras(const struct tdmi_node *node,
+                                        const struct tdmi_tensor *tensor)
+{
+    struct tdmi_layout layout = tdmi_layout_of_ours(tensor);
+    int groups = node->attrs.groups;
+    if (node->kind == TDMI_OP_CONV && groups == node->in[0].c && groups > 1 && is_turned(tensor)) {
+        layout.shape[2] = groups;
+        layout.shape[3] = node->attrs.channels / groups;
+    }
+    return layout;
+}
+
+/* So many outputs at a time that a line of the cache is used whole on both sides. */
+enum { outputs_at_a_time = 16 };
+
+static int end_of(int first, int outputs)
+{
+    return outputs - first > outputs_at_a_time ? first + outputs_at_a_time : outputs;
+}
+
+void tdmi_values_to_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
+                          const float *ours, float *theirs)
+{
+    if (!is_turned(tensor)) {
+        memcpy(theirs, ours, sizeof(float) * (size_t)tensor->n);
+        return;
+    }
+    struct picture p = picture_of(node, tensor);
+    int64_t pixels = (int64_t)p.h * p.w, depth = pixels * p.c;
+    for (int first = 0; first < p.outputs; first += outputs_at_a_time)
+        for (int64_t at = 0; at < depth; at++) { /* theirs: (channel, pixel) */
+            const float *x = ours + (at % pixels * p.c + at / pixels) * p.outputs;
+            for (int o = first; o < end_of(first, p.outputs); o++)
+                theirs[o * depth + at] = x[o];
+        }
+}
+
+void tdmi_values_from_torch(const struct tdmi_node *node, const struct tdmi_tensor *tensor,
+                            const float *theirs, float *ours)
+{
+    if (!is_turned(tensor)) {
+        memcpy(ours, theirs, sizeof(float) * (size_t)tensor->n);
+        return;
+    }
+    struct picture p = picture_of(node, tensor);
+    int64_t pixels = (int64_t)p.h * p.w, depth = pixels * p.c;
+    for (int first = 0; first < p.outputs; first += outputs_at_a_time)
+        for (int64_t at = 0; at < depth; at++) {
+            float *y = ours + (at % pixels * p.c + at / pixels) * p.outputs;
+            for (int o = first; o < end_of(first, p.outputs); o++)
+                y[o] = theirs[o * depth + at];
+        }
+}

@@ -1,0 +1,516 @@
+/*
+ * Reading .safetensors files. The header is read, parsed and checked in full before memory for the
+ * tensors is asked for: a file can make us take no more than it is long itself. Then the tensors
+ * are read one after the other, each to a multiple of 64 bytes in one block (the form allows no gap
+ * between tensors, so in the file itself they may lie anywhere).
+ */
+#include "weights/safetensors/safetensors.h"
+#include "weights/safetensors/safetensors_form.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "base/text/quote.h"
+#include "tandem/json.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/banned.h"
+
+struct tdmi_safetensors {
+    char *path;
+    char *header;                /* JSON text */
+    tdm_json_document *document; /* owns names and metadata */
+    const tdm_json_value *metadata;
+    struct tdmi_safetensors_tensor *tensors; /* by place in the file */
+    const struct tdmi_safetensors_tensor **by_name;
+    size_t n_tensors;
+    uint8_t *data;
+    bool has_checksum;
+};
+
+/* What is read from: a file or a block of memory. */
+struct input {
+    const char *name;
+    int file;             /* -1: memory */
+    const uint8_t *bytes; /* of memory */
+    bool is_lent;         /* which is then not copied */
+    uint64_t n_bytes;
+};
+
+#define BAD(err, file, ...) bad((err), __LINE__, (file)->path, __VA_ARGS__)
+
+/* "PATH: what is wrong". */
+static tdm_status TDM_PRINTF(4, 5)
+    bad(tdm_error *err, int line, const char *path, const char *format, ...)
+{
+    char text[TDM_ERROR_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    tdmi_quote(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tdm_error_start(err, TDM_E_INPUT, __FILE__, line, "%s: %s", path, text);
+}
+
+static tdm_status read_at(const struct input *input, uint64_t offset, void *to, size_t n_bytes,
+                          tdm_error *err)
+{
+    if (input->file < 0) {
+        if (n_bytes > 0)
+            memcpy(to, input->bytes + offset, n_bytes);
+        return TDM_OK;
+    }
+    for (size_t got = 0; got < n_bytes;) {
+        ssize_t n = pread(input->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %" PRIu64 ": %s",
+                            input->name, offset + got,
+                            n < 0 ? strerror(errno) : "the file became shorter meanwhile");
+        got += (size_t)n;
+    }
+    return TDM_OK;
+}
+
+/* ---- header ----------------------------------------------------------------------------- */
+
+static tdm_status read_header(tdmi_safetensors *file, const struct input *input,
+                              uint64_t *header_bytes, tdm_error *err)
+{
+    uint8_t prefix[TDMI_SAFETENSORS_PREFIX];
+    if (input->n_bytes < sizeof prefix)
+        return BAD(err, file, "%" PRIu64 " bytes are too few for a safetensors file",
+                   input->n_bytes);
+    tdm_status status = read_at(input, 0, prefix, sizeof prefix, err);
+    if (status != TDM_OK)
+        return status;
+    uint64_t n = 0;
+    for (size_t i = 0; i < sizeof prefix; i++)
+        n |= (uint64_t)prefix[i] << 8 * i;
+    if (n > TDMI_SAFETENSORS_HEADER_MAX || n > input->n_bytes - sizeof prefix)
+        return BAD(err, file,
+                   "not a safetensors file, or cut off: bytes 0 to 7 announce a header of %" PRIu64
+                   " bytes, the file has %" PRIu64 " (limit of a header: %u)",
+                   n, input->n_bytes, TDMI_SAFETENSORS_HEADER_MAX);
+    file->header = tdmi_alloc((size_t)n + 1, 1);
+    if (file->header == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the header of %s", file->path);
+    status = read_at(input, sizeof prefix, file->header, (size_t)n, err);
+    if (status != TDM_OK)
+        return status;
+    if (n == 0 || file->header[0] != '{')
+        return BAD(err, file,
+                   "not a safetensors file: its header does not start with '{' (byte 8)");
+    *header_bytes = n;
+    char name[300];
+    snprintf(name, sizeof name, "header (from byte 8) of %.200s", file->path);
+    return tdm_json_read(file->header, (size_t)n, name, &file->document, err);
+}
+
+static tdm_status read_metadata(tdmi_safetensors *file, tdm_error *err)
+{
+    file->metadata = tdm_json_member(tdm_json_root(file->document), "__metadata__");
+    if (file->metadata == NULL)
+        return TDM_OK;
+    if (tdm_json_kind_of(file->metadata) != TDM_JSON_OBJECT)
+        return BAD(err, file, "__metadata__ in the header is not an object");
+    for (size_t i = 0; i < tdm_json_count(file->metadata); i++)
+        if (tdm_json_kind_of(tdm_json_at(file->metadata, i)) != TDM_JSON_STRING)
+            return BAD(err, file, "metadata '%s' in the header is not a string",
+                       tdm_json_key_at(file->metadata, i));
+    return TDM_OK;
+}
+
+static tdm_status read_shape(tdmi_safetensors *file, const tdm_json_value *entry,
+                             struct tdmi_safetensors_tensor *tensor, tdm_error *err)
+{
+    const tdm_json_value *shape = tdm_json_member(entry, "shape");
+    size_t rank = tdm_json_count(shape);
+    if (tdm_json_kind_of(shape) != TDM_JSON_ARRAY || rank > TDMI_SAFETENSORS_RANK)
+        return BAD(err, file, "tensor '%s': its shape is missing or has more than %d axes",
+                   tensor->name, TDMI_SAFETENSORS_RANK);
+    uint64_t n_values = 1;
+    tensor->rank = (int)rank;
+    for (size_t i = 0; i < rank; i++) {
+        int64_t size = tdm_json_as_integer(tdm_json_at(shape, i), -1);
+        if (size < 0)
+            return BAD(err, file, "tensor '%s': axis %zu of its shape is not a size", tensor->name,
+                       i);
+        if (!tdmi_safetensors_multiply(&n_values, (uint64_t)size))
+            return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
+        tensor->shape[i] = size;
+    }
+    uint64_t n_bytes = n_values;
+    if (!tdmi_safetensors_multiply(&n_bytes, tdmi_dtype_bytes(tensor->dtype)) ||
+        n_bytes > INT64_MAX || n_bytes > SIZE_MAX)
+        return BAD(err, file, "tensor '%s': its shape has too many elements", tensor->name);
+    tensor->n_values = (int64_t)n_values;
+    tensor->bytes = (size_t)n_bytes;
+    return TDM_OK;
+}
+
+static tdm_status read_entry(tdmi_safetensors *file, const tdm_json_value *entry,
+                             uint64_t data_bytes, struct tdmi_safetensors_tensor *tensor,
+                             uint64_t *begin, tdm_error *err)
+{
+    const char *dtype = tdm_json_as_string(tdm_json_member(entry, "dtype"), NULL);
+    if (dtype == NULL)
+        return BAD(err, file, "tensor '%s': the header does not say its dtype", tensor->name);
+    if (!tdmi_dtype_of_name(dtype, &tensor->dtype))
+        return BAD(err, file, "tensor '%s': dtype '%.20s' is not one of %s", tensor->name, dtype,
+                   tdmi_dtype_names());
+    tdm_status status = read_shape(file, entry, tensor, err);
+    if (status != TDM_OK)
+        return status;
+    const tdm_json_value *offsets = tdm_json_member(entry, "data_offsets");
+    int64_t first = tdm_json_as_integer(tdm_json_at(offsets, 0), -1);
+    int64_t end = tdm_json_as_integer(tdm_json_at(offsets, 1), -1);
+    if (tdm_json_kind_of(offsets) != TDM_JSON_ARRAY || tdm_json_count(offsets) != 2 || first < 0 ||
+        end < first || (uint64_t)end > data_bytes)
+        return BAD(err, file,
+                   "tensor '%s': its data_offsets (%" PRId64 ", %" PRId64
+                   ") are not two offsets within the %" PRIu64 " bytes that follow the header",
+                   tensor->name, first, end, data_bytes);
+    if ((uint64_t)(end - first) != tensor->bytes)
+        return BAD(err, file,
+                   "tensor '%s': %zu bytes by its shape and dtype, %" PRId64 " by its data_offsets",
+                   tensor->name, tensor->bytes, end - first);
+    *begin = (uint64_t)first;
+    return TDM_OK;
+}
+
+/* ---- order and lookup ------------------------------------------------------------------- */
+
+struct placed {
+    struct tdmi_safetensors_tensor tensor;
+    uint64_t begin;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct placed *left = a, *right = b;
+    if (left->begin != right->begin)
+        return left->begin < right->begin ? -1 : 1;
+    if (left->tensor.bytes != right->tensor.bytes) /* empty ones first, or they would overlap */
+        return left->tensor.bytes < right->tensor.bytes ? -1 : 1;
+    return strcmp(left->tensor.name, right->tensor.name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tdmi_safetensors_tensor *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+/* Every byte after the header belongs to exactly one tensor. */
+static tdm_status check_cover(tdmi_safetensors *file, const struct placed *placed,
+                              uint64_t header_bytes, uint64_t data_bytes, tdm_error *err)
+{
+    uint64_t at = 0, base = TDMI_SAFETENSORS_PREFIX + header_bytes;
+    for (size_t i = 0; i < file->n_tensors; at += placed[i].tensor.bytes, i++)
+        if (placed[i].begin != at)
+            return BAD(err, file,
+                       "tensor '%s' starts at byte %" PRIu64 ", the one before it ends at %" PRIu64,
+                       placed[i].tensor.name, base + placed[i].begin, base + at);
+    if (at != data_bytes)
+        return BAD(err, file, "the last tensor ends at byte %" PRIu64 ", the file at %" PRIu64,
+                   base + at, base + data_bytes);
+    return TDM_OK;
+}
+
+static tdm_status index_names(tdmi_safetensors *file, const struct placed *placed, tdm_error *err)
+{
+    file->tensors = tdmi_alloc(file->n_tensors + 1, sizeof *file->tensors);
+    file->by_name = tdmi_alloc(file->n_tensors + 1, sizeof *file->by_name);
+    if (file->tensors == NULL || file->by_name == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", file->n_tensors,
+                        file->path);
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        file->tensors[i] = placed[i].tensor;
+        file->by_name[i] = &file->tensors[i];
+    }
+    qsort(file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
+    for (size_t i = 1; i < file->n_tensors; i++)
+        if (strcmp(file->by_name[i - 1]->name, file->by_name[i]->name) == 0)
+            return BAD(err, file, "tensor '%s' is there twice", file->by_name[i]->name);
+    return TDM_OK;
+}
+
+static tdm_status read_tensors(tdmi_safetensors *file, uint64_t header_bytes, uint64_t data_bytes,
+                               tdm_error *err)
+{
+    const tdm_json_value *root = tdm_json_root(file->document);
+    size_t n = tdm_json_count(root);
+    struct placed *placed = tdmi_alloc(n + 1, sizeof *placed);
+    if (placed == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %zu tensors of %s", n, file->path);
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < n; i++) {
+        const tdm_json_value *entry = tdm_json_at(root, i);
+        if (entry == file->metadata)
+            continue;
+        struct placed *next = &placed[file->n_tensors++];
+        next->tensor.name = tdm_json_key_at(root, i);
+        status = read_entry(file, entry, data_bytes, &next->tensor, &next->begin, err);
+    }
+    if (status == TDM_OK) {
+        qsort(placed, file->n_tensors, sizeof *placed, by_place);
+        status = check_cover(file, placed, header_bytes, data_bytes, err);
+    }
+    if (status == TDM_OK)
+        status = index_names(file, placed, err);
+    tdmi_free(placed);
+    return status;
+}
+
+/* ---- data ------------------------------------------------------------------------------- */
+
+static size_t slot_bytes(size_t n)
+{
+    const size_t step = TDMI_SAFETENSORS_ALIGNMENT;
+    return (n + step - 1) / step * step;
+}
+
+static void point_into(tdmi_safetensors *file, const struct input *input, uint64_t header_bytes,
+                       tdmi_xxh64 *hash)
+{
+    const uint8_t *from = input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes;
+    for (size_t i = 0; i < file->n_tensors; from += file->tensors[i].bytes, i++)
+        file->tensors[i].data = from;
+    if (file->has_checksum)
+        tdmi_xxh64_add(hash, input->bytes + TDMI_SAFETENSORS_PREFIX + header_bytes,
+                       (size_t)(input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes));
+}
+
+static tdm_status read_data(tdmi_safetensors *file, const struct input *input,
+                            uint64_t header_bytes, tdmi_xxh64 *hash, tdm_error *err)
+{
+    size_t all = TDMI_SAFETENSORS_ALIGNMENT;
+    if (input->is_lent) {
+        point_into(file, input, header_bytes, hash);
+        return TDM_OK;
+    }
+    for (size_t i = 0; i < file->n_tensors; i++)
+        all += slot_bytes(file->tensors[i].bytes);
+    file->data = tdmi_alloc_aligned(all);
+    if (file->data == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the %zu bytes of %s", all, file->path);
+    uint64_t from = TDMI_SAFETENSORS_PREFIX + header_bytes;
+    uint8_t *to = file->data;
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        struct tdmi_safetensors_tensor *tensor = &file->tensors[i];
+        tensor->data = to;
+        TDM_TRY(read_at(input, from, to, tensor->bytes, err), err, "cannot read tensor '%s'",
+                tensor->name);
+        if (file->has_checksum)
+            tdmi_xxh64_add(hash, to, tensor->bytes);
+        from += tensor->bytes;
+        to += slot_bytes(tensor->bytes);
+    }
+    return TDM_OK;
+}
+
+/* The header with its digits as '0' goes into the hash before the tensors; *stored is what the
+ * digits say. */
+static tdm_status begin_checksum(tdmi_safetensors *file, uint64_t header_bytes, tdmi_xxh64 *hash,
+                                 char stored[TDMI_SAFETENSORS_DIGITS + 1], tdm_error *err)
+{
+    const char *said = tdmi_safetensors_metadata(file, TDMI_SAFETENSORS_CHECKSUM_KEY);
+    file->has_checksum = said != NULL;
+    if (said == NULL)
+        return TDM_OK;
+    char *digits = tdmi_safetensors_digits(file->header, (size_t)header_bytes);
+    if (digits == NULL || strlen(said) != TDMI_SAFETENSORS_DIGITS ||
+        memcmp(said, digits, TDMI_SAFETENSORS_DIGITS) != 0)
+        return BAD(err, file,
+                   "metadata '" TDMI_SAFETENSORS_CHECKSUM_KEY
+                   "' is not %d hex digits in the usual place",
+                   TDMI_SAFETENSORS_DIGITS);
+    memcpy(stored, said, TDMI_SAFETENSORS_DIGITS + 1);
+    memset(digits, '0', TDMI_SAFETENSORS_DIGITS);
+    uint8_t prefix[TDMI_SAFETENSORS_PREFIX];
+    for (size_t i = 0; i < sizeof prefix; i++)
+        prefix[i] = (uint8_t)(header_bytes >> 8 * i & 255);
+    tdmi_xxh64_init(hash, 0);
+    tdmi_xxh64_add(hash, prefix, sizeof prefix);
+    tdmi_xxh64_add(hash, file->header, (size_t)header_bytes);
+    return TDM_OK;
+}
+
+static tdm_status end_checksum(tdmi_safetensors *file, const tdmi_xxh64 *hash, const char *stored,
+                               tdm_error *err)
+{
+    char found[TDMI_SAFETENSORS_DIGITS + 1] = "";
+    tdmi_safetensors_put_digits(found, tdmi_xxh64_result(hash));
+    if (strcmp(found, stored) != 0)
+        return BAD(err, file,
+                   "the file is damaged or was changed by another program: its checksum is %s, "
+                   "stored was %s",
+                   found, stored);
+    return TDM_OK;
+}
+
+/* ---- open ------------------------------------------------------------------------------- */
+
+static tdm_status read_all(tdmi_safetensors *file, const struct input *input, tdm_error *err)
+{
+    uint64_t header_bytes = 0;
+    tdmi_xxh64 hash;
+    char stored[TDMI_SAFETENSORS_DIGITS + 1];
+    tdm_status status = read_header(file, input, &header_bytes, err);
+    if (status == TDM_OK)
+        status = read_metadata(file, err);
+    if (status == TDM_OK)
+        status = read_tensors(file, header_bytes,
+                              input->n_bytes - TDMI_SAFETENSORS_PREFIX - header_bytes, err);
+    if (status == TDM_OK)
+        status = begin_checksum(file, header_bytes, &hash, stored, err);
+    if (status == TDM_OK)
+        status = read_data(file, input, header_bytes, &hash, err);
+    if (status == TDM_OK && file->has_checksum)
+        status = end_checksum(file, &hash, stored, err);
+    tdmi_free(file->header);
+    file->header = NULL;
+    return status;
+}
+
+static tdm_status open_input(const struct input *input, tdmi_safetensors **opened, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    tdmi_safetensors *file = tdmi_alloc(1, sizeof *file);
+    if (file != NULL)
+        file->path = tdmi_alloc(strlen(input->name) + 1, 1);
+    if (file == NULL || file->path == NULL) {
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", input->name);
+    } else {
+        memcpy(file->path, input->name, strlen(input->name));
+        status = read_all(file, input, err);
+    }
+    if (status == TDM_OK)
+        *opened = file;
+    else
+        tdmi_safetensors_close(file);
+    return status;
+}
+
+tdm_status tdmi_safetensors_open(const char *path, tdmi_safetensors **file, tdm_error *err)
+{
+    struct stat facts;
+    tdm_status status = TDM_OK;
+    struct input input = {.name = path, .file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (input.file < 0)
+        return TDM_FAIL(err, TDM_E_INPUT, "cannot open %s: %s", path, strerror(errno));
+    if (fstat(input.file, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        status = TDM_FAIL(err, TDM_E_INPUT, "%s is not a file but a folder, device or pipe", path);
+    } else {
+        input.n_bytes = (uint64_t)facts.st_size;
+        status = open_input(&input, file, err);
+    }
+    (void)close(input.file);
+    return status;
+}
+
+tdm_status tdmi_safetensors_open_bytes(const void *bytes, size_t length_bytes, const char *name,
+                                       tdmi_safetensors **file, tdm_error *err)
+{
+    struct input input = {.name = name, .file = -1, .bytes = bytes, .n_bytes = length_bytes};
+    return open_input(&input, file, err);
+}
+
+tdm_status tdmi_safetensors_lend(const void *bytes, size_t length_bytes, const char *name,
+                                 tdmi_safetensors **file, tdm_error *err)
+{
+    struct input input = {
+        .name = name, .file = -1, .bytes = bytes, .n_bytes = length_bytes, .is_lent = true};
+    return open_input(&input, file, err);
+}
+
+void tdmi_safetensors_close(tdmi_safetensors *file)
+{
+    if (file == NULL)
+        return;
+    tdmi_free(file->data);
+    tdmi_free(file->by_name);
+    tdmi_free(file->tensors);
+    tdm_json_document_free(file->document);
+    tdmi_free(file->header);
+    tdmi_free(file->path);
+    tdmi_free(file);
+}
+
+/* ---- queries ---------------------------------------------------------------------------- */
+
+size_t tdmi_safetensors_count(const tdmi_safetensors *file)
+{
+    return file->n_tensors;
+}
+
+const struct tdmi_safetensors_tensor *tdmi_safetensors_at(const tdmi_safetensors *file,
+                                                          size_t index)
+{
+    return &file->tensors[index];
+}
+
+const struct tdmi_safetensors_tensor *tdmi_safetensors_find(const tdmi_safetensors *file,
+                                                            const char *name)
+{
+    const struct tdmi_safetensors_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_safetensors_tensor **found =
+        bsearch(&key, file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
+    return found == NULL ? NULL : *found;
+}
+
+/* "F32 [3,3,3,32]". */
+static void describe(char *text, size_t text_bytes, enum tdmi_dtype dtype, int rank,
+                     const int64_t *shape)
+{
+    int n = snprintf(text, text_bytes, "%s [", tdmi_dtype_name(dtype));
+    for (int i = 0; i < rank && (size_t)n < text_bytes; i++)
+        n +=
+            snprintf(text + n, text_bytes - (size_t)n, i == 0 ? "%" PRId64 : ",%" PRId64, shape[i]);
+    if ((size_t)n < text_bytes)
+        snprintf(text + n, text_bytes - (size_t)n, "]");
+}
+
+tdm_status tdmi_safetensors_need(const tdmi_safetensors *file, const char *name,
+                                 enum tdmi_dtype dtype, int rank, const int64_t *shape,
+                                 const void **data, tdm_error *err)
+{
+    const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_find(file, name);
+    char wanted[200], found[200];
+    describe(wanted, sizeof wanted, dtype, rank, shape);
+    if (tensor == NULL)
+        return BAD(err, file, "it has no tensor '%s'; %s is needed", name, wanted);
+    bool is_same = tensor->dtype == dtype && tensor->rank == rank;
+    for (int i = 0; is_same && i < rank; i++)
+        is_same = tensor->shape[i] == shape[i];
+    describe(found, sizeof found, tensor->dtype, tensor->rank, tensor->shape);
+    if (!is_same)
+        return BAD(err, file, "tensor '%s' is %s; %s is needed", name, found, wanted);
+    *data = tensor->data;
+    return TDM_OK;
+}
+
+const char *tdmi_safetensors_metadata(const tdmi_safetensors *file, const char *key)
+{
+    return tdm_json_as_string(tdm_json_member(file->metadata, key), NULL);
+}
+
+size_t tdmi_safetensors_metadata_count(const tdmi_safetensors *file)
+{
+    return tdm_json_count(file->metadata);
+}
+
+const char *tdmi_safetensors_metadata_key(const tdmi_safetensors *file, size_t index)
+{
+    return tdm_json_key_at(file->metadata, index);
+}
+
+bool tdmi_safetensors_has_checksum(const tdmi_safetensors *file)
+{
+    return file->has_checksum;
+}

@@ -1,0 +1,340 @@
+/*
+ * Writing .safetensors files. The header is made first and complete (the checksum needs one pass
+ * over the tensors, which stay where the caller has them), then header and tensors are streamed
+ * into a temporary file that is renamed at the end, or into memory.
+ *
+ * What was made is read back with our JSON reader before anything is written: names that are
+ * double or no UTF-8 are found there, and no file is produced that we would refuse.
+ */
+#include "weights/safetensors/safetensors.h"
+#include "weights/safetensors/safetensors_form.h"
+#include "base/arena.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "tandem/json.h"
+#include <inttypes.h>
+#include <string.h>
+#include "base/banned.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are stored little-endian");
+
+struct item {
+    const char *name;
+    enum tdmi_dtype dtype;
+    int rank;
+    int64_t *shape;
+    uint64_t bytes;
+    const void *data;
+};
+
+struct note {
+    const char *key, *value;
+};
+
+struct tdmi_safetensors_writer {
+    tdmi_arena arena; /* names, shapes, metadata */
+    struct item *items;
+    size_t n_items, items_room;
+    struct note *notes;
+    size_t n_notes, notes_room;
+    tdm_error failure; /* the first one; code TDM_OK while all is well */
+};
+
+tdmi_safetensors_writer *tdmi_safetensors_writer_new(void)
+{
+    tdmi_safetensors_writer *writer = tdmi_alloc(1, sizeof *writer);
+    if (writer != NULL)
+        tdmi_arena_init(&writer->arena, 0);
+    return writer;
+}
+
+void tdmi_safetensors_writer_free(tdmi_safetensors_writer *writer)
+{
+    if (writer == NULL)
+        return;
+    tdmi_arena_release(&writer->arena);
+    tdmi_free(writer->items);
+    tdmi_free(writer->notes);
+    tdmi_free(writer);
+}
+
+/* Room for one more; false when out of memory. */
+static bool grow(void **block, size_t used, size_t *room, size_t item_bytes)
+{
+    if (used < *room)
+        return true;
+    size_t wanted = *room == 0 ? 32 : *room * 2;
+    void *grown = tdmi_realloc(*block, wanted, item_bytes);
+    if (grown == NULL)
+        return false;
+    *block = grown;
+    *room = wanted;
+    return true;
+}
+
+static tdm_status out_of_memory(const char *name, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory to write '%s' to a safetensors file", name);
+}
+
+static tdm_status fill_item(tdmi_safetensors_writer *writer, struct item *item,
+                            const int64_t *shape)
+{
+    tdm_error *err = &writer->failure;
+    const char *name = item->name;
+    uint64_t bytes = tdmi_dtype_bytes(item->dtype);
+    if (bytes == 0 || item->rank < 0 || item->rank > TDMI_SAFETENSORS_RANK)
+        return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': type %d or rank %d is none of ours", name,
+                        (int)item->dtype, item->rank);
+    for (int i = 0; i < item->rank; i++)
+        if (shape[i] < 0 || !tdmi_safetensors_multiply(&bytes, (uint64_t)shape[i]))
+            return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': size %" PRId64 " in its shape", name,
+                            shape[i]);
+    if (bytes > INT64_MAX || (bytes > 0 && item->data == NULL))
+        return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': %" PRIu64 " bytes, %s data", name, bytes,
+                        item->data == NULL ? "without" : "too much");
+    item->bytes = bytes;
+    item->name = tdmi_arena_copy(&writer->arena, name);
+    item->shape = tdmi_arena_alloc(&writer->arena, (size_t)item->rank + 1, sizeof *shape);
+    if (item->name == NULL || item->shape == NULL)
+        return out_of_memory(name, err);
+    for (int i = 0; i < item->rank; i++)
+        item->shape[i] = shape[i];
+    return TDM_OK;
+}
+
+void tdmi_safetensors_add(tdmi_safetensors_writer *writer, const char *name, enum tdmi_dtype dtype,
+                          int rank, const int64_t *shape, const void *data)
+{
+    if (writer == NULL || writer->failure.code != TDM_OK)
+        return;
+    struct item item = {.name = name, .dtype = dtype, .rank = rank, .data = data};
+    if (fill_item(writer, &item, shape) != TDM_OK)
+        return;
+    if (!grow((void **)&writer->items, writer->n_items, &writer->items_room, sizeof item)) {
+        (void)out_of_memory(name, &writer->failure);
+        return;
+    }
+    writer->items[writer->n_items++] = item;
+}
+
+void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, const char *value)
+{
+    if (writer == NULL || writer->failure.code != TDM_OK)
+        return;
+    struct note note = {tdmi_arena_copy(&writer->arena, key),
+                        tdmi_arena_copy(&writer->arena, value)};
+    if (note.key == NULL || note.value == NULL ||
+        !grow((void **)&writer->notes, writer->n_notes, &writer->notes_room, sizeof note)) {
+        (void)out_of_memory(key, &writer->failure);
+        return;
+    }
+    writer->notes[writer->n_notes++] = note;
+}
+
+/* ---- header ----------------------------------------------------------------------------- */
+
+/* Torch and others refuse a tensor that is not aligned to its own element, and the form allows no
+ * gap: sorted by width none can be misaligned. Stable, so that equals keep the caller's order. */
+static struct item **in_file_order(const tdmi_safetensors_writer *writer, size_t *n)
+{
+    struct item **order = tdmi_alloc(writer->n_items + 1, sizeof(struct item *));
+    if (order == NULL)
+        return NULL;
+    *n = 0;
+    for (size_t width = 8; width > 0; width /= 2)
+        for (size_t i = 0; i < writer->n_items; i++)
+            if (tdmi_dtype_bytes(writer->items[i].dtype) == width)
+                order[(*n)++] = &writer->items[i];
+    return order;
+}
+
+static tdm_status add_tensors(tdm_json_writer *json, struct item *const *order, size_t n,
+                              tdm_error *err)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (order[i]->bytes > INT64_MAX - at)
+            return TDM_FAIL(err, TDM_E_BUG, "tensor '%s': the file would end past 2^63 bytes",
+                            order[i]->name);
+        tdm_json_object_begin(json, order[i]->name);
+        tdm_json_string(json, "dtype", tdmi_dtype_name(order[i]->dtype));
+        tdm_json_array_begin(json, "shape");
+        for (int axis = 0; axis < order[i]->rank; axis++)
+            tdm_json_integer(json, NULL, order[i]->shape[axis]);
+        tdm_json_array_end(json);
+        tdm_json_array_begin(json, "data_offsets");
+        tdm_json_integer(json, NULL, (int64_t)at);
+        at += order[i]->bytes;
+        tdm_json_integer(json, NULL, (int64_t)at);
+        tdm_json_array_end(json);
+        tdm_json_object_end(json);
+    }
+    return TDM_OK;
+}
+
+/* Does the header say what was asked? Not when a name was no UTF-8, double, or a reserved one. */
+static tdm_status check_header(const tdmi_safetensors_writer *writer, struct item *const *order,
+                               const char *text, size_t length_bytes, tdm_error *err)
+{
+    tdm_json_document *document = NULL;
+    tdm_status status = tdm_json_read(text, length_bytes, "the header", &document, err);
+    status =
+        TDM_WRAP(err, status, "%s",
+                 status == TDM_E_MEMORY ? "reading back what was made"
+                                        : "the tensors and metadata to write have a name twice");
+    const tdm_json_value *root = tdm_json_root(document);
+    const tdm_json_value *metadata = tdm_json_at(root, 0);
+    for (size_t i = 0; status == TDM_OK && i < writer->n_notes; i++) {
+        const struct note *note = &writer->notes[i];
+        if (strcmp(tdm_json_key_at(metadata, i + 1), note->key) != 0 ||
+            strcmp(tdm_json_as_string(tdm_json_at(metadata, i + 1), ""), note->value) != 0)
+            status = TDM_FAIL(err, TDM_E_INPUT,
+                              "metadata '%s' is not UTF-8, as all text of a safetensors file is",
+                              note->key);
+    }
+    for (size_t i = 0; status == TDM_OK && i < writer->n_items; i++)
+        if (strcmp(tdm_json_key_at(root, i + 1), order[i]->name) != 0)
+            status = TDM_FAIL(err, TDM_E_INPUT,
+                              "tensor name '%s' is not UTF-8, as all text of a safetensors file is",
+                              order[i]->name);
+    tdm_json_document_free(document);
+    return status;
+}
+
+static uint64_t checksum_of(const char *head, size_t head_bytes, struct item *const *order,
+                            size_t n)
+{
+    tdmi_xxh64 hash;
+    tdmi_xxh64_init(&hash, 0);
+    tdmi_xxh64_add(&hash, head, head_bytes);
+    for (size_t i = 0; i < n; i++)
+        if (order[i]->bytes > 0)
+            tdmi_xxh64_add(&hash, order[i]->data, (size_t)order[i]->bytes);
+    return tdmi_xxh64_result(&hash);
+}
+
+/* Length prefix, JSON and padding in one block. */
+static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *const *order,
+                            char **head, size_t *head_bytes, tdm_error *err)
+{
+    const char *text = NULL;
+    size_t text_bytes = 0;
+    tdm_json_writer *json = tdm_json_writer_new(0);
+    tdm_json_object_begin(json, NULL);
+    tdm_json_object_begin(json, "__metadata__");
+    tdm_json_string(json, TDMI_SAFETENSORS_CHECKSUM_KEY, "0000000000000000");
+    for (size_t i = 0; i < writer->n_notes; i++)
+        tdm_json_string(json, writer->notes[i].key, writer->notes[i].value);
+    tdm_json_object_end(json);
+    tdm_status status = add_tensors(json, order, writer->n_items, err);
+    tdm_json_object_end(json);
+    if (status == TDM_OK)
+        status = tdm_json_finish(json, &text, &text_bytes, err);
+    if (status == TDM_OK)
+        status = check_header(writer, order, text, text_bytes, err);
+    if (status != TDM_OK)
+        goto out;
+    const size_t step = TDMI_SAFETENSORS_ALIGNMENT;
+    size_t all = (TDMI_SAFETENSORS_PREFIX + text_bytes + step - 1) / step * step;
+    uint64_t json_bytes = all - TDMI_SAFETENSORS_PREFIX;
+    if (json_bytes > TDMI_SAFETENSORS_HEADER_MAX) {
+        status =
+            TDM_FAIL(err, TDM_E_INPUT, "names and metadata need %" PRIu64 " bytes, %u are read",
+                     json_bytes, TDMI_SAFETENSORS_HEADER_MAX);
+        goto out;
+    }
+    *head = tdmi_alloc(all, 1);
+    if (*head == NULL) {
+        status = out_of_memory("header", err);
+        goto out;
+    }
+    for (int i = 0; i < TDMI_SAFETENSORS_PREFIX; i++)
+        (*head)[i] = (char)(json_bytes >> 8 * i & 255);
+    memset(*head + TDMI_SAFETENSORS_PREFIX, ' ', (size_t)json_bytes);
+    memcpy(*head + TDMI_SAFETENSORS_PREFIX, text, text_bytes);
+    *head_bytes = all;
+    tdmi_safetensors_put_digits(
+        tdmi_safetensors_digits(*head + TDMI_SAFETENSORS_PREFIX, (size_t)json_bytes),
+        checksum_of(*head, all, order, writer->n_items));
+out:
+    tdm_json_writer_free(json);
+    return status;
+}
+
+/* ---- finish ----------------------------------------------------------------------------- */
+
+static tdm_status stream_to_file(const char *path, const char *head, size_t head_bytes,
+                                 struct item *const *order, size_t n, tdm_error *err)
+{
+    tdmi_atomic_file *file = NULL;
+    tdm_status status = tdmi_atomic_open(path, &file, err);
+    if (status == TDM_OK)
+        status = tdmi_atomic_write(file, head, head_bytes, err);
+    for (size_t i = 0; status == TDM_OK && i < n; i++)
+        if (order[i]->bytes > 0)
+            status = tdmi_atomic_write(file, order[i]->data, (size_t)order[i]->bytes, err);
+    if (status == TDM_OK)
+        return tdmi_atomic_commit(file, err);
+    tdmi_atomic_abort(file);
+    return status;
+}
+
+static tdm_status copy_to_memory(void **bytes, size_t *length_bytes, const char *head,
+                                 size_t head_bytes, struct item *const *order, size_t n,
+                                 tdm_error *err)
+{
+    size_t all = head_bytes, at = head_bytes;
+    for (size_t i = 0; i < n; i++)
+        all += (size_t)order[i]->bytes;
+    char *block = tdmi_alloc(all, 1);
+    if (block == NULL)
+        return out_of_memory("a file in memory", err);
+    memcpy(block, head, head_bytes);
+    for (size_t i = 0; i < n; at += (size_t)order[i]->bytes, i++)
+        if (order[i]->bytes > 0)
+            memcpy(block + at, order[i]->data, (size_t)order[i]->bytes);
+    *bytes = block;
+    *length_bytes = all;
+    return TDM_OK;
+}
+
+/* path NULL: into memory. */
+static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, void **bytes,
+                         size_t *length_bytes, tdm_error *err)
+{
+    if (writer == NULL)
+        return out_of_memory(path != NULL ? path : "a file in memory", err);
+    if (writer->failure.code != TDM_OK) {
+        if (err != NULL)
+            *err = writer->failure;
+        return writer->failure.code;
+    }
+    char *head = NULL;
+    size_t head_bytes = 0, n = 0;
+    struct item **order = in_file_order(writer, &n);
+    tdm_status status = order == NULL ? out_of_memory("order of tensors", err) : TDM_OK;
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, make_head(writer, order, &head, &head_bytes, err),
+                          "cannot make the header of %s", path != NULL ? path : "a file in memory");
+    if (status == TDM_OK && path != NULL)
+        status = stream_to_file(path, head, head_bytes, order, n, err);
+    else if (status == TDM_OK)
+        status = copy_to_memory(bytes, length_bytes, head, head_bytes, order, n, err);
+    tdmi_free(head);
+    tdmi_free(order);
+    return status;
+}
+
+tdm_status tdmi_safetensors_finish(tdmi_safetensors_writer *writer, const char *path,
+                                   tdm_error *err)
+{
+    return finish(writer, path, NULL, NULL, err);
+}
+
+tdm_status tdmi_safetensors_finish_bytes(tdmi_safetensors_writer *writer, void **bytes,
+                                         size_t *length_bytes, tdm_error *err)
+{
+    return finish(writer, NULL, bytes, length_bytes, err);
+}

@@ -1,0 +1,175 @@
+/*
+ * TensorFlow.js: a model.json, which says the network ("modelTopology") and what lies where
+ * ("weightsManifest"), and files of values beside it. The path is that of the model.json or of its
+ * folder.
+ */
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "weights/tfjs/tfjs_group.h"
+
+#include <string.h>
+#include "base/banned.h"
+
+static const char model_name[] = "model.json";
+#define MOST_JSON_BYTES ((size_t)16 << 20)
+
+static bool has_model(const char *folder)
+{
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 1024);
+    const char *path = tdmi_path_join(&arena, folder, model_name);
+    bool is_there = path != NULL && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
+    tdmi_arena_release(&arena);
+    return is_there;
+}
+
+static bool is_form(const struct tdmi_weights_input *input)
+{
+    static const char key[] = "\"weightsManifest\"";
+    size_t at = 0;
+    if (input->is_folder)
+        return has_model(input->path);
+    while (at < input->n_bytes && strchr(" \t\r\n", input->bytes[at]) != NULL &&
+           input->bytes[at] != '\0')
+        at++;
+    return at < input->n_bytes && input->bytes[at] == '{' &&
+           memmem(input->bytes, input->n_bytes, key, sizeof key - 1) != NULL;
+}
+
+/* ---- the network ------------------------------------------------------------------------- */
+
+static void copy_json(tdm_json_writer *writer, const char *key, const tdm_json_value *value)
+{
+    const size_t n = tdm_json_count(value);
+    switch (tdm_json_kind_of(value)) {
+    case TDM_JSON_NULL:
+        tdm_json_null(writer, key);
+        break;
+    case TDM_JSON_BOOL:
+        tdm_json_bool(writer, key, tdm_json_as_bool(value, false));
+        break;
+    case TDM_JSON_NUMBER:
+        if (tdm_json_as_integer(value, 0) == tdm_json_as_integer(value, 1))
+            tdm_json_integer(writer, key, tdm_json_as_integer(value, 0));
+        else
+            tdm_json_number(writer, key, tdm_json_as_number(value, 0));
+        break;
+    case TDM_JSON_STRING:
+        tdm_json_string(writer, key, tdm_json_as_string(value, ""));
+        break;
+    case TDM_JSON_ARRAY:
+        tdm_json_array_begin(writer, key);
+        for (size_t i = 0; i < n; i++)
+            copy_json(writer, NULL, tdm_json_at(value, i));
+        tdm_json_array_end(writer);
+        break;
+    case TDM_JSON_OBJECT:
+        tdm_json_object_begin(writer, key);
+        for (size_t i = 0; i < n; i++)
+            copy_json(writer, tdm_json_key_at(value, i), tdm_json_at(value, i));
+        tdm_json_object_end(writer);
+        break;
+    }
+}
+
+static tdm_status note_text(tdmi_weights *weights, const char *key, const tdm_json_value *value,
+                            tdm_error *err)
+{
+    const char *text = tdm_json_as_string(value, NULL);
+    return text == NULL ? TDM_OK : tdmi_weights_note(weights, key, text, strlen(text), err);
+}
+
+/* Keras's topology holds the config among other things, or is the config itself; a graph-model's is
+ * neither, and is left. */
+static tdm_status note_topology(tdmi_weights *weights, const tdm_json_value *topology,
+                                tdm_error *err)
+{
+    const tdm_json_value *config = tdm_json_member(topology, "model_config");
+    const char *json = NULL;
+    size_t length = 0;
+    tdm_status status =
+        note_text(weights, "keras_version", tdm_json_member(topology, "keras_version"), err);
+    if (status == TDM_OK && tdm_json_as_string(config, NULL) != NULL)
+        return note_text(weights, "model_config", config, err);
+    if (config == NULL && tdm_json_member(topology, "class_name") != NULL)
+        config = topology;
+    if (status != TDM_OK || config == NULL)
+        return status;
+    tdm_json_writer *writer = tdm_json_writer_new(0);
+    copy_json(writer, NULL, config);
+    status = tdm_json_finish(writer, &json, &length, err);
+    if (status == TDM_OK)
+        status = tdmi_weights_note(weights, "model_config", json, length, err);
+    tdm_json_writer_free(writer);
+    return status;
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+static tdm_status read_model(tdmi_weights *weights, const char *folder, const tdm_json_value *root,
+                             tdm_error *err)
+{
+    static const char *const facts[] = {"format", "generatedBy", "convertedBy"};
+    const tdm_json_value *groups = tdm_json_member(root, "weightsManifest");
+    tdm_status status = TDM_OK;
+    if (tdm_json_kind_of(groups) != TDM_JSON_ARRAY)
+        return TDMI_WEIGHTS_BAD(err, weights, "it has no list \"weightsManifest\"");
+    status = tdmi_tfjs_check_shards(weights, folder, groups, err);
+    for (size_t i = 0; status == TDM_OK && i < tdm_json_count(groups); i++)
+        status = tdmi_tfjs_add_group(weights, folder, tdm_json_at(groups, i), err);
+    if (status == TDM_OK)
+        status = note_topology(weights, tdm_json_member(root, "modelTopology"), err);
+    for (size_t i = 0; status == TDM_OK && i < sizeof facts / sizeof facts[0]; i++)
+        status = note_text(weights, facts[i], tdm_json_member(root, facts[i]), err);
+    if (status == TDM_OK && tdmi_weights_count(weights) == 0)
+        status = TDMI_WEIGHTS_BAD(err, weights, "there are no weights in it");
+    return status;
+}
+
+/* The folder of a path, "" for none. */
+static char *folder_of(tdmi_weights *weights, const char *path)
+{
+    char *folder = tdmi_arena_copy(tdmi_weights_arena(weights), path);
+    if (folder != NULL) {
+        char *name = folder + (tdmi_path_name(folder) - folder);
+        *(name > folder + 1 ? name - 1 : name) = '\0';
+    }
+    return folder;
+}
+
+static tdm_status read(tdmi_weights *weights, const struct tdmi_weights_input *input,
+                       tdm_error *err)
+{
+    void *loaded = NULL;
+    const void *text = input->bytes;
+    size_t length = input->n_bytes;
+    tdm_json_document *document = NULL;
+    tdm_status status = TDM_OK;
+    const char *path = input->is_folder
+                           ? tdmi_path_join(tdmi_weights_arena(weights), input->path, model_name)
+                           : input->path;
+    const char *folder = path == NULL ? NULL : folder_of(weights, path);
+    if (folder == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to read %s", input->path);
+    if (input->is_folder) {
+        status = tdmi_file_read(path, MOST_JSON_BYTES, &loaded, &length, err);
+        text = loaded;
+    }
+    if (status == TDM_OK && length > MOST_JSON_BYTES)
+        status = TDMI_WEIGHTS_BAD(err, weights, "it has %zu bytes; a model.json of %zu is read",
+                                  length, MOST_JSON_BYTES);
+    if (status == TDM_OK)
+        status = tdm_json_read(text, length, path, &document, err);
+    if (status == TDM_OK)
+        status = read_model(weights, folder, tdm_json_root(document), err);
+    tdm_json_document_free(document);
+    tdmi_free(loaded);
+    return status;
+}
+
+const struct tdmi_weights_form tdmi_weights_form_tfjs = {
+    .name = "tfjs",
+    .what = "TensorFlow.js (model.json)",
+    .is_form = is_form,
+    .read = read,
+};

@@ -1,0 +1,156 @@
+/*
+ * Names as PyTorch writes them, and ours: node, dot, tensor. Whole networks often stand under a
+ * name of their own ("module.", "state_dict.model."), which is found by trying.
+ */
+#include "weights/names.h"
+#include "weights/origin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { most_prefixes = 32, most_name = 1024, most_prefix = 512 };
+
+/* Layers that files around call otherwise than torchvision does. */
+static const struct other {
+    const char *node, *layer;
+} others[] = {
+    {"predictions", "classifier"},
+    {"predictions", "fc"},
+    {"linear", "fc"},
+    {"fc", "linear"},
+    {"dense1", "fc1"},
+    {"dense2", "fc2"},
+    {"dense3", "fc3"},
+};
+
+/* Name number n of a node's layer; false past the last. */
+static bool layer_of(const struct tdmi_bindings *bindings, const char *node, int n,
+                     char layer[TDMI_NAME_BYTES])
+{
+    if (n == 0 && bindings->layout == TDMI_PUBLISHER_TORCH)
+        return tdmi_torch_layer(bindings->network, node, layer);
+    for (size_t i = 0; n > 0 && i < sizeof others / sizeof others[0]; i++)
+        if (bindings->layout == TDMI_PUBLISHER_TORCH && strcmp(others[i].node, node) == 0 &&
+            --n == 0)
+            return snprintf(layer, TDMI_NAME_BYTES, "%s", others[i].layer) > 0;
+    return n == 0 && snprintf(layer, TDMI_NAME_BYTES, "%s", node) < TDMI_NAME_BYTES;
+}
+
+/* The tensor of a node's by any of its names, behind a prefix; wanted is the first name tried. */
+static const struct tdmi_weights_tensor *find(const struct tdmi_bindings *bindings,
+                                              const char *prefix, int prefix_bytes, int node, int i,
+                                              char wanted[most_name])
+{
+    const struct tdmi_node *of = &bindings->graph->nodes[node];
+    const char *tensor = tdmi_binding_tensor(bindings, node, i)->spec.name;
+    const struct tdmi_weights_tensor *found = NULL;
+    char layer[TDMI_NAME_BYTES], text[most_name];
+    for (int n = 0; !found && layer_of(bindings, of->name, n, layer); n++) {
+        snprintf(text, sizeof text, "%.*s%s.%s", prefix_bytes, prefix, layer, tensor);
+        if (n == 0 && wanted)
+            memcpy(wanted, text, sizeof text);
+        found = tdmi_weights_find(bindings->weights, text);
+    }
+    return found;
+}
+
+/* How many tensors of the network are there; all, when more than half are. */
+static int count(const struct tdmi_bindings *bindings, const char *prefix, int prefix_bytes)
+{
+    const int total = bindings->graph->n_params + bindings->graph->n_states;
+    int n = 0;
+    for (int node = 0; node < bindings->graph->n_nodes; node++)
+        for (int i = 0; tdmi_binding_of(bindings, node, i); i++) {
+            n += find(bindings, prefix, prefix_bytes, node, i, NULL) != NULL;
+            if (n > total / 2)
+                return total;
+        }
+    return n;
+}
+
+/* Does a name end with layer, dot, tensor, and at a part? What stands before them is its prefix. */
+static bool has_prefix(const char *name, const char *layer, const char *tensor, int *bytes)
+{
+    const size_t length = strlen(name), n = strlen(layer), tail = n + 1 + strlen(tensor);
+    if (length < tail || length - tail > most_prefix)
+        return false;
+    const char *end = name + length - tail;
+    *bytes = (int)(length - tail);
+    return (*bytes == 0 || end[-1] == '.') && strncmp(end, layer, n) == 0 && end[n] == '.' &&
+           strcmp(end + n + 1, tensor) == 0;
+}
+
+/* What stands before the first weight of the network in the file: of several places, the one where
+ * most of the network is. */
+static void choose_prefix(const struct tdmi_bindings *bindings, const char **prefix, int *bytes)
+{
+    const tdmi_graph *graph = bindings->graph;
+    const int total = graph->n_params + graph->n_states;
+    int first = 0, most = 0, tried = 0;
+    char layer[TDMI_NAME_BYTES];
+    *prefix = "";
+    *bytes = 0;
+    while (first < graph->n_nodes && graph->nodes[first].n_params == 0)
+        first++;
+    if (first == graph->n_nodes)
+        return;
+    const char *tensor = tdmi_binding_tensor(bindings, first, 0)->spec.name;
+    if (!layer_of(bindings, graph->nodes[first].name, 0, layer))
+        return;
+    for (size_t t = 0; t < tdmi_weights_count(bindings->weights) && most < total; t++) {
+        const char *name = tdmi_weights_at(bindings->weights, t)->name;
+        int before;
+        if (!has_prefix(name, layer, tensor, &before) || tried++ >= most_prefixes)
+            continue;
+        const int here = count(bindings, name, before);
+        if (here > most) {
+            most = here;
+            *prefix = name;
+            *bytes = before;
+        }
+    }
+}
+
+/* Counters, and what an optimizer keeps. */
+static bool is_ignored(const char *name)
+{
+    static const char *const roots[] = {"optimizer.", "optim.", "scheduler.", "lr_scheduler."};
+    static const char counter[] = "num_batches_tracked";
+    const size_t length = strlen(name), tail = sizeof counter - 1;
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
+        if (strncmp(name, roots[i], strlen(roots[i])) == 0)
+            return true;
+    return length >= tail && strcmp(name + length - tail, counter) == 0;
+}
+
+/* Of a model file of ours, beside its weights. */
+static bool is_of_ours(const char *name)
+{
+    return strncmp(name, "split.", 6) == 0 || strncmp(name, "selftest.", 9) == 0;
+}
+
+tdm_status tdmi_origin_bind_torch(struct tdmi_bindings *bindings, tdm_error *err)
+{
+    const char *prefix;
+    int prefix_bytes;
+    choose_prefix(bindings, &prefix, &prefix_bytes);
+    for (int node = 0; node < bindings->graph->n_nodes; node++) {
+        struct tdmi_binding *binding;
+        for (int i = 0; (binding = tdmi_binding_of(bindings, node, i)) != NULL; i++) {
+            char wanted[most_name] = "";
+            const struct tdmi_weights_tensor *from =
+                find(bindings, prefix, prefix_bytes, node, i, wanted);
+            const char *kept = tdmi_arena_copy(bindings->arena, wanted);
+            if (!kept)
+                return TDM_FAIL(err, TDM_E_MEMORY, "looking for weights: out of memory");
+            tdmi_bind(bindings, binding, from, kept);
+        }
+    }
+    for (size_t i = 0; i < tdmi_weights_count(bindings->weights); i++) {
+        const struct tdmi_weights_tensor *tensor = tdmi_weights_at(bindings->weights, i);
+        if (is_ignored(tensor->name) ||
+            (bindings->layout == TDMI_PUBLISHER_OURS && is_of_ours(tensor->name)))
+            tdmi_bindings_take(bindings, tensor);
+    }
+    return TDM_OK;
+}

@@ -1,0 +1,216 @@
+/*
+ * Opcodes that in Python import and call. Here a name is looked up in a list, a call is written
+ * down, and the state of an object is kept beside it.
+ */
+#include "weights/torch/pickle_machine.h"
+
+#include <string.h>
+#include "base/banned.h"
+
+bool tdmi_pickle_is_call(uint8_t opcode)
+{
+    return memchr("cRbQ\x81\x93", opcode, 6) != NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+static tdm_status push_name(struct tdmi_pickle_machine *machine, const uint8_t *module,
+                            size_t module_bytes, const uint8_t *name, size_t name_bytes)
+{
+    tdmi_pickle_value *value = NULL;
+    const struct tdmi_pickle_name *row =
+        tdmi_pickle_find_name(module, module_bytes, name, name_bytes);
+    if (row == NULL)
+        return TDMI_PICKLE_BAD(machine,
+                               "it names '%.*s.%.*s', which is not run. Tensors, numbers, text, "
+                               "lists and dicts are read: if a whole model was saved, save "
+                               "model.state_dict() instead",
+                               (int)(module_bytes < 80 ? module_bytes : 80), (const char *)module,
+                               (int)(name_bytes < 80 ? name_bytes : 80), (const char *)name);
+    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_NAME, &value);
+    if (status != TDM_OK)
+        return status;
+    value->call.name = row;
+    return tdmi_pickle_push(machine, value);
+}
+
+static tdm_status take_line(struct tdmi_pickle_machine *machine, const uint8_t **line, size_t *n)
+{
+    const uint8_t *end = memchr(machine->bytes + machine->at, '\n', machine->n_bytes - machine->at);
+    if (end == NULL)
+        return TDMI_PICKLE_BAD(machine, "a name does not end: the file is cut short");
+    *line = machine->bytes + machine->at;
+    *n = (size_t)(end - *line);
+    machine->at += *n + 1;
+    return TDM_OK;
+}
+
+static tdm_status run_global(struct tdmi_pickle_machine *machine)
+{
+    const uint8_t *module = NULL, *name = NULL;
+    size_t module_bytes = 0, name_bytes = 0;
+    tdm_status status = take_line(machine, &module, &module_bytes);
+    if (status == TDM_OK)
+        status = take_line(machine, &name, &name_bytes);
+    return status == TDM_OK ? push_name(machine, module, module_bytes, name, name_bytes) : status;
+}
+
+static tdm_status run_stack_global(struct tdmi_pickle_machine *machine)
+{
+    tdmi_pickle_value *module = NULL, *name = NULL;
+    tdm_status status = tdmi_pickle_pop(machine, &name);
+    if (status == TDM_OK)
+        status = tdmi_pickle_pop(machine, &module);
+    if (status != TDM_OK)
+        return status;
+    if (module->kind != TDMI_PICKLE_TEXT || name->kind != TDMI_PICKLE_TEXT)
+        return TDMI_PICKLE_BAD(machine, "it names something by values that are no text");
+    return push_name(machine, module->bytes, module->count, name->bytes, name->count);
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+/* Python 2 gives pairs as a list of lists, a Counter a dict; a defaultdict's factory says nothing
+ * here. */
+static tdm_status make_dict(struct tdmi_pickle_machine *machine, tdmi_pickle_value *arguments)
+{
+    tdmi_pickle_value *dict = NULL;
+    const tdmi_pickle_value *from = tdmi_pickle_item(arguments, 0);
+    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_DICT, &dict);
+    bool is_dict = from != NULL && from->kind == TDMI_PICKLE_DICT;
+    bool is_list = from != NULL && from->kind == TDMI_PICKLE_LIST;
+    /* One dict may be given to many calls: what they copy is charged like bytes of the pickle. */
+    if (is_dict || is_list)
+        machine->n_values += from->count;
+    if (status == TDM_OK && machine->n_values > 4 * machine->n_bytes + 64)
+        return TDMI_PICKLE_BAD(machine, "it copies its dicts again and again: a bomb");
+    for (size_t i = 0; is_dict && status == TDM_OK && i < from->count; i++)
+        status = tdmi_pickle_add_pair(machine, dict, from->items[2 * i], from->items[2 * i + 1]);
+    for (size_t i = 0; is_list && status == TDM_OK && i < from->count; i++) {
+        const tdmi_pickle_value *pair = from->items[i];
+        if (tdmi_pickle_item(pair, 0) == NULL || pair->count != 2)
+            return TDMI_PICKLE_BAD(machine, "it makes a dict of items that are no pairs");
+        status = tdmi_pickle_add_pair(machine, dict, pair->items[0], pair->items[1]);
+    }
+    return status == TDM_OK ? tdmi_pickle_push(machine, dict) : status;
+}
+
+static tdm_status make_sequence(struct tdmi_pickle_machine *machine, tdmi_pickle_value *arguments)
+{
+    if (arguments->count == 0)
+        return tdmi_pickle_push(machine, arguments); /* an empty one */
+    tdmi_pickle_value *first = arguments->items[0];
+    if (first->kind != TDMI_PICKLE_LIST && first->kind != TDMI_PICKLE_TUPLE)
+        return TDMI_PICKLE_BAD(machine, "it makes a sequence of something that is none");
+    return tdmi_pickle_push(machine, first);
+}
+
+/* Protocol 2 has no bytes, so they are written as text of the characters U+0000 to U+00FF. */
+static tdm_status make_bytes(struct tdmi_pickle_machine *machine, tdmi_pickle_value *arguments)
+{
+    const tdmi_pickle_value *text = tdmi_pickle_item(arguments, 0);
+    tdmi_pickle_value *value = NULL;
+    tdm_status status = tdmi_pickle_new(machine, TDMI_PICKLE_BYTES, &value);
+    if (status != TDM_OK)
+        return status;
+    if (text == NULL)
+        return tdmi_pickle_push(machine, value);
+    if (text->kind != TDMI_PICKLE_TEXT)
+        return TDMI_PICKLE_BAD(machine, "it makes bytes of something that is no text");
+    machine->n_values += text->count / 16;
+    if (machine->n_values > 4 * machine->n_bytes + 64)
+        return TDMI_PICKLE_BAD(machine, "it copies its text again and again: a bomb");
+    uint8_t *bytes = tdmi_arena_alloc(machine->arena, text->count + 1, 1);
+    if (bytes == NULL)
+        return TDM_FAIL(machine->err, TDM_E_MEMORY, "no memory for the pickle of %s",
+                        machine->name);
+    for (size_t i = 0; i < text->count; i++) {
+        uint8_t byte = text->bytes[i];
+        bool has_next = i + 1 < text->count;
+        if ((byte & 0xfe) == 0xc2 && has_next)
+            byte = (uint8_t)((byte & 3) << 6 | (text->bytes[++i] & 0x3f));
+        else if (byte >= 0x80)
+            return TDMI_PICKLE_BAD(machine, "it makes bytes of text that has other characters");
+        bytes[value->count++] = byte;
+    }
+    value->bytes = bytes;
+    return tdmi_pickle_push(machine, value);
+}
+
+static tdm_status run_call(struct tdmi_pickle_machine *machine)
+{
+    tdmi_pickle_value *arguments = NULL, *name = NULL, *value = NULL;
+    tdm_status status = tdmi_pickle_pop(machine, &arguments);
+    if (status == TDM_OK)
+        status = tdmi_pickle_pop(machine, &name);
+    if (status != TDM_OK)
+        return status;
+    if (name->kind != TDMI_PICKLE_NAME || arguments->kind != TDMI_PICKLE_TUPLE)
+        return TDMI_PICKLE_BAD(machine, "it calls something that is no name, or without a tuple");
+    switch (name->call.name->makes) {
+    case TDMI_PICKLE_MAKES_DICT:
+        return make_dict(machine, arguments);
+    case TDMI_PICKLE_MAKES_SEQUENCE:
+        return make_sequence(machine, arguments);
+    case TDMI_PICKLE_MAKES_BYTES:
+        return make_bytes(machine, arguments);
+    case TDMI_PICKLE_MAKES_NOTHING:
+        return TDMI_PICKLE_BAD(machine, "it calls '%s.%s', which is not run",
+                               name->call.name->module, name->call.name->name);
+    case TDMI_PICKLE_MAKES_CALL:
+        break;
+    }
+    status = tdmi_pickle_new(machine, TDMI_PICKLE_CALL, &value);
+    if (status != TDM_OK)
+        return status;
+    value->call.name = name->call.name;
+    value->call.arguments = arguments;
+    return tdmi_pickle_push(machine, value);
+}
+
+/* The state of a dict is attributes (state_dict's _metadata), which say nothing of its tensors. */
+static tdm_status run_build(struct tdmi_pickle_machine *machine)
+{
+    tdmi_pickle_value *state = NULL, *target = NULL;
+    tdm_status status = tdmi_pickle_pop(machine, &state);
+    if (status == TDM_OK)
+        status = tdmi_pickle_top(machine, &target);
+    if (status != TDM_OK)
+        return status;
+    if (target->kind == TDMI_PICKLE_CALL && target->call.state == NULL)
+        target->call.state = state;
+    else if (target->kind != TDMI_PICKLE_DICT)
+        return TDMI_PICKLE_BAD(machine, "it gives a state to something that has none");
+    return TDM_OK;
+}
+
+static tdm_status run_persistent(struct tdmi_pickle_machine *machine)
+{
+    tdmi_pickle_value *id = NULL, *value = NULL;
+    tdm_status status = tdmi_pickle_pop(machine, &id);
+    if (status == TDM_OK)
+        status = tdmi_pickle_new(machine, TDMI_PICKLE_PERSISTENT, &value);
+    if (status != TDM_OK)
+        return status;
+    value->id = id;
+    value->next = machine->persistent;
+    machine->persistent = value;
+    return tdmi_pickle_push(machine, value);
+}
+
+tdm_status tdmi_pickle_run_call(struct tdmi_pickle_machine *machine, uint8_t opcode)
+{
+    switch (opcode) {
+    case 'c':
+        return run_global(machine);
+    case 0x93:
+        return run_stack_global(machine);
+    case 'R':
+    case 0x81: /* NEWOBJ */
+        return run_call(machine);
+    case 'b':
+        return run_build(machine);
+    default:
+        return run_persistent(machine);
+    }
+}

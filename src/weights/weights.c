@@ -1,0 +1,442 @@
+/*
+ * The list of a weights file's tensors, and which form reads it. The file is mapped, not read: what
+ * becomes of the values is one copy, into the arrays of a network. Large tensors are read into
+ * them, because then their pages need not be mapped one by one first.
+ */
+#include "weights/form.h"
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "base/text/text.h"
+#include "base/text/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/banned.h"
+
+#define X(table) extern const struct tdmi_weights_form table;
+#include "weights/forms.def"
+#undef X
+
+static const struct tdmi_weights_form *const forms[] = {
+#define X(table) &(table),
+#include "weights/forms.def"
+#undef X
+};
+
+enum { N_FORMS = sizeof forms / sizeof forms[0] };
+
+struct held {
+    void *what;
+    void (*release)(void *what);
+    struct held *next;
+};
+
+struct fact {
+    const char *key, *value;
+    size_t place; /* in the order in which they were noted */
+};
+
+struct tdmi_weights {
+    const char *path;
+    const struct tdmi_weights_form *form;
+    struct tdmi_weights_input input;
+    void *mapping; /* NULL: the bytes are somebody else's */
+    int file;      /* of the mapping, else -1 */
+    struct tdmi_weights_tensor *tensors;
+    const struct tdmi_weights_tensor **by_name;
+    size_t n_tensors, capacity;
+    struct fact *facts; /* by key, once the list is read */
+    const struct fact **in_order;
+    size_t n_facts, fact_capacity;
+    struct held *held; /* newest first */
+    tdmi_arena arena;
+};
+
+tdm_status tdmi_weights_bad(tdm_error *err, const char *file, int line, const tdmi_weights *weights,
+                            const char *format, ...)
+{
+    char text[TDM_ERROR_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    tdmi_quote(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return tdm_error_start(err, TDM_E_INPUT, file, line, "%s: %s", weights->path, text);
+}
+
+/* ---- what readers call ------------------------------------------------------------------- */
+
+tdmi_arena *tdmi_weights_arena(tdmi_weights *weights)
+{
+    return &weights->arena;
+}
+
+static tdm_status no_memory(const tdmi_weights *weights, tdm_error *err)
+{
+    return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the tensors of %s", weights->path);
+}
+
+tdm_status tdmi_weights_keep(tdmi_weights *weights, void *held, void (*release)(void *held),
+                             tdm_error *err)
+{
+    struct held *note = tdmi_arena_alloc(&weights->arena, 1, sizeof *note);
+    if (note == NULL) {
+        release(held);
+        return no_memory(weights, err);
+    }
+    *note = (struct held){.what = held, .release = release, .next = weights->held};
+    weights->held = note;
+    return TDM_OK;
+}
+
+static bool is_utf8(const char *text)
+{
+    size_t n = strlen(text), step = 1;
+    for (size_t i = 0; i < n && step > 0; i += step)
+        step = tdmi_utf8_length(text + i, n - i);
+    return step > 0;
+}
+
+/* False when the shape does not fit in memory. */
+static bool measure(struct tdmi_weights_tensor *tensor)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        if (tensor->shape[i] < 0 || __builtin_mul_overflow(n, (uint64_t)tensor->shape[i], &n))
+            return false;
+    for (int i = tensor->rank; i < TDMI_WEIGHTS_RANK; i++)
+        tensor->shape[i] = 0;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(n, (uint64_t)tdmi_dtype_bytes(tensor->dtype), &bytes) ||
+        bytes > (uint64_t)INT64_MAX || bytes > SIZE_MAX)
+        return false;
+    tensor->n_values = (int64_t)n;
+    tensor->bytes = (size_t)bytes;
+    return true;
+}
+
+static bool grow(void **block, size_t *capacity, size_t n, size_t item_bytes)
+{
+    if (n < *capacity)
+        return true;
+    size_t wanted = *capacity ? 2 * *capacity : 64;
+    void *more = tdmi_realloc(*block, wanted, item_bytes);
+    if (more == NULL)
+        return false;
+    *block = more;
+    *capacity = wanted;
+    return true;
+}
+
+tdm_status tdmi_weights_add(tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
+                            uint64_t available_bytes, tdm_error *err)
+{
+    struct tdmi_weights_tensor added = *tensor;
+    void *block = weights->tensors;
+    if (!is_utf8(tensor->name))
+        return TDMI_WEIGHTS_BAD(err, weights, "the name of tensor %zu is not UTF-8",
+                                weights->n_tensors);
+    if (!measure(&added))
+        return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s': its shape has too many values",
+                                tensor->name);
+    if (added.bytes > available_bytes)
+        return TDMI_WEIGHTS_BAD(err, weights,
+                                "tensor '%.200s' wants %zu bytes by its shape and type; there are "
+                                "%llu",
+                                tensor->name, added.bytes, (unsigned long long)available_bytes);
+    added.name = tdmi_arena_copy(&weights->arena, tensor->name);
+    if (added.name == NULL ||
+        !grow(&block, &weights->capacity, weights->n_tensors, sizeof *weights->tensors))
+        return no_memory(weights, err);
+    weights->tensors = block;
+    weights->tensors[weights->n_tensors++] = added;
+    return TDM_OK;
+}
+
+tdm_status tdmi_weights_note(tdmi_weights *weights, const char *key, const char *value,
+                             size_t length_bytes, tdm_error *err)
+{
+    void *block = weights->facts;
+    char *text = tdmi_arena_alloc(&weights->arena, length_bytes + 1, 1);
+    const char *name = tdmi_arena_copy(&weights->arena, key);
+    if (text == NULL || name == NULL ||
+        !grow(&block, &weights->fact_capacity, weights->n_facts, sizeof *weights->facts))
+        return no_memory(weights, err);
+    weights->facts = block;
+    if (length_bytes > 0)
+        memcpy(text, value, length_bytes);
+    weights->facts[weights->n_facts] =
+        (struct fact){.key = name, .value = text, .place = weights->n_facts};
+    weights->n_facts++;
+    return TDM_OK;
+}
+
+/* ---- open -------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    const struct tdmi_weights_tensor *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+static tdm_status index_names(tdmi_weights *weights, tdm_error *err)
+{
+    size_t n = weights->n_tensors;
+    weights->by_name = tdmi_alloc(n + 1, sizeof *weights->by_name);
+    if (weights->by_name == NULL)
+        return no_memory(weights, err);
+    for (size_t i = 0; i < n; i++)
+        weights->by_name[i] = &weights->tensors[i];
+    qsort(weights->by_name, n, sizeof *weights->by_name, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(weights->by_name[i - 1]->name, weights->by_name[i]->name) == 0)
+            return TDMI_WEIGHTS_BAD(err, weights, "tensor '%.200s' is there twice",
+                                    weights->by_name[i]->name);
+    return TDM_OK;
+}
+
+static int fact_by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct fact *)a)->key, ((const struct fact *)b)->key);
+}
+
+static int fact_by_key_and_place(const void *a, const void *b)
+{
+    const struct fact *left = a, *right = b;
+    int order = strcmp(left->key, right->key);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+static int fact_by_place(const void *a, const void *b)
+{
+    const struct fact *const *left = a, *const *right = b;
+    return ((*left)->place > (*right)->place) - ((*left)->place < (*right)->place);
+}
+
+/* Of one key the last counts, where the first stood. */
+static tdm_status index_facts(tdmi_weights *weights, tdm_error *err)
+{
+    struct fact *facts = weights->facts;
+    size_t n = 0;
+    weights->in_order = tdmi_alloc(weights->n_facts + 1, sizeof(const struct fact *));
+    if (weights->in_order == NULL)
+        return no_memory(weights, err);
+    if (weights->n_facts > 0)
+        qsort(facts, weights->n_facts, sizeof *facts, fact_by_key_and_place);
+    for (size_t i = 0; i < weights->n_facts; i++)
+        if (n > 0 && strcmp(facts[n - 1].key, facts[i].key) == 0)
+            facts[n - 1].value = facts[i].value;
+        else
+            facts[n++] = facts[i];
+    weights->n_facts = n;
+    for (size_t i = 0; i < n; i++)
+        weights->in_order[i] = &facts[i];
+    qsort(weights->in_order, n, sizeof *weights->in_order, fact_by_place);
+    return TDM_OK;
+}
+
+static tdm_status unknown_form(const tdmi_weights *weights, tdm_error *err)
+{
+    char known[300] = "";
+    for (size_t i = 0, n = 0; i < N_FORMS && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
+    return TDMI_WEIGHTS_BAD(err, weights,
+                            "its content is of no form of weights that is read here: %s", known);
+}
+
+static tdm_status read_list(tdmi_weights *weights, tdm_error *err)
+{
+    for (size_t i = 0; i < N_FORMS && weights->form == NULL; i++)
+        if (forms[i]->is_form(&weights->input))
+            weights->form = forms[i];
+    if (weights->form == NULL)
+        return unknown_form(weights, err);
+    tdm_status status = weights->form->read(weights, &weights->input, err);
+    if (status == TDM_OK)
+        status = index_names(weights, err);
+    return status == TDM_OK ? index_facts(weights, err) : status;
+}
+
+static tdm_status map_file(tdmi_weights *weights, tdm_error *err)
+{
+    struct stat facts;
+    struct tdmi_weights_input *input = &weights->input;
+    int file = open(weights->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0 || fstat(file, &facts) != 0) {
+        tdm_status status = TDM_FAIL(err, TDM_E_INPUT, "opening the weights %s: %s", weights->path,
+                                     strerror(errno));
+        if (file >= 0)
+            (void)close(file);
+        return status;
+    }
+    void *mapping = NULL;
+    int problem = 0;
+    if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
+        mapping = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+        problem = mapping == MAP_FAILED ? errno : 0;
+    }
+    if (mapping && !problem)
+        weights->file = file;
+    else
+        (void)close(file);
+    if (problem != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "opening the weights %s: %s", weights->path,
+                        strerror(problem));
+    if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "opening the weights %s: it is a device or pipe; a file "
+                        "is wanted",
+                        weights->path);
+    input->is_folder = S_ISDIR(facts.st_mode);
+    weights->mapping = mapping;
+    input->bytes = mapping;
+    input->n_bytes = mapping ? (size_t)facts.st_size : 0;
+    return TDM_OK;
+}
+
+static tdm_status open_with(const void *bytes, size_t n_bytes, const char *name,
+                            tdmi_weights **opened, tdm_error *err)
+{
+    tdmi_weights *weights = tdmi_alloc(1, sizeof *weights);
+    if (weights == NULL)
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
+    tdmi_arena_init(&weights->arena, 0);
+    weights->path = tdmi_arena_copy(&weights->arena, name);
+    weights->file = -1;
+    weights->input = (struct tdmi_weights_input){weights->path, false, bytes, n_bytes};
+    tdm_status status = TDM_OK;
+    if (weights->path == NULL)
+        status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to open %s", name);
+    else if (bytes == NULL)
+        status = map_file(weights, err);
+    if (status == TDM_OK)
+        status = read_list(weights, err);
+    if (status == TDM_OK)
+        *opened = weights;
+    else
+        tdmi_weights_close(weights);
+    return status;
+}
+
+tdm_status tdmi_weights_open(const char *path, tdmi_weights **weights, tdm_error *err)
+{
+    return open_with(NULL, 0, path, weights, err);
+}
+
+tdm_status tdmi_weights_open_bytes(const void *bytes, size_t length_bytes, const char *name,
+                                   tdmi_weights **weights, tdm_error *err)
+{
+    return open_with(bytes ? bytes : "", length_bytes, name, weights, err);
+}
+
+void tdmi_weights_close(tdmi_weights *weights)
+{
+    if (weights == NULL)
+        return;
+    for (struct held *held = weights->held; held != NULL; held = held->next)
+        held->release(held->what);
+    if (weights->mapping)
+        (void)munmap(weights->mapping, weights->input.n_bytes);
+    if (weights->file >= 0)
+        (void)close(weights->file);
+    tdmi_free(weights->by_name);
+    tdmi_free(weights->tensors);
+    tdmi_free(weights->in_order);
+    tdmi_free(weights->facts);
+    tdmi_arena_release(&weights->arena);
+    tdmi_free(weights);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+static tdm_status read_at(const tdmi_weights *weights, uint64_t offset, void *to, size_t n_bytes,
+                          tdm_error *err)
+{
+    for (size_t got = 0; got < n_bytes;) {
+        ssize_t n = pread(weights->file, (char *)to + got, n_bytes - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return TDM_FAIL(err, TDM_E_INPUT, "%s: reading stopped at byte %llu: %s", weights->path,
+                            (unsigned long long)(offset + got),
+                            n < 0 ? strerror(errno) : "the file became shorter meanwhile");
+        got += (size_t)n;
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_weights_bytes(const tdmi_weights *weights, const struct tdmi_weights_tensor *tensor,
+                              void *out, tdm_error *err)
+{
+    /* So many bytes around it are mapped with the first page that is touched. */
+    const size_t read_from = (size_t)64 << 10;
+    uintptr_t first = (uintptr_t)weights->mapping, at = (uintptr_t)tensor->data;
+    if (tensor->bytes < read_from || !weights->mapping || at < first ||
+        at - first >= weights->input.n_bytes) {
+        if (tensor->bytes > 0)
+            memcpy(out, tensor->data, tensor->bytes);
+        return TDM_OK;
+    }
+    return read_at(weights, at - first, out, tensor->bytes, err);
+}
+
+/* ---- queries ----------------------------------------------------------------------------- */
+
+const char *tdmi_weights_path(const tdmi_weights *weights)
+{
+    return weights->path;
+}
+
+bool tdmi_weights_is_folder(const tdmi_weights *weights)
+{
+    return weights->input.is_folder;
+}
+
+const char *tdmi_weights_form_name(const tdmi_weights *weights)
+{
+    return weights->form->name;
+}
+
+size_t tdmi_weights_count(const tdmi_weights *weights)
+{
+    return weights->n_tensors;
+}
+
+const struct tdmi_weights_tensor *tdmi_weights_at(const tdmi_weights *weights, size_t index)
+{
+    return &weights->tensors[index];
+}
+
+const struct tdmi_weights_tensor *tdmi_weights_find(const tdmi_weights *weights, const char *name)
+{
+    const struct tdmi_weights_tensor wanted = {.name = name}, *key = &wanted;
+    const struct tdmi_weights_tensor **found =
+        bsearch(&key, weights->by_name, weights->n_tensors, sizeof *weights->by_name, by_name);
+    return found == NULL ? NULL : *found;
+}
+
+const char *tdmi_weights_fact(const tdmi_weights *weights, const char *key)
+{
+    const struct fact wanted = {.key = key};
+    if (weights->n_facts == 0)
+        return NULL;
+    const struct fact *found =
+        bsearch(&wanted, weights->facts, weights->n_facts, sizeof *weights->facts, fact_by_key);
+    return found == NULL ? NULL : found->value;
+}
+
+size_t tdmi_weights_facts(const tdmi_weights *weights)
+{
+    return weights->n_facts;
+}
+
+const char *tdmi_weights_fact_key(const tdmi_weights *weights, size_t index)
+{
+    return weights->in_order[index]->key;
+}

@@ -1,0 +1,145 @@
+/*
+ * Products of dense layers by oneDNN against a double loop, over every small size, both ways of
+ * storing each side; with oneDNN held to AVX2 too.
+ */
+#include "tandem_features.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#if TDM_HAVE_ONEDNN
+
+#include "backend/cpu/onednn/product.h"
+#include "base/hash/rng.h"
+#include "backend/backend.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { guard = 16 };
+
+static float *filled(int n, uint64_t stream)
+{
+    float *values = malloc(sizeof *values * (size_t)(n + guard));
+    assert_non_null(values);
+    tdmi_rng rng = tdmi_rng_at(7, TDMI_RNG_TEST, 0, stream);
+    for (int i = 0; i < n + guard; i++)
+        values[i] = tdmi_rng_uniform(&rng, -1.0f, 1.0f);
+    return values;
+}
+
+static double wanted(const struct tdmi_onednn_product *p, const float *before, int m, int n)
+{
+    double sum = p->adds ? (double)before[m * p->columns + n] : 0.0;
+    for (int k = 0; k < p->depth; k++)
+        sum += (double)p->a[p->is_a_transposed ? k * p->rows + m : m * p->depth + k] *
+               (double)p->b[p->is_b_transposed ? n * p->depth + k : k * p->columns + n];
+    return sum;
+}
+
+static void check(int rows, int columns, int depth, bool is_a_transposed, bool is_b_transposed,
+                  bool adds)
+{
+    float *a = filled(rows * depth, 1), *b = filled(depth * columns, 2);
+    float *c = filled(rows * columns, 3), *before = filled(rows * columns, 3);
+    struct tdmi_onednn_product p = {
+        rows, columns, depth, is_a_transposed, is_b_transposed, adds, false, a, b, c, NULL, NULL};
+    for (int i = 0; !adds && i < rows * columns; i++)
+        c[i] = NAN;
+    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    for (int m = 0; m < rows; m++)
+        for (int n = 0; n < columns; n++)
+            if (!(fabs((double)c[m * columns + n] - wanted(&p, before, m, n)) <= 1e-6 * depth))
+                fail_msg("%d x %d x %d, transposed %d %d, adds %d: c[%d][%d] is %.9g, wanted %.9g",
+                         rows, columns, depth, is_a_transposed, is_b_transposed, adds, m, n,
+                         (double)c[m * columns + n], wanted(&p, before, m, n));
+    for (int i = rows * columns; i < rows * columns + guard; i++)
+        assert_true(c[i] == before[i]);
+    free(a);
+    free(b);
+    free(c);
+    free(before);
+}
+
+static void products_follow_their_formula(void **state)
+{
+    static const int sizes[] = {1, 2, 3, 7, 8, 10, 16, 17, 33, 100};
+    enum { n_sizes = sizeof sizes / sizeof sizes[0] };
+    (void)state;
+    for (int i = 0; i < n_sizes * n_sizes * n_sizes; i++)
+        check(sizes[i % n_sizes], sizes[i / n_sizes % n_sizes], sizes[i / n_sizes / n_sizes],
+              i % 2 == 0, i % 3 == 0, i % 5 == 0);
+    check(8, 1000, 1280, false, false, true);
+    check(7, 1280, 1000, false, true, false);
+    check(1280, 1000, 5, true, false, false);
+}
+
+/* NaN, and what waits for the stream hears of it, once. */
+static void a_product_without_memory_is_told_by_the_stream(void **state)
+{
+    const struct tdmi_stream_table *streams = &tdmi_backend_cpu.stream;
+    float *a = filled(16 * 8, 1), *b = filled(8 * 10, 2), *c = filled(16 * 10, 3);
+    tdmi_stream *stream = NULL;
+    tdm_error err = {0};
+    (void)state;
+    assert_int_equal(streams->open(NULL, &stream, &err), TDM_OK);
+    _Atomic int64_t made_for = 0;
+    const struct tdmi_onednn_product p = {16,    10, 8, false, false,  false,
+                                          false, a,  b, c,     stream, &made_for};
+    tdmi_memory_fail_from(1);
+    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    tdmi_memory_fail_from(0);
+    assert_true(isnan(c[0]) && isnan(c[16 * 10 - 1]) && !isnan(c[16 * 10]));
+    assert_true(made_for == 0);
+    assert_int_equal(streams->wait(stream, &err), TDM_E_MEMORY);
+    assert_non_null(strstr(err.frames[0].text, "oneDNN: out of memory"));
+    assert_int_equal(streams->wait(stream, &err), TDM_OK);
+    tdmi_onednn_multiply(tdmi_onednn_threads_find(), &p);
+    assert_int_equal(streams->wait(stream, &err), TDM_OK);
+    assert_true(c[0] == c[0] && made_for != 0);
+    streams->close(stream);
+    free(a);
+    free(b);
+    free(c);
+}
+
+static int run_all(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_follow_their_formula),
+        cmocka_unit_test(a_product_without_memory_is_told_by_the_stream)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* oneDNN reads the limit once, so the second run is another process, and comes first. */
+int main(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
+        return run_all();
+    }
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0) {
+        fprintf(stderr, "the tests failed with DNNL_MAX_CPU_ISA=AVX2\n");
+        return 1;
+    }
+    return run_all();
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * What the fake cuDNN answers, and what it was asked; a test finds it there by this name. Its
+ * engines, in the order in which its heuristics name them:
+ */
+#ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
+#define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
+
+#include "backend/cuda/fakes/fake_launch.h"
+
+enum fake_engine {
+    FAKE_UNORDERED,  /* other bits on every run, it says */
+    FAKE_HUNGRY,     /* wants a gigabyte of workspace */
+    FAKE_REFUSES,    /* does not take the graph when planned */
+    FAKE_FAILS,      /* … when run */
+    FAKE_SLOW,       /* right */
+    FAKE_RIGHT,      /* right and fast */
+    FAKE_CORE,       /* right, and the fastest, on what is no f32 */
+    FAKE_FALLS_BACK, /* right; named only where the best guess names none */
+    FAKE_ENGINES
+};
+
+struct fake_cudnn {
+    unsigned long version;
+    long slow_ns; /* that FAKE_SLOW takes longer; more than a busy machine keeps others waiting,
+                     where a test wants it to lose for sure */
+    fake_launch *launch;
+    long right_bytes;       /* of workspace, that FAKE_RIGHT and FAKE_CORE want */
+    long every_ns;          /* that every run takes longer */
+    int handle_code;        /* the answer to opening a card */
+    int takes_no_pointwise; /* graphs of more than one operation are refused */
+    int guesses_nothing;
+    int alive, handles; /* descriptors and handles that were not given back */
+    int runs[FAKE_ENGINES];
+    const void *last[4]; /* tensors of the last run, by enum tdmi_cudnn_tensor: x, w, y */
+    int guesses;         /* questions to the heuristics */
+    char complaint[200]; /* what a careful cuDNN would not have taken; "": nothing */
+};
+
+#endif

@@ -1,0 +1,84 @@
+/* The backend, with libraries where tests put them: NVIDIA's own, were they here, would want a
+ * driver. */
+#include "backend/cuda/shim/shim_backend.h"
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
+#include "backend/cuda/fakes/fake_nvjpeg.h"
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/vendor/libraries.h"
+#include "backend/cuda/shim/shim_run.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static const struct tdmi_cuda_places nowhere = {
+    "/nowhere/libcudnn.so.9", "/nowhere/libcublasLt.so.13", "/nowhere/libnvjpeg.so.13", "/nowhere"};
+static struct tdmi_cuda_places places;
+
+static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self, size_t self_bytes)
+{
+    const struct tdmi_shim_launch it = {queue, {1, 1, 1}, {1, 1, 1}, run, self, self_bytes};
+    return tdmi_shim_launch(&it);
+}
+
+/* What a library of ours shows of itself; it stays open. NULL: there is none. */
+static void *open_fake(const char *file, const char *name)
+{
+    void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+    return library ? dlsym(library, name) : NULL;
+}
+
+void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home)
+{
+    struct fake_cudnn *convs = open_fake(cudnn, "fake_cudnn");
+    struct fake_cublaslt *products = open_fake(cublaslt, "fake_cublaslt");
+    if (convs)
+        convs->launch = launch;
+    if (products)
+        products->launch = launch;
+    places.cudnn = home ? cudnn : nowhere.cudnn;
+    places.cublaslt = home ? cublaslt : nowhere.cublaslt;
+    places.home = home ? home : nowhere.home;
+}
+
+void tdmi_shim_nvjpeg(const char *file)
+{
+    struct fake_nvjpeg *pictures = open_fake(file, "fake_nvjpeg");
+    if (pictures)
+        pictures->launch = launch;
+    places.nvjpeg = file ? file : nowhere.nvjpeg;
+}
+
+/* No library has been looked for yet. */
+static tdm_status open_card(int index, tdmi_device **device, tdm_error *err)
+{
+    TDM_TRY(tdmi_cuda_device_open(index, device, err), err, "on the fake runtime");
+    tdmi_cuda_libraries_free((*device)->libraries);
+    (*device)->libraries = tdmi_cuda_libraries_new(*device, &places);
+    if ((*device)->libraries)
+        return TDM_OK;
+    tdmi_cuda_device_close(*device);
+    *device = NULL;
+    return TDM_FAIL(err, TDM_E_MEMORY, "opening a card of the fake runtime: out of memory");
+}
+
+/* The first is part of the backend itself. */
+static bool library(int index, struct tdmi_backend_library *found)
+{
+    return index == 0 ? tdmi_cuda_device_library(0, found)
+                      : tdmi_cuda_library_at(index - 1, &places, found);
+}
+
+struct tdmi_backend tdmi_backend_shim;
+
+const void *tdmi_plugin_table(size_t *table_bytes);
+
+/* The table of backend.c is no constant that another could begin with. */
+__attribute__((constructor)) static void fill(void)
+{
+    size_t bytes = 0;
+    memcpy(&tdmi_backend_shim, tdmi_plugin_table(&bytes), sizeof tdmi_backend_shim);
+    tdmi_backend_shim.device.open = open_card;
+    tdmi_backend_shim.device.library = library;
+    places = nowhere;
+}

@@ -1,0 +1,60 @@
+/* CRC-32: published values, and equal results for every length, alignment and way of cutting. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/hash/crc32.h"
+
+/* The definition: a bit at a time. */
+static uint32_t by_bits(const uint8_t *bytes, size_t n)
+{
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= bytes[i];
+        for (int b = 0; b < 8; b++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+static void the_check_value_of_the_catalogue_comes_out(void **state)
+{
+    (void)state;
+    assert_int_equal(tdmi_crc32(0, "123456789", 9), 0xcbf43926);
+    assert_int_equal(tdmi_crc32(0, "", 0), 0);
+}
+
+static void every_length_and_alignment_agrees_with_the_definition(void **state)
+{
+    (void)state;
+    uint8_t bytes[1700]; /* the widest way takes 512 and more, in steps of 256 */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * i * 31 + i / 7);
+    for (size_t start = 0; start < 17; start++)
+        for (size_t n = 0; start + n <= sizeof bytes; n += n < 300 ? 1 : 31)
+            assert_int_equal(tdmi_crc32(0, bytes + start, n), by_bits(bytes + start, n));
+}
+
+static void parts_in_turn_give_the_whole(void **state)
+{
+    (void)state;
+    uint8_t bytes[1000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 7 + 3);
+    uint32_t whole = by_bits(bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= sizeof bytes; cut += 37)
+        assert_int_equal(tdmi_crc32(tdmi_crc32(0, bytes, cut), bytes + cut, sizeof bytes - cut),
+                         whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_check_value_of_the_catalogue_comes_out),
+        cmocka_unit_test(every_length_and_alignment_agrees_with_the_definition),
+        cmocka_unit_test(parts_in_turn_give_the_whole),
+    };
+    return cmocka_run_group_tests_name("base/crc32", tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* The list of pictures to leave out: read, honoured by every source, refused where it is no list.
+ */
+#include "data/audit/quarantine.h"
+#include "data/sources.h"
+
+static void listed_pictures_are_left_out_of_a_source(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    const char *names[] = {"cat/a.ppm", "cat/b.ppm", "dog/c.ppm", "dog/\xff.ppm"};
+    for (uint32_t i = 0; i < 4; i++)
+        tree_picture(&tree, names[i], i);
+    tree_text(&tree, "bad.txt",
+              "{\"path\":\"cat/b.ppm\",\"verdict\":\"corrupt\"}\n\n"
+              "{\"path\":\"dog/gone.ppm\"}\r\n{\"path\":\"dog/\xef\xbf\xbd.ppm\"}");
+    char list[1024];
+    snprintf(list, sizeof list, "%s", tree_path(&tree, "bad.txt"));
+    tdm_error err = {0};
+    tdmi_source *source = NULL;
+    const struct tdm_source_options options = {.quarantine = list};
+    assert_int_equal(tdmi_source_open(tree.root, &options, &source, &err), TDM_OK);
+    assert_items(source, "cat/a.ppm 0 0, dog/c.ppm 1 0");
+    assert_int_equal(tdmi_source_quarantined(source), 2);
+    tdmi_text bytes = {0};
+    assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_OK);
+    assert_int_equal(bytes.bytes[11], 2); /* the third picture, not the second */
+    tdmi_text_release(&bytes);
+    tdmi_source_close(source);
+
+    tree_text(&tree, "all.txt",
+              "{\"path\":\"cat/a.ppm\"}\n{\"path\":\"cat/b.ppm\"}\n{\"path\":\"dog/c.ppm\"}\n"
+              "{\"path\":\"dog/\xef\xbf\xbd.ppm\"}\n");
+    snprintf(list, sizeof list, "%s", tree_path(&tree, "all.txt"));
+    assert_int_equal(tdmi_source_open(tree.root, &options, &source, &err), TDM_E_INPUT);
+    assert_null(source);
+    tree_free(&tree);
+}
+
+static void what_is_no_list_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        {"{\"path\":\"a\"}\ncat/b.ppm\n", "line 2"},
+        {"{\"path\":\"\"}\n", "line 1"},
+        {"\n\n{\"file\":\"a\"}\n", "line 3"},
+        {"[\"a\"]", "\"path\""},
+        {"{\"path\":7}", "line 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tree tree = tree_new();
+        tree_text(&tree, "list", cases[i].text);
+        tdm_error err = {0};
+        tdmi_quarantine *quarantine = NULL;
+        assert_int_equal(tdmi_quarantine_read(tree_path(&tree, "list"), &quarantine, &err),
+                         TDM_E_INPUT);
+        assert_null(quarantine);
+        char text[4000];
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, cases[i].word));
+        tree_free(&tree);
+    }
+    tdm_error err = {0};
+    tdmi_quarantine *quarantine = NULL;
+    assert_int_equal(tdmi_quarantine_read("/nowhere/list", &quarantine, &err), TDM_E_INPUT);
+}
+
+static void the_bad_files_of_an_audit_read_back(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    struct tdm_audit_file files[] = {
+        {.path = "a \"quoted\"\n.jpg", .verdict = TDM_VERDICT_CORRUPT, .reason = "why\\not"},
+        {.path = "fine.jpg", .verdict = TDM_VERDICT_OK, .reason = ""},
+        {.path = "turned.jpg", .verdict = TDM_VERDICT_ROTATED, .reason = ""},
+        {.path = "cut.jpg", .verdict = TDM_VERDICT_TRUNCATED, .reason = "ends early"},
+    };
+    const struct tdm_audit audit = {.files = files, .images = 4, .bad = 2};
+    tdm_error err = {0};
+    tdmi_quarantine *list = NULL;
+    const char *path = tree_path(&tree, "out/list");
+    assert_int_equal(tdmi_quarantine_write(path, &audit, false, &err), TDM_OK);
+    assert_int_equal(tdmi_quarantine_read(path, &list, &err), TDM_OK);
+    assert_true(tdmi_quarantine_has(list, files[0].path));
+    assert_false(tdmi_quarantine_has(list, files[1].path));
+    assert_false(tdmi_quarantine_has(list, files[2].path));
+    assert_true(tdmi_quarantine_has(list, files[3].path));
+    tdmi_quarantine_free(list);
+    tree_free(&tree);
+}
+
+static void every_failing_allocation_is_an_ordinary_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_text(&tree, "list", "{\"path\":\"a\"}\n{\"path\":\"b\"}\n");
+    const char *path = tree_path(&tree, "list");
+    for (int64_t n = 1;; n++) {
+        tdm_error err = {0};
+        tdmi_quarantine *list = NULL;
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_quarantine_read(path, &list, &err);
+        tdmi_memory_fail_from(0);
+        tdmi_quarantine_free(list);
+        if (status == TDM_OK)
+            break;
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_true(n < 100);
+    }
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listed_pictures_are_left_out_of_a_source),
+        cmocka_unit_test(what_is_no_list_is_refused_with_its_line),
+        cmocka_unit_test(the_bad_files_of_an_audit_read_back),
+        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

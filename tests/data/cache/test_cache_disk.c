@@ -1,0 +1,312 @@
+/*
+ * The disk cache of pictures: what it gives is what was put, whatever other processes, damage and
+ * limits do; and what was used least recently goes first.
+ */
+#include "data/cache/cache_disk.h"
+
+#include "data/tree.h"
+#include "base/each_allocation.h"
+#include "base/hash/hash.h"
+#include <pthread.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* The disk these tests run on: other programs fill and empty the real one meanwhile. */
+static struct {
+    uint64_t size_bytes, free_bytes;
+} disk;
+
+int statvfs(const char *path, struct statvfs *facts)
+{
+    (void)path;
+    *facts = (struct statvfs){
+        .f_bsize = 4096,
+        .f_frsize = 4096,
+        .f_blocks = disk.size_bytes / 4096,
+        .f_bfree = disk.free_bytes / 4096,
+        .f_bavail = disk.free_bytes / 4096,
+    };
+    return 0;
+}
+
+static const uint64_t gib = (uint64_t)1 << 30;
+
+static int empty_disk(void **state)
+{
+    (void)state;
+    disk.size_bytes = disk.free_bytes = 100 * gib;
+    return 0;
+}
+
+static uint64_t fill(tdmi_text *bytes, uint64_t number, size_t length_bytes)
+{
+    tdmi_text_clear(bytes);
+    for (size_t i = 0; i < length_bytes; i++)
+        tdmi_text_add(bytes, &(char){(char)(number * 31 + i * 7)}, 1);
+    return tdmi_xxh64_of(bytes->bytes, bytes->length_bytes, 0);
+}
+
+static struct tdmi_bytes_key content(uint64_t hash)
+{
+    return (struct tdmi_bytes_key){hash, true};
+}
+
+static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
+{
+    tdmi_disk_cache *cache = NULL;
+    tdm_error err = {0};
+    if (tdmi_disk_cache_open(tree->root, limit, &cache, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return cache;
+}
+
+static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
+{
+    tdmi_text bytes = {0}, found = {0};
+    int n_found = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t hash = fill(&bytes, i, length_bytes);
+        if (!tdmi_disk_cache_get(cache, content(hash), &found))
+            continue;
+        assert_int_equal(found.length_bytes, length_bytes);
+        assert_memory_equal(found.bytes, bytes.bytes, length_bytes);
+        n_found++;
+    }
+    tdmi_text_release(&bytes);
+    tdmi_text_release(&found);
+    return n_found;
+}
+
+static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t length_bytes)
+{
+    tdmi_text bytes = {0};
+    for (uint64_t i = from; i < to; i++) {
+        uint64_t hash = fill(&bytes, i, length_bytes);
+        tdmi_disk_cache_put(cache, content(hash), &bytes);
+    }
+    tdmi_text_release(&bytes);
+}
+
+/* So that what is put now is older than a cache opened later. */
+static void let_time_pass(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+static void what_was_put_is_given_by_this_and_the_next_process(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 0);
+    put(cache, 0, 20, 1000);
+    assert_int_equal(tdmi_disk_cache_used(cache), 20000);
+    assert_int_equal(n_here(cache, 30, 1000), 20);
+    tdmi_disk_cache_close(cache);
+    cache = open_cache(&tree, 0);
+    assert_int_equal(tdmi_disk_cache_used(cache), 20000);
+    assert_int_equal(n_here(cache, 30, 1000), 20);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void damaged_or_cut_entries_are_not_given(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 0);
+    tdmi_text bytes = {0};
+    char name[64];
+    put(cache, 0, 3, 1000);
+    for (uint64_t i = 0; i < 2; i++) {
+        uint64_t hash = fill(&bytes, i, 1000);
+        snprintf(name, sizeof name, "%02x/%016llx", (unsigned)(hash >> 56),
+                 (unsigned long long)hash);
+        if (i == 0)
+            assert_int_equal(truncate(tree_path(&tree, name), 999), 0);
+        bytes.bytes[500] ^= 1;
+        if (i == 1)
+            tree_file(&tree, name, bytes.bytes, 1000);
+    }
+    assert_int_equal(n_here(cache, 3, 1000), 1);
+    put(cache, 0, 3, 1000);
+    assert_int_equal(n_here(cache, 3, 1000), 3);
+    /* Bytes that are not what the name promises are not even kept. */
+    uint64_t hash = fill(&bytes, 77, 1000);
+    bytes.bytes[0] ^= 1;
+    tdmi_disk_cache_put(cache, content(hash), &bytes);
+    assert_false(tdmi_disk_cache_get(cache, content(hash), &bytes));
+    tdmi_text_release(&bytes);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+/* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
+static void rows_are_kept_beside_the_contents_of_their_number(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+    tdmi_text file = {0}, row = {0}, found = {0};
+    const uint64_t hash = fill(&file, 1, 100);
+    const struct tdmi_bytes_key name = {.number = hash};
+    fill(&row, 2, 60);
+    tdmi_disk_cache_put(cache, content(hash), &file);
+    assert_false(tdmi_disk_cache_get(cache, name, &found));
+    tdmi_disk_cache_put(cache, name, &row);
+    assert_true(tdmi_disk_cache_get(cache, name, &found));
+    assert_int_equal(found.length_bytes, 60);
+    assert_memory_equal(found.bytes, row.bytes, 60);
+    assert_true(tdmi_disk_cache_get(cache, content(hash), &found));
+    assert_int_equal(found.length_bytes, 100);
+
+    /* Another row under its name is not taken for it. */
+    char from[1024], to[1024];
+    snprintf(from, sizeof from, "%s/%02x/%016llx.row", tree.root, (unsigned)(hash >> 56),
+             (unsigned long long)hash);
+    snprintf(to, sizeof to, "%s/%02x/%016llx.row", tree.root, (unsigned)(hash >> 56),
+             (unsigned long long)(hash ^ 1));
+    assert_int_equal(rename(from, to), 0);
+    assert_false(tdmi_disk_cache_get(cache, (struct tdmi_bytes_key){.number = hash ^ 1}, &found));
+    assert_int_equal(access(to, F_OK), -1);
+    tdmi_text_release(&file);
+    tdmi_text_release(&row);
+    tdmi_text_release(&found);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void the_least_recently_used_goes_first(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 20000);
+    put(cache, 0, 20, 1000);
+    tdmi_disk_cache_close(cache);
+    let_time_pass();
+    cache = open_cache(&tree, 20000);
+    assert_int_equal(n_here(cache, 5, 1000), 5); /* used: 0 to 4 */
+    put(cache, 20, 30, 1000);
+    assert_true(tdmi_disk_cache_used(cache) <= 20000);
+    assert_int_equal(n_here(cache, 5, 1000), 5);
+    assert_int_equal(n_here(cache, 30, 1000) - n_here(cache, 20, 1000), 10);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+/* A set of twice the limit: the half that was kept stays, epoch after epoch. */
+static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_disk_cache *cache = open_cache(&tree, 20000);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        put(cache, 0, 40, 1000);
+        assert_int_equal(n_here(cache, 20, 1000), 20);
+        assert_true(tdmi_disk_cache_used(cache) <= 20000);
+    }
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+/* A GiB of a large disk is left to others, a tenth of a small one; what is there is still given. */
+static void a_disk_that_fills_keeps_its_share_free(void **state)
+{
+    (void)state;
+    const struct {
+        uint64_t size_bytes, kept_bytes;
+    } disks[] = {{2000 * gib, gib}, {2 * gib, gib / 5}};
+    for (size_t d = 0; d < sizeof disks / sizeof disks[0]; d++) {
+        struct tree tree = tree_new();
+        disk.size_bytes = disks[d].size_bytes;
+        disk.free_bytes = disks[d].kept_bytes + 100 * 4096;
+        tdmi_disk_cache *cache = open_cache(&tree, 0);
+        put(cache, 0, 5, 1000);
+        assert_int_equal(n_here(cache, 10, 1000), 5);
+        disk.free_bytes = disks[d].kept_bytes;
+        put(cache, 5, 10, 1000);
+        assert_int_equal(n_here(cache, 10, 1000), 5);
+        tdmi_disk_cache_close(cache);
+        tree_free(&tree);
+    }
+}
+
+static void many_processes_share_one_folder(void **state)
+{
+    (void)state;
+    enum { processes = 4 };
+    struct tree tree = tree_new();
+    pid_t children[processes];
+    for (int p = 0; p < processes; p++) {
+        children[p] = fork();
+        assert_true(children[p] >= 0);
+        if (children[p] == 0) {
+            tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+            for (int turn = 0; turn < 5; turn++) {
+                put(cache, 0, 50, 3000);
+                (void)n_here(cache, 50, 3000);
+            }
+            tdmi_disk_cache_close(cache);
+            _exit(0);
+        }
+    }
+    for (int p = 0; p < processes; p++) {
+        int status = 1;
+        assert_int_equal(waitpid(children[p], &status, 0), children[p]);
+        assert_int_equal(status, 0);
+    }
+    tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
+    assert_int_equal(n_here(cache, 50, 3000), 50);
+    assert_int_equal(tdmi_disk_cache_used(cache), 150000);
+    tdmi_disk_cache_close(cache);
+    tree_free(&tree);
+}
+
+static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_text(&tree, "file", "no folder");
+    tdm_error err = {0};
+    tdmi_disk_cache *cache = NULL;
+    tdm_status status = tdmi_disk_cache_open(tree_path(&tree, "file"), 0, &cache, &err);
+    assert_true(status != TDM_OK);
+    assert_null(cache);
+    assert_non_null(strstr(err.frames[0].text, "file"));
+    tree_free(&tree);
+}
+
+static char allocating_folder[64];
+
+static tdm_status allocating(tdm_error *err)
+{
+    tdmi_disk_cache *cache = NULL;
+    tdm_status status = tdmi_disk_cache_open(allocating_folder, 0, &cache, err);
+    tdmi_disk_cache_close(cache);
+    return status;
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    memcpy(allocating_folder, tree.root, sizeof tree.root);
+    assert_true(fail_each_allocation(allocating) > 0);
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_was_put_is_given_by_this_and_the_next_process, empty_disk),
+        cmocka_unit_test_setup(damaged_or_cut_entries_are_not_given, empty_disk),
+        cmocka_unit_test_setup(rows_are_kept_beside_the_contents_of_their_number, empty_disk),
+        cmocka_unit_test_setup(the_least_recently_used_goes_first, empty_disk),
+        cmocka_unit_test_setup(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk),
+        cmocka_unit_test_setup(a_disk_that_fills_keeps_its_share_free, empty_disk),
+        cmocka_unit_test_setup(many_processes_share_one_folder, empty_disk),
+        cmocka_unit_test_setup(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk),
+        cmocka_unit_test_setup(running_out_of_memory_is_an_error, empty_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/*
+ * The memory cache of pictures: what it gives is what was put, it never outgrows its capacity, and
+ * threads that put the same sample at once do no harm.
+ */
+#include "data/cache/cache_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/each_allocation.h"
+#include <pthread.h>
+
+enum { N = 200, LENGTH = 64 };
+
+static void bytes_of(int64_t sample, char bytes[LENGTH])
+{
+    memset(bytes, (int)(sample % 251), LENGTH);
+}
+
+static size_t length_of(int64_t sample)
+{
+    return (size_t)(sample % LENGTH) + 1;
+}
+
+static tdmi_memory_cache *new_cache(int64_t capacity)
+{
+    tdmi_memory_cache *cache = NULL;
+    assert_int_equal(tdmi_memory_cache_new(N, capacity, &cache, NULL), TDM_OK);
+    return cache;
+}
+
+static int check(const tdmi_memory_cache *cache)
+{
+    int n = 0;
+    for (int64_t i = 0; i < N; i++) {
+        char bytes[LENGTH];
+        size_t length = 0;
+        const void *found = tdmi_memory_cache_get(cache, i, &length);
+        if (found == NULL)
+            continue;
+        bytes_of(i, bytes);
+        assert_int_equal(length, length_of(i));
+        assert_memory_equal(found, bytes, length);
+        n++;
+    }
+    return n;
+}
+
+static void *put_all(void *cache)
+{
+    char bytes[LENGTH];
+    for (int turn = 0; turn < 20; turn++)
+        for (int64_t i = 0; i < N; i++) {
+            bytes_of(i, bytes);
+            tdmi_memory_cache_put(cache, i, bytes, length_of(i));
+        }
+    return NULL;
+}
+
+static void threads_keep_every_sample_once(void **state)
+{
+    (void)state;
+    tdmi_memory_cache *cache = new_cache(N * LENGTH);
+    pthread_t threads[4];
+    int64_t expected = 0;
+    for (int64_t i = 0; i < N; i++)
+        expected += (int64_t)length_of(i);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, put_all, cache), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(check(cache), N);
+    assert_int_equal(tdmi_memory_cache_used(cache), expected);
+    tdmi_memory_cache_free(cache);
+}
+
+static void what_does_not_fit_is_left_out(void **state)
+{
+    (void)state;
+    tdmi_memory_cache *cache = new_cache(1000);
+    put_all(cache);
+    int n = check(cache);
+    assert_true(n > 0 && n < N);
+    assert_true(tdmi_memory_cache_used(cache) <= 1000);
+    put_all(cache);
+    assert_true(check(cache) >= n);
+    tdmi_memory_cache_free(cache);
+    tdmi_memory_cache_free(NULL);
+}
+
+static tdm_status allocating(tdm_error *err)
+{
+    tdmi_memory_cache *cache = NULL;
+    tdm_status status = tdmi_memory_cache_new(10, 100, &cache, err);
+    tdmi_memory_cache_free(cache);
+    return status;
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(fail_each_allocation(allocating), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_keep_every_sample_once),
+        cmocka_unit_test(what_does_not_fit_is_left_out),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

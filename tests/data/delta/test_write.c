@@ -1,0 +1,165 @@
+/* The log of a prepared table: its bytes, that it is read back, and what it does not overwrite. */
+#include "data/tree.h"
+
+#include "base/memory.h"
+#include "data/delta/log.h"
+#include "data/delta/write.h"
+
+static const struct tdmi_delta_column columns[] = {
+    {"image", "binary", false}, {"label", "integer", false}, {"class", "string", true}};
+static const struct tdmi_delta_part parts[] = {{"part-1.parquet", 100, 7},
+                                               {"100% \"new\" #2.parquet", 2000, 70}};
+static const struct tdmi_delta_commit commit = {.columns = columns,
+                                                .n_columns = 3,
+                                                .parts = parts,
+                                                .n_parts = 2,
+                                                .time_ms = 1700000000123,
+                                                .engine = "tandem/0.1.0"};
+
+static const char expected[] =
+    "{\"commitInfo\":{\"timestamp\":1700000000123,\"operation\":\"WRITE\",\"operationParameters\":{"
+    "\"mode\":\"ErrorIfExists\",\"partitionBy\":\"[]\"},\"isBlindAppend\":true,"
+    "\"operationMetrics\":{\"numFiles\":\"2\",\"numOutputRows\":\"77\",\"numOutputBytes\":\"2100\"}"
+    ",\"engineInfo\":\"tandem/0.1.0\"}}\n"
+    "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n"
+    "{\"metaData\":{\"id\":\"ID\",\"format\":{\"provider\":\"parquet\",\"options\":{}},"
+    "\"schemaString\":\"{\\\"type\\\":\\\"struct\\\",\\\"fields\\\":[{\\\"name\\\":\\\"image\\\","
+    "\\\"type\\\":\\\"binary\\\",\\\"nullable\\\":false,\\\"metadata\\\":{}},{\\\"name\\\":"
+    "\\\"label\\\",\\\"type\\\":\\\"integer\\\",\\\"nullable\\\":false,\\\"metadata\\\":{}},{"
+    "\\\"name\\\":\\\"class\\\",\\\"type\\\":\\\"string\\\",\\\"nullable\\\":true,\\\"metadata\\\":"
+    "{}}]}\",\"partitionColumns\":[],\"configuration\":{},\"createdTime\":1700000000123}}\n"
+    "{\"add\":{\"path\":\"part-1.parquet\",\"partitionValues\":{},\"size\":100,"
+    "\"modificationTime\":1700000000123,\"dataChange\":true,\"stats\":\"{\\\"numRecords\\\":7}\"}}"
+    "\n{\"add\":{\"path\":\"100%25%20%22new%22%20%232.parquet\",\"partitionValues\":{},"
+    "\"size\":2000,\"modificationTime\":1700000000123,\"dataChange\":true,"
+    "\"stats\":\"{\\\"numRecords\\\":70}\"}}\n";
+
+static void the_bytes_depend_on_the_commit_alone(void **state)
+{
+    (void)state;
+    tdm_error err = {0};
+    tdmi_text text = {0}, again = {0};
+    assert_int_equal(tdmi_delta_commit_text(&commit, &text, &err), TDM_OK);
+    assert_int_equal(tdmi_delta_commit_text(&commit, &again, &err), TDM_OK);
+    assert_string_equal(text.bytes, again.bytes);
+    char *id = strstr(text.bytes, "\"id\":\"");
+    assert_non_null(id);
+    id += 6;
+    for (int i = 0; i < 36; i++)
+        assert_true(strchr(i == 8 || i == 13 || i == 18 || i == 23 ? "-" : "0123456789abcdef",
+                           id[i]) != NULL);
+    assert_int_equal(id[14], '8'); /* version */
+    assert_non_null(strchr("89ab", id[19]));
+    char first_id[37];
+    snprintf(first_id, sizeof first_id, "%.36s", id);
+    memmove(id + 2, id + 36, strlen(id + 36) + 1);
+    id[0] = 'I', id[1] = 'D';
+    assert_string_equal(text.bytes, expected);
+
+    /* Another number for other data, the same for another time. */
+    struct tdmi_delta_part other_parts[] = {parts[0], parts[1]};
+    struct tdmi_delta_commit other = commit;
+    other.time_ms++;
+    assert_int_equal(tdmi_delta_commit_text(&other, &text, &err), TDM_OK);
+    assert_non_null(strstr(text.bytes, first_id));
+    other.parts = other_parts;
+    other_parts[1].n_rows++;
+    assert_int_equal(tdmi_delta_commit_text(&other, &text, &err), TDM_OK);
+    assert_null(strstr(text.bytes, first_id));
+    tdmi_text_release(&text);
+    tdmi_text_release(&again);
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdm_error err = {0};
+    struct tdmi_delta_table table;
+    assert_int_equal(tdmi_delta_write(tree_path(&tree, "out/set"), &commit, &err), TDM_OK);
+    assert_int_equal(tdmi_delta_log_read(tree_path(&tree, "out/set"), -1, &table, &err), TDM_OK);
+    assert_int_equal(table.version, 0);
+    assert_int_equal(table.n_fields, 3);
+    assert_string_equal(table.fields[1].type, "integer");
+    assert_false(table.fields[1].is_nullable);
+    assert_int_equal(table.n_files, 2);
+    assert_string_equal(table.files[0].path, parts[1].path);
+    assert_int_equal(table.files[0].n_rows, 70);
+    assert_int_equal(table.files[1].size_bytes, 100);
+    tdmi_delta_table_release(&table);
+    tree_free(&tree);
+}
+
+static void assert_not_written(const char *folder, const struct tdmi_delta_commit *it,
+                               const char *word)
+{
+    tdm_error err = {0};
+    char text[4000];
+    assert_int_equal(tdmi_delta_write(folder, it, &err), TDM_E_USAGE);
+    tdm_error_format(&err, text, sizeof text);
+    if (strstr(text, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, text);
+}
+
+static void another_log_is_not_overwritten(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdm_error err = {0};
+    struct tdmi_delta_commit other = commit;
+    other.time_ms++;
+    tree_text(&tree, "_delta_log/.00000000000000000000.json.17.tmp", "left by who was killed");
+    assert_int_equal(tdmi_delta_write(tree.root, &commit, &err), TDM_OK);
+    assert_int_equal(tdmi_delta_write(tree.root, &commit, &err), TDM_OK); /* the same again */
+    assert_not_written(tree.root, &other, "00000000000000000000.json differs");
+    tree_text(&tree, "_delta_log/00000000000000000001.json", "{}");
+    assert_not_written(tree.root, &commit,
+                       "is the log of another Delta table (00000000000000000001.json)");
+    tree_free(&tree);
+}
+
+static void names_that_others_refuse_are_refused(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    static const char *const names[] = {"", "my label", "a=b", "a\tb", "f(x)"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct tdmi_delta_column column = {names[i], "binary", true};
+        struct tdmi_delta_commit wrong = commit;
+        wrong.columns = &column;
+        wrong.n_columns = 1;
+        assert_not_written(tree.root, &wrong, "cannot have a column");
+    }
+    tree_free(&tree);
+}
+
+static void running_out_of_memory_leaves_nothing(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    for (int64_t n = 1;; n++) {
+        assert_true(n < 1000);
+        tdm_error err = {0};
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_delta_write(tree.root, &commit, &err);
+        tdmi_memory_fail_from(0);
+        bool is_there = access(tree_path(&tree, "_delta_log/00000000000000000000.json"), F_OK) == 0;
+        assert_int_equal(is_there, status == TDM_OK);
+        if (status == TDM_OK)
+            break;
+        assert_int_equal(status, TDM_E_MEMORY);
+    }
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bytes_depend_on_the_commit_alone),
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(another_log_is_not_overwritten),
+        cmocka_unit_test(names_that_others_refuse_are_refused),
+        cmocka_unit_test(running_out_of_memory_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

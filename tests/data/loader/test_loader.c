@@ -1,0 +1,434 @@
+/*
+ * The loader: every sample once an epoch in one order whatever the threads, any place to begin,
+ * pictures that cannot be read named and never fatal. Every test picture shows its own number, so
+ * pixels tell which one they are.
+ */
+#include "data/loader/loader.h"
+
+#include "data/tree.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include <pthread.h>
+
+enum { N_PICTURES = 53, SIDE = 4 };
+
+struct fixture {
+    struct tree tree;
+    tdmi_source *source;
+    tdmi_order shuffled;
+    int64_t items[N_PICTURES];
+};
+
+/* Pictures 10 and 40 are damaged: text under a picture's name, and an empty file. */
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->tree = tree_new();
+    f->shuffled = (tdmi_order){.seed = 5, .n = N_PICTURES, .is_shuffled = true};
+    for (uint32_t i = 0; i < N_PICTURES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%c/%03u.ppm", i < 20 ? 'a' : 'b', i);
+        if (i == 10)
+            tree_text(&f->tree, name, "these are words");
+        else if (i == 40)
+            tree_text(&f->tree, name, "");
+        else
+            tree_picture(&f->tree, name, i * 1001);
+        f->items[i] = i;
+    }
+    tdm_error err = {0};
+    assert_int_equal(tdmi_source_open(f->tree.root, NULL, &f->source, &err), TDM_OK);
+    assert_int_equal(tdmi_source_items(f->source), N_PICTURES);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    tdmi_source_close(f->source);
+    tree_free(&f->tree);
+    free(f);
+    return 0;
+}
+
+static struct tdmi_loader_options options_of(const struct fixture *f)
+{
+    return (struct tdmi_loader_options){
+        .source = f->source,
+        .preprocess = {.width = SIDE,
+                       .height = SIDE,
+                       .channels = 3,
+                       .fit = TDMI_FIT_STRETCH,
+                       .crop_fraction = 1},
+        .items = f->items,
+        .n_items = N_PICTURES,
+        .order = &f->shuffled,
+        .batch = 8,
+        .threads = 2,
+    };
+}
+
+static tdmi_loader *open_loader(const struct tdmi_loader_options *options)
+{
+    tdm_error err = {0};
+    tdmi_loader *loader = NULL;
+    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return loader;
+}
+
+static void seek(tdmi_loader *loader, uint32_t epoch, int64_t position)
+{
+    tdm_error err = {0};
+    assert_int_equal(tdmi_loader_seek(loader, epoch, position, &err), TDM_OK);
+}
+
+static const struct tdmi_batch *next(tdmi_loader *loader)
+{
+    tdm_error err = {0};
+    const struct tdmi_batch *batch = NULL;
+    assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_OK);
+    return batch;
+}
+
+static bool is_damaged(int64_t item)
+{
+    return item == 10 || item == 40;
+}
+
+/* The batch agrees with the order and with the pictures themselves. */
+static void check_batch(const struct tdmi_batch *batch, const struct tdmi_loader_options *options,
+                        uint32_t epoch, int64_t first)
+{
+    const tdmi_order *order = options->order;
+    int64_t left = options->n_items - first;
+    assert_int_equal(batch->first, first);
+    assert_int_equal(batch->n, left < options->batch ? left : options->batch);
+    for (int i = 0; i < batch->n; i++) {
+        int64_t item = options->items[tdmi_order_at(order, epoch, first + i)];
+        const uint8_t *pixels = batch->pixels + (size_t)i * SIDE * SIDE * 3;
+        uint32_t number = is_damaged(item) ? 0 : (uint32_t)item * 1001;
+        assert_int_equal(batch->items[i], item);
+        assert_int_equal(batch->labels[i], is_damaged(item) ? -1 : item >= 20);
+        assert_int_equal(batch->problems[i][0] != '\0', is_damaged(item));
+        for (int b = 0; b < SIDE * SIDE * 3; b++)
+            assert_int_equal(pixels[b], (number >> 8 * (b % 3)) & 255);
+    }
+}
+
+static void every_sample_comes_once_in_the_same_order_for_all_threads_and_batches(void **state)
+{
+    const struct fixture *f = *state;
+    for (int batch = 1; batch <= 17; batch++) {
+        for (int threads = 1; threads <= 4; threads++) {
+            struct tdmi_loader_options options = options_of(f);
+            options.batch = batch;
+            options.threads = threads;
+            options.depth = 1 + (batch + threads) % 4;
+            tdmi_loader *loader = open_loader(&options);
+            for (uint32_t epoch = 0; epoch < 2; epoch++) {
+                int64_t first = 0;
+                seek(loader, epoch, 0);
+                for (const struct tdmi_batch *b; (b = next(loader)) != NULL; first += b->n)
+                    check_batch(b, &options, epoch, first);
+                assert_int_equal(first, N_PICTURES);
+                assert_null(next(loader));
+            }
+            assert_int_equal(tdmi_loader_skipped(loader), 2);
+            tdmi_loader_close(loader);
+        }
+    }
+}
+
+static void any_batch_of_any_epoch_can_be_begun_at(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    options.threads = 3;
+    tdmi_loader *loader = open_loader(&options);
+    for (uint32_t turn = 0; turn < 200; turn++) {
+        uint32_t epoch = turn * 7919 % 5;
+        int64_t position = (int64_t)(turn * 104729 % 7) * options.batch;
+        seek(loader, epoch, position);
+        for (uint32_t i = 0; i < turn % 4; i++, position += options.batch) {
+            const struct tdmi_batch *batch = next(loader);
+            if (position >= N_PICTURES) {
+                assert_null(batch);
+                break;
+            }
+            check_batch(batch, &options, epoch, position);
+        }
+    }
+    seek(loader, 1, N_PICTURES);
+    assert_null(next(loader));
+    tdmi_loader_close(loader);
+}
+
+static void only_batch_borders_can_be_begun_at(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    tdmi_loader *loader = open_loader(&options);
+    static const int64_t positions[] = {-8, 3, N_PICTURES + 1, 56, 800};
+    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
+        tdm_error err = {0};
+        assert_int_equal(tdmi_loader_seek(loader, 0, positions[i], &err), TDM_E_BUG);
+        assert_non_null(strstr(err.frames[0].text, "multiple of the batch of 8"));
+    }
+    tdmi_loader_close(loader);
+}
+
+static void nothing_comes_before_the_first_seek(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    tdmi_loader *loader = open_loader(&options);
+    tdm_error err = {0};
+    const struct tdmi_batch *batch = NULL;
+    assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_BUG);
+    assert_null(batch);
+    tdmi_loader_close(loader);
+}
+
+static void options_that_cannot_work_are_refused(void **state)
+{
+    const struct fixture *f = *state;
+    static const struct {
+        int batch, threads, depth, width;
+    } cases[] = {{0, 1, 0, 4},  {-1, 1, 0, 4}, {8, 0, 0, 4},    {8, 1 << 20, 0, 4},
+                 {8, 1, -1, 4}, {8, 1, 0, 0},  {8, 1, 0, 65536}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_loader_options options = options_of(f);
+        options.batch = cases[i].batch;
+        options.threads = cases[i].threads;
+        options.depth = cases[i].depth;
+        options.preprocess.width = cases[i].width;
+        tdm_error err = {0};
+        tdmi_loader *loader = NULL;
+        assert_int_equal(tdmi_loader_open(&options, &loader, &err), TDM_E_USAGE);
+        assert_null(loader);
+    }
+}
+
+static void a_subset_and_a_label_map_are_followed(void **state)
+{
+    const struct fixture *f = *state;
+    static const int64_t items[] = {3, 10, 25, 52};
+    static const int label_map[] = {7, -1};
+    struct tdmi_loader_options options = options_of(f);
+    options.items = items;
+    options.n_items = 4;
+    options.label_map = label_map;
+    options.order = NULL;
+    tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    const struct tdmi_batch *batch = next(loader);
+    static const int32_t labels[] = {7, -1, -1, -1};
+    assert_int_equal(batch->n, 4);
+    assert_memory_equal(batch->items, items, sizeof items);
+    assert_memory_equal(batch->labels, labels, sizeof labels);
+    /* A class the model does not know is no damage: its pixels are there. */
+    assert_int_equal(batch->pixels[2 * SIDE * SIDE * 3], 25 * 1001 & 255);
+    assert_int_equal(tdmi_loader_skipped(loader), 1);
+    tdmi_loader_close(loader);
+}
+
+static void no_items_make_an_empty_epoch(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    options.n_items = 0;
+    tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    assert_null(next(loader));
+    tdmi_loader_close(loader);
+}
+
+static void skipped_pictures_are_named_once_in_order(void **state)
+{
+    const struct fixture *f = *state;
+    char first[2][TDMI_PROBLEM_BYTES], text[TDMI_PROBLEM_BYTES], cut[6];
+    for (int threads = 1; threads <= 4; threads++) {
+        struct tdmi_loader_options options = options_of(f);
+        options.threads = threads;
+        tdmi_loader *loader = open_loader(&options);
+        assert_int_equal(tdmi_loader_skipped(loader), 0);
+        assert_false(tdmi_loader_skip_at(loader, 0, text, sizeof text));
+        for (uint32_t epoch = 0; epoch < 3; epoch++) {
+            seek(loader, epoch, 0);
+            while (next(loader) != NULL)
+                ;
+        }
+        assert_int_equal(tdmi_loader_skipped(loader), 2);
+        for (int i = 0; i < 2; i++) {
+            assert_true(tdmi_loader_skip_at(loader, i, text, sizeof text));
+            assert_true(strncmp(text, "a/010.ppm: ", 11) == 0 ||
+                        strncmp(text, "b/040.ppm: ", 11) == 0);
+            if (threads == 1)
+                memcpy(first[i], text, sizeof text);
+            assert_string_equal(text, first[i]);
+        }
+        assert_string_not_equal(first[0], first[1]);
+        assert_true(tdmi_loader_skip_at(loader, 0, cut, sizeof cut));
+        assert_int_equal(strlen(cut), 5);
+        assert_false(tdmi_loader_skip_at(loader, 2, text, sizeof text));
+        assert_false(tdmi_loader_skip_at(loader, -1, text, sizeof text));
+        tdmi_loader_close(loader);
+    }
+}
+
+static void the_first_hundred_skipped_pictures_are_kept(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    for (int i = 0; i < 130; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "a/%03d.ppm", i);
+        tree_text(&tree, name, "no picture");
+    }
+    tdm_error err = {0};
+    struct fixture f = {0};
+    assert_int_equal(tdmi_source_open(tree.root, NULL, &f.source, &err), TDM_OK);
+    int64_t items[130];
+    for (int i = 0; i < 130; i++)
+        items[i] = i;
+    struct tdmi_loader_options options = options_of(&f);
+    options.items = items;
+    options.n_items = 130;
+    options.order = NULL;
+    tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    while (next(loader) != NULL)
+        ;
+    char text[100];
+    assert_int_equal(tdmi_loader_skipped(loader), 130);
+    assert_true(tdmi_loader_skip_at(loader, 99, text, sizeof text));
+    assert_int_equal(strncmp(text, "a/099.ppm: ", 11), 0);
+    assert_false(tdmi_loader_skip_at(loader, 100, text, sizeof text));
+    tdmi_loader_close(loader);
+    tdmi_source_close(f.source);
+    tree_free(&tree);
+}
+
+/* Unlabelled pictures (prediction) have pixels although their label is -1. */
+static void unlabelled_pictures_are_loaded(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_picture(&tree, "1.ppm", 77);
+    tdm_error err = {0};
+    struct fixture f = {0};
+    assert_int_equal(tdmi_source_open(tree.root, NULL, &f.source, &err), TDM_OK);
+    static const int label_map[1] = {9};
+    struct tdmi_loader_options options = options_of(&f);
+    options.n_items = 1;
+    options.order = NULL;
+    options.label_map = label_map;
+    tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    const struct tdmi_batch *batch = next(loader);
+    assert_int_equal(batch->n, 1);
+    assert_int_equal(batch->labels[0], -1);
+    assert_int_equal(batch->pixels[0], 77);
+    assert_int_equal(batch->problems[0][0], '\0');
+    tdmi_loader_close(loader);
+    tdmi_source_close(f.source);
+    tree_free(&tree);
+}
+
+static void closing_in_the_middle_is_safe(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    options.threads = 4;
+    for (int turn = 0; turn < 30; turn++) {
+        tdmi_loader *loader = open_loader(&options);
+        if (turn % 3 > 0)
+            seek(loader, (uint32_t)turn, 0);
+        if (turn % 3 > 1)
+            assert_non_null(next(loader));
+        tdmi_loader_close(loader);
+    }
+    tdmi_loader_close(NULL);
+}
+
+static void after_the_first_epoch_nothing_is_allocated(void **state)
+{
+    const struct fixture *f = *state;
+    int64_t items[N_PICTURES];
+    int64_t n = 0;
+    for (int64_t i = 0; i < N_PICTURES; i++)
+        if (!is_damaged(i))
+            items[n++] = i;
+    struct tdmi_loader_options options = options_of(f);
+    options.items = items;
+    options.n_items = n;
+    const tdmi_order order = {.seed = 5, .n = n, .is_shuffled = true};
+    options.order = &order;
+    options.threads = 1; /* one scratch, warm after one picture */
+    tdmi_loader *loader = open_loader(&options);
+    seek(loader, 0, 0);
+    while (next(loader) != NULL)
+        ;
+    int64_t before = tdmi_memory_calls();
+    for (uint32_t epoch = 1; epoch < 4; epoch++) {
+        seek(loader, epoch, 0);
+        while (next(loader) != NULL)
+            ;
+    }
+    assert_int_equal(tdmi_memory_calls(), before);
+    tdmi_loader_close(loader);
+}
+
+/* Each allocation fails in turn, in opening and in the first batches: an error of that kind, never
+ * a crash, a wait without end or a wrong batch. */
+static void running_out_of_memory_is_an_error(void **state)
+{
+    const struct fixture *f = *state;
+    struct tdmi_loader_options options = options_of(f);
+    bool has_passed = false, has_failed_in_next = false;
+    for (int64_t n = 1; n < 200 && !has_passed; n++) {
+        tdm_error err = {0};
+        tdmi_loader *loader = NULL;
+        const struct tdmi_batch *batch = NULL;
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdmi_loader_open(&options, &loader, &err);
+        if (status == TDM_OK) {
+            seek(loader, 0, 0);
+            do
+                status = tdmi_loader_next(loader, &batch, &err);
+            while (status == TDM_OK && batch != NULL);
+            has_passed = status == TDM_OK;
+            has_failed_in_next |= !has_passed;
+            if (!has_passed)
+                assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_MEMORY);
+        }
+        tdmi_memory_fail_from(0);
+        assert_true(has_passed || (status == TDM_E_MEMORY && err.n_frames > 0));
+        tdmi_loader_close(loader);
+    }
+    assert_true(has_passed);
+    assert_true(has_failed_in_next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sample_comes_once_in_the_same_order_for_all_threads_and_batches),
+        cmocka_unit_test(any_batch_of_any_epoch_can_be_begun_at),
+        cmocka_unit_test(only_batch_borders_can_be_begun_at),
+        cmocka_unit_test(nothing_comes_before_the_first_seek),
+        cmocka_unit_test(options_that_cannot_work_are_refused),
+        cmocka_unit_test(a_subset_and_a_label_map_are_followed),
+        cmocka_unit_test(no_items_make_an_empty_epoch),
+        cmocka_unit_test(skipped_pictures_are_named_once_in_order),
+        cmocka_unit_test(the_first_hundred_skipped_pictures_are_kept),
+        cmocka_unit_test(unlabelled_pictures_are_loaded),
+        cmocka_unit_test(closing_in_the_middle_is_safe),
+        cmocka_unit_test(after_the_first_epoch_nothing_is_allocated),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

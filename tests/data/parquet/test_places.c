@@ -1,0 +1,135 @@
+/*
+ * Large values of pages that pyarrow packed by Snappy or put into a dictionary (packed*.parquet and
+ * repeated.parquet of tests/fixtures/parquet): each is had by itself. Of pages that zstd packed
+ * none is: those have groups.
+ */
+#include "data/parquet/parquet_files.h"
+
+#include "io/arrow/bridge.h"
+
+enum { ROWS = 12 };
+
+/* parquet/test_foreign.c has what such a build says. */
+static void skip_without_arrow(void)
+{
+    if (tdmi_arrow_version()[0] == '\0')
+        skip();
+}
+
+/* What make.py's large_pixels says. */
+static void large_pixels_of(int i, uint8_t pixels[12000])
+{
+    uint32_t state = (uint32_t)i + 1;
+    for (int b = 0; b < 4800; b++) {
+        state = (state * 1103515245u + 12345u) & 0x7fffffffu;
+        pixels[b] = (uint8_t)(state >> 16);
+    }
+    memset(pixels + 4800, i, 7200);
+}
+
+/* Of pages that Snappy packed, and of dictionaries, no more is unpacked than a picture lies in: so
+ * such tables have no groups, and a cache of a byte is enough. */
+static void large_values_are_unpacked_one_by_one(void **state)
+{
+    (void)state;
+    skip_without_arrow();
+    static const struct {
+        const char *name;
+        int null_at, distinct;
+    } cases[] = {{"packed.parquet", -1, ROWS},
+                 {"packed_plain.parquet", 3, ROWS},
+                 {"packed_v2.parquet", 3, ROWS},
+                 {"repeated.parquet", 3, 6}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct tdm_source_options options = {.cache_bytes = 1};
+        tdmi_source *source = NULL;
+        assert_int_equal(tdmi_source_open(parquet_fixture(cases[c].name), &options, &source, NULL),
+                         TDM_OK);
+        assert_int_equal(tdmi_source_items(source), ROWS);
+        assert_int_equal(tdmi_source_groups(source), 0);
+        static uint8_t expected[12000], pixels[12000];
+        for (int turn = 0; turn < 2 * ROWS; turn++) {
+            const int i = 7 * turn % ROWS;
+            tdm_status status = tdmi_source_read_raw(source, i, pixels, NULL);
+            assert_int_equal(status, i == cases[c].null_at ? TDM_E_INPUT : TDM_OK);
+            if (status != TDM_OK)
+                continue;
+            large_pixels_of(i % cases[c].distinct, expected);
+            assert_memory_equal(pixels, expected, sizeof pixels);
+        }
+        tdmi_source_close(source);
+    }
+}
+
+/* What make.py's easy_pixels says: a twentieth of them is in the file. What a value takes there
+ * must not make it a small one; which it is, its memory decides. */
+static void pictures_that_pack_well_are_large_values_too(void **state)
+{
+    (void)state;
+    skip_without_arrow();
+    static const struct {
+        const char *name;
+        int64_t n_groups, cache_bytes;
+    } cases[] = {{"packed_well.parquet", 0, 1}, {"packed_well_zstd.parquet", 1, 1 << 20}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct tdm_source_options options = {.cache_bytes = cases[c].cache_bytes};
+        tdmi_source *source = NULL;
+        tdmi_text file = {0};
+        assert_int_equal(
+            tdmi_storage_read_file(parquet_fixture(cases[c].name), 1 << 20, &file, NULL), TDM_OK);
+        assert_true(file.length_bytes < ROWS * 1024); /* packed, they are small */
+        tdmi_text_release(&file);
+        assert_int_equal(tdmi_source_open(parquet_fixture(cases[c].name), &options, &source, NULL),
+                         TDM_OK);
+        assert_int_equal(tdmi_source_items(source), ROWS);
+        assert_int_equal(tdmi_source_groups(source), cases[c].n_groups);
+        static uint8_t pixels[12000];
+        for (int turn = 0; turn < 2 * ROWS; turn++) {
+            const int i = 7 * turn % ROWS;
+            assert_int_equal(tdmi_source_read_raw(source, i, pixels, NULL), TDM_OK);
+            for (int b = 0; b < 12000; b++)
+                assert_int_equal(pixels[b], b % 2 == 0 ? i : i + 100);
+        }
+        tdmi_source_close(source);
+    }
+}
+
+/* Within what is packed or stored, whichever row it hits. */
+static void a_damaged_page_is_named(void **state)
+{
+    (void)state;
+    skip_without_arrow();
+    static const char *const names[] = {"packed.parquet", "packed_plain.parquet",
+                                        "packed_v2.parquet", "repeated.parquet"};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+        struct tree tree = tree_new();
+        tdmi_text file = {0};
+        tdmi_source *source = NULL;
+        tdm_error err = {0};
+        static uint8_t pixels[12000];
+        char text[8000];
+        assert_int_equal(tdmi_storage_read_file(parquet_fixture(names[n]), 1 << 20, &file, &err),
+                         TDM_OK);
+        file.bytes[file.length_bytes / 2] ^= 1;
+        tree_file(&tree, "x.parquet", file.bytes, file.length_bytes);
+        assert_int_equal(tdmi_source_open(tree_path(&tree, "x.parquet"), NULL, &source, &err),
+                         TDM_OK);
+        assert_int_equal(tdmi_source_read_raw(source, 0, pixels, &err), TDM_E_INPUT);
+        tdm_error_format(&err, text, sizeof text);
+        assert_non_null(strstr(text, "checksum"));
+        assert_non_null(strstr(text, "x.parquet"));
+        tdmi_source_close(source);
+        tdmi_text_release(&file);
+        tree_free(&tree);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_values_are_unpacked_one_by_one),
+        cmocka_unit_test(pictures_that_pack_well_are_large_values_too),
+        cmocka_unit_test(a_damaged_page_is_named),
+    };
+    return cmocka_run_group_tests_name("data/parquet_places", tests, NULL, NULL);
+}

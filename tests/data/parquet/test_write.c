@@ -1,0 +1,219 @@
+/* What the writer promises: a page for every picture, equal bytes, columns that any reader sees. */
+#include "data/parquet/parquet_files.h"
+
+#include "io/arrow/bridge.h"
+
+static bool has_arrow(void)
+{
+    return tdmi_arrow_version()[0] != '\0';
+}
+
+static tdmi_arrow_file *open_file(const char *path)
+{
+    tdm_error err = {0};
+    tdmi_arrow_file *file = NULL;
+    if (tdmi_arrow_file_open(path, &file, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return file;
+}
+
+static void every_picture_is_a_page(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    write_parquet_file(
+        &tree, "a.parquet",
+        &(struct written){.n_rows = 100, .n_classes = 3, .options.group_bytes = 4000});
+    tdmi_arrow_file *file = open_file(tree_path(&tree, "a.parquet"));
+    assert_int_equal(tdmi_arrow_file_rows(file), 100);
+    assert_in_range(tdmi_arrow_file_groups(file), 2, 4);
+    assert_string_equal(tdmi_arrow_file_value(file, TDMI_PARQUET_VERSION_KEY), "1");
+    assert_null(tdmi_arrow_file_value(file, TDMI_PARQUET_RAW_SHAPE_KEY));
+    tdm_error err = {0};
+    for (int g = 0; g < tdmi_arrow_file_groups(file); g++) {
+        struct tdmi_arrow_chunk chunk;
+        assert_int_equal(tdmi_arrow_chunk_facts(file, "image", g, &chunk, &err), TDM_OK);
+        assert_true(chunk.is_simple && chunk.fixed_bytes == 0);
+        assert_int_equal(chunk.max_definition + chunk.max_repetition, 0);
+        assert_true(chunk.has_offset_index);
+        assert_int_equal(chunk.codec, 0);
+        struct tdmi_arrow_page *pages = NULL;
+        int64_t n_pages = 0;
+        assert_int_equal(tdmi_arrow_chunk_pages(file, "image", g, &pages, &n_pages, &err), TDM_OK);
+        assert_int_equal(n_pages, chunk.n_rows);
+        for (int64_t p = 0; p < n_pages; p++) {
+            assert_int_equal(pages[p].first_row, p);
+            if (p > 0)
+                assert_int_equal(pages[p].offset_bytes,
+                                 pages[p - 1].offset_bytes + pages[p - 1].n_bytes);
+        }
+        tdmi_free(pages);
+        assert_int_equal(tdmi_arrow_chunk_facts(file, "label", g, &chunk, &err), TDM_OK);
+        assert_false(chunk.has_offset_index);
+    }
+    assert_int_equal(
+        tdmi_arrow_chunk_facts(file, "nothing", 0, &(struct tdmi_arrow_chunk){0}, &err),
+        TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "no column 'nothing'"));
+    tdmi_arrow_file_close(file);
+    tree_free(&tree);
+}
+
+/* All rows as text, through the stream that every foreign file takes. */
+static void rows_come_back_through_the_stream(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    write_parquet_file(&tree, "a.parquet",
+                       &(struct written){.n_rows = 7,
+                                         .n_classes = 2,
+                                         .options = {.image_codec = TDMI_ARROW_ZSTD,
+                                                     .column_codec = TDMI_ARROW_SNAPPY}});
+    tdmi_arrow_file *file = open_file(tree_path(&tree, "a.parquet"));
+    static const char *const columns[] = {"path", "label", "image"};
+    struct ArrowArrayStream stream = {0};
+    struct ArrowSchema schema = {0};
+    struct ArrowArray rows = {0};
+    tdm_error err = {0};
+    assert_int_equal(tdmi_arrow_file_stream(file, columns, 3, 0, -1, &stream, &err), TDM_OK);
+    tdmi_arrow_file_close(file); /* the stream lives on */
+    assert_int_equal(stream.get_schema(&stream, &schema), 0);
+    assert_int_equal(schema.n_children, 3);
+    assert_string_equal(schema.children[0]->name, "image");
+    assert_string_equal(schema.children[0]->format, "z");
+    assert_string_equal(schema.children[1]->name, "label");
+    assert_string_equal(schema.children[1]->format, "i");
+    assert_string_equal(schema.children[2]->name, "path");
+    assert_string_equal(schema.children[2]->format, "u");
+    assert_int_equal(tdmi_arrow_stream_next(&stream, "a.parquet", &rows, &err), TDM_OK);
+    assert_int_equal(rows.length, 7);
+    const int32_t *ends = rows.children[0]->buffers[1], *labels = rows.children[1]->buffers[1];
+    const uint8_t *pictures = rows.children[0]->buffers[2];
+    for (int i = 0; i < 7; i++) {
+        uint8_t expected[150];
+        size_t n = picture_of(i, expected);
+        assert_int_equal(ends[i + 1] - ends[i], n);
+        assert_memory_equal(pictures + ends[i], expected, n);
+        assert_int_equal(labels[i], i % 2);
+    }
+    tdmi_arrow_array_release(&rows);
+    assert_int_equal(tdmi_arrow_stream_next(&stream, "a.parquet", &rows, &err), TDM_OK);
+    assert_null(rows.release);
+    tdmi_arrow_schema_release(&schema);
+    tdmi_arrow_stream_release(&stream);
+    tree_free(&tree);
+}
+
+static void equal_rows_give_equal_bytes(void **state)
+{
+    (void)state;
+    const struct written written = {
+        .n_rows = 300,
+        .n_classes = 7,
+        .options = {.column_codec = TDMI_ARROW_ZSTD, .group_bytes = 5000}};
+    tdmi_text files[2] = {{0}, {0}};
+    for (int f = 0; f < 2; f++)
+        write_parquet(&files[f], &written);
+    assert_int_equal(files[0].length_bytes, files[1].length_bytes);
+    assert_memory_equal(files[0].bytes, files[1].bytes, files[0].length_bytes);
+    for (int f = 0; f < 2; f++)
+        tdmi_text_release(&files[f]);
+}
+
+/* Page header, offset index, length: what a picture costs beside its bytes and the small columns.
+ */
+static void a_page_costs_at_most_forty_bytes(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdmi_text file = {0};
+    write_parquet(&file, &(struct written){.n_rows = 1000, .n_classes = 2});
+    tree_file(&tree, "a.parquet", file.bytes, file.length_bytes);
+    tdmi_arrow_file *opened = open_file(tree_path(&tree, "a.parquet"));
+    struct tdmi_arrow_page *pages = NULL;
+    int64_t n_pages = 0, n_bytes = 0;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_arrow_chunk_pages(opened, "image", 0, &pages, &n_pages, &err), TDM_OK);
+    for (int64_t p = 0; p < n_pages; p++) {
+        uint8_t bytes[150];
+        n_bytes += pages[p].n_bytes - (int64_t)picture_of((int)p, bytes);
+    }
+    assert_in_range(n_bytes / n_pages, 10, 30); /* the offset index adds some ten more */
+    tdmi_free(pages);
+    tdmi_arrow_file_close(opened);
+    tdmi_text_release(&file);
+    tree_free(&tree);
+}
+
+struct full {
+    int64_t left_bytes;
+};
+
+static tdm_status refuse_when_full(void *self, const void *bytes, size_t n_bytes, tdm_error *err)
+{
+    struct full *full = self;
+    (void)bytes;
+    full->left_bytes -= (int64_t)n_bytes;
+    return full->left_bytes >= 0
+               ? TDM_OK
+               : TDM_FAIL(err, TDM_E_SYSTEM, "cannot write 'x': the disk is full");
+}
+
+static void what_the_sink_says_is_the_error(void **state)
+{
+    (void)state;
+    for (int64_t room = 0; room < 1200; room += 100) {
+        struct full full = {room};
+        struct tdmi_byte_sink sink = {&full, refuse_when_full};
+        struct tdmi_parquet_write_options options = {.group_bytes = 300};
+        tdm_error err = {0};
+        tdmi_parquet_writer *writer = NULL;
+        tdm_status status = tdmi_parquet_writer_open(&sink, &options, &writer, &err);
+        for (int i = 0; i < 10 && status == TDM_OK; i++) {
+            struct tdmi_parquet_row row = {.image = "0123456789",
+                                           .image_bytes = 10,
+                                           .class_name = "",
+                                           .path = "",
+                                           .split = ""};
+            status = tdmi_parquet_writer_add(writer, &row, &err);
+        }
+        if (status == TDM_OK)
+            status = tdmi_parquet_writer_finish(writer, &err);
+        tdmi_parquet_writer_free(writer);
+        assert_int_equal(status, TDM_E_SYSTEM);
+        assert_string_equal(err.frames[0].text, "cannot write 'x': the disk is full");
+    }
+}
+
+static void a_build_without_arrow_says_what_brings_it(void **state)
+{
+    (void)state;
+    struct tdmi_byte_sink sink = {NULL, add_to_text};
+    tdm_error err = {0};
+    tdmi_parquet_writer *writer = NULL;
+    assert_int_equal(
+        tdmi_parquet_writer_open(&sink, &(struct tdmi_parquet_write_options){0}, &writer, &err),
+        TDM_E_ABSENT);
+    assert_non_null(strstr(err.frames[0].text, "tools/deps"));
+    tdmi_arrow_file *file = NULL;
+    assert_int_equal(tdmi_arrow_file_open("x.parquet", &file, &err), TDM_E_ABSENT);
+    assert_non_null(strstr(err.frames[0].text, "cannot read 'x.parquet'"));
+    assert_non_null(strstr(err.frames[0].text, "tools/deps"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest with_arrow[] = {
+        cmocka_unit_test(every_picture_is_a_page),
+        cmocka_unit_test(rows_come_back_through_the_stream),
+        cmocka_unit_test(equal_rows_give_equal_bytes),
+        cmocka_unit_test(a_page_costs_at_most_forty_bytes),
+        cmocka_unit_test(what_the_sink_says_is_the_error),
+    };
+    const struct CMUnitTest without_arrow[] = {
+        cmocka_unit_test(a_build_without_arrow_says_what_brings_it),
+    };
+    return has_arrow()
+               ? cmocka_run_group_tests_name("data/parquet_write", with_arrow, NULL, NULL)
+               : cmocka_run_group_tests_name("data/parquet_write", without_arrow, NULL, NULL);
+}

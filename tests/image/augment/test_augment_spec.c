@@ -1,0 +1,178 @@
+/*
+ * Descriptions of augmentation: what is written reads back, in words and in JSON, and what is wrong
+ * is answered by one sentence that says what would be right.
+ */
+#include "image/pictures.h"
+#include "image/augment/augment.h"
+
+static struct tdmi_augment read_spec(const char *spec)
+{
+    struct tdmi_augment augment;
+    tdm_error err = {0};
+    if (tdmi_augment_read(spec, &augment, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return augment;
+}
+
+static void assert_written(const char *spec, const char *written)
+{
+    struct tdmi_augment augment = read_spec(spec);
+    tdmi_text text = {0};
+    tdmi_augment_write(&augment, &text);
+    assert_string_equal(tdmi_text_string(&text), written);
+    struct tdmi_augment again = read_spec(tdmi_text_string(&text));
+    assert_memory_equal(again.is_on, augment.is_on, sizeof again.is_on);
+    assert_memory_equal(again.arguments, augment.arguments, sizeof again.arguments);
+    tdmi_text_release(&text);
+}
+
+static void a_spec_is_completed_and_reads_back(void **state)
+{
+    (void)state;
+    assert_written("", "none");
+    assert_written("none", "none");
+    assert_written("flip", "flip:0.5");
+    assert_written("jitter:0.2", "jitter:0.2:0.2:0.2:0");
+    assert_written("jitter:0.2:0:0.3:0.05", "jitter:0.2:0:0.3:0.05");
+    assert_written("jitter:-0", "jitter:0:0:0:0");
+    assert_written("cutmix,mixup:0.4", "mixup:0.4,cutmix:1");
+    assert_written("flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
+                   "crop:4:0,flip:0.5,randaugment:2:9,jitter:0.4:0.4:0.4:0,cutout:8:128,mixup:0.2");
+    assert_written("rotate:7.5:255,resized-crop:0.35:0.9:1.5",
+                   "resized-crop:0.35:0.9:1.5,rotate:7.5:255");
+}
+
+static void every_augmentation_is_read_by_its_name(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < TDMI_AUGMENTS; kind++) {
+        const char *name = tdmi_augment_name((enum tdmi_augment_kind)kind);
+        struct tdmi_augment augment = read_spec(name);
+        assert_true(augment.is_on[kind]);
+    }
+}
+
+static void a_wrong_spec_gets_one_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *words;
+    } cases[] = {
+        {"fliip", "'fliip' is no augmentation (known are resized-crop, crop, flip, rotate, "
+                  "randaugment, jitter, cutout, mixup, cutmix); did you mean 'flip'?"},
+        {"corp:4", "did you mean 'crop'?"},
+        {"rand", "did you mean 'randaugment'?"},
+        {"Flip", "did you mean 'flip'?"},
+        {"cutmixup", "did you mean 'cutmix'?"},
+        {"zebra", "'zebra' is no augmentation (known are resized-crop"},
+        {"flip,,crop", "a name is missing"},
+        {",", "a name is missing"},
+        {"flip,", "a name is missing"},
+        {":4", "a name is missing"},
+        {"flip flip", "'flip flip' is no augmentation"},
+        {"flip,none", "'none' is no augmentation"},
+        {"flip,crop,flip", "'flip' is there twice; once is possible"},
+        {"crop:", "'crop' has the pixels '' (up to so many in each direction), which is no number"},
+        {"crop:four", "'four'"},
+        {"crop:4.5", "'crop' has the pixels 4.5 (up to so many in each direction); whole numbers "
+                     "from 1 to 1024 are possible"},
+        {"crop:0", "whole numbers from 1 to 1024"},
+        {"crop:4:256", "the fill 256"},
+        {"crop:4:0:1", "a value too many, '1'; it takes 2"},
+        {"flip:1.5", "'flip' has the chance 1.5 (of being mirrored); numbers from 0 to 1"},
+        {"flip:nan", "the chance nan"},
+        {"mixup:inf", "the alpha inf"},
+        {"mixup:0", "numbers from 0.01 to 8"},
+        {"randaugment:2:31", "the magnitude 31"},
+        {"resized-crop:0.5:0.4", "smallest area 0.5 and the largest 0.4"},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "a"
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+         "aa",
+         "is no augmentation"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_augment augment;
+        tdm_error err = {0};
+        assert_int_equal(tdmi_augment_read(cases[i].spec, &augment, &err), TDM_E_USAGE);
+        assert_int_equal(err.n_frames, 1);
+        assert_non_null(strstr(err.frames[0].text, "cannot augment by '"));
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("%s: %s", cases[i].spec, err.frames[0].text);
+        for (int kind = 0; kind < TDMI_AUGMENTS; kind++)
+            assert_false(augment.is_on[kind]);
+    }
+}
+
+static tdm_status from_json(const char *text, struct tdmi_augment *augment, tdm_error *err)
+{
+    tdm_json_document *document = NULL;
+    assert_int_equal(tdm_json_read(text, strlen(text), "test", &document, NULL), TDM_OK);
+    tdm_status status = tdmi_augment_from_json(tdm_json_root(document), "run", augment, err);
+    tdm_json_document_free(document);
+    return status;
+}
+
+static void the_json_form_reads_back(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {"none",
+                                        "flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
+                                        "resized-crop:0.123456789:0.9,rotate,cutmix:0.3"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct tdmi_augment augment = read_spec(specs[i]), again;
+        tdm_json_writer *writer = tdm_json_writer_new(0);
+        const char *text = NULL;
+        tdmi_augment_to_json(&augment, writer, NULL);
+        assert_int_equal(tdm_json_finish(writer, &text, NULL, NULL), TDM_OK);
+        assert_int_equal(from_json(text, &again, NULL), TDM_OK);
+        assert_memory_equal(again.is_on, augment.is_on, sizeof again.is_on);
+        assert_memory_equal(again.arguments, augment.arguments, sizeof again.arguments);
+        tdm_json_writer_free(writer);
+    }
+    struct tdmi_augment augment;
+    assert_int_equal(from_json("{\"crop\": {}, \"jitter\": {\"hue\": 0.1}}", &augment, NULL),
+                     TDM_OK);
+    assert_true(augment.arguments[TDMI_AUGMENT_CROP][0] == 4);
+    assert_true(augment.arguments[TDMI_AUGMENT_JITTER][2] == 0.4);
+    assert_true(augment.arguments[TDMI_AUGMENT_JITTER][3] == 0.1);
+}
+
+static void other_json_says_what_is_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"[]", "no object"},
+        {"{\"flip\": true}", "'flip' is no object of values"},
+        {"{\"flp\": {}}", "did you mean 'flip'?"},
+        {"{\"flip\": {\"chanse\": 1}}", "'flip' has no value 'chanse' (known are chance); did you "
+                                        "mean 'chance'?"},
+        {"{\"flip\": {\"chance\": \"1\"}}", "the chance of 'flip' is no number"},
+        {"{\"flip\": {\"chance\": 2}}", "numbers from 0 to 1"},
+        {"{\"crop\": {\"pixels\": 1.5}}", "whole numbers"},
+        {"{\"resized-crop\": {\"largest\": 0.01}}", "smallest area 0.08"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_augment augment;
+        tdm_error err = {0};
+        assert_int_equal(from_json(cases[i].text, &augment, &err), TDM_E_INPUT);
+        assert_int_equal(err.n_frames, 1);
+        assert_non_null(strstr(err.frames[0].text, "augmentation of \"run\""));
+        if (strstr(err.frames[0].text, cases[i].words) == NULL)
+            fail_msg("%s: %s", cases[i].text, err.frames[0].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_spec_is_completed_and_reads_back),
+        cmocka_unit_test(every_augmentation_is_read_by_its_name),
+        cmocka_unit_test(a_wrong_spec_gets_one_sentence),
+        cmocka_unit_test(the_json_form_reads_back),
+        cmocka_unit_test(other_json_says_what_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* Places: what stands there, what lies in a folder, and reading at an offset. */
+#include "data/tree.h"
+
+#include "io/storage/storage.h"
+#include "tandem/error.h"
+#include "tandem/stop.h"
+
+/* As another user, whom a closed folder keeps out; a test run as root would see everything. */
+static void become_nobody(void)
+{
+    if (geteuid() == 0)
+        assert_int_equal(seteuid(65534), 0);
+}
+
+static void become_root_again(void)
+{
+    if (getuid() == 0)
+        assert_int_equal(seteuid(0), 0);
+}
+
+static void missing_and_closed_are_two_answers(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tree_text(&tree, "closed/file", "12345");
+    tree_text(&tree, "open/file", "12345");
+    assert_int_equal(symlink("closed/file", tree_path(&tree, "link")), 0);
+    assert_int_equal(symlink("circle", tree_path(&tree, "circle")), 0);
+    assert_int_equal(mkfifo(tree_path(&tree, "pipe"), 0600), 0);
+    assert_int_equal(chmod(tree.root, 0755), 0);
+    assert_int_equal(chmod(tree_path(&tree, "closed"), 0), 0);
+    static const struct {
+        const char *name;
+        enum tdmi_file_kind kind;
+        int64_t size_bytes;
+        const char *refusal;
+    } cases[] = {
+        {"open", TDMI_FILE_FOLDER, 0, "is a folder; a spoon is wanted"},
+        {"open/file", TDMI_FILE_REGULAR, 5, "is a file"},
+        {"open/none", TDMI_FILE_MISSING, 0, "a spoon is wanted; no such file or folder"},
+        {"open/file/below", TDMI_FILE_MISSING, 0, "no such"},
+        {"circle", TDMI_FILE_MISSING, 0, "no such"},
+        {"pipe", TDMI_FILE_OTHER, 0, "neither"},
+        {"closed", TDMI_FILE_FOLDER, 0, "is a folder"},
+        {"closed/file", TDMI_FILE_FORBIDDEN, 0, "closed to this user"},
+        {"closed/none", TDMI_FILE_FORBIDDEN, 0, "closed to this user"},
+        {"link", TDMI_FILE_FORBIDDEN, 0, "may not be looked at"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        tdm_error err = {0};
+        struct tdmi_place place;
+        char path[1024];
+        snprintf(path, sizeof path, "%s/%s", tree.root, cases[c].name);
+        become_nobody();
+        tdm_status status = tdmi_storage_look(path, &place, &err);
+        become_root_again();
+        assert_int_equal(status, TDM_OK);
+        if (place.kind != cases[c].kind || place.size_bytes != cases[c].size_bytes)
+            fail_msg("%s is %d of %lld bytes", cases[c].name, place.kind,
+                     (long long)place.size_bytes);
+        assert_int_equal(tdmi_storage_refuse(path, place.kind, "a spoon", &err), TDM_E_INPUT);
+        assert_non_null(strstr(err.frames[0].text, cases[c].refusal));
+    }
+    assert_int_equal(chmod(tree_path(&tree, "closed"), 0700), 0);
+    tree_free(&tree);
+}
+
+static void equal_folders_are_recognised(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    struct tdmi_place here, there, elsewhere;
+    tree_folder(&tree, "a");
+    tree_folder(&tree, "c");
+    assert_int_equal(symlink("a", tree_path(&tree, "b")), 0);
+    assert_int_equal(tdmi_storage_look(tree_path(&tree, "a"), &here, NULL), TDM_OK);
+    assert_int_equal(tdmi_storage_look(tree_path(&tree, "b"), &there, NULL), TDM_OK);
+    assert_int_equal(tdmi_storage_look(tree_path(&tree, "c"), &elsewhere, NULL), TDM_OK);
+    assert_memory_equal(here.identity, there.identity, sizeof here.identity);
+    assert_memory_not_equal(here.identity, elsewhere.identity, sizeof here.identity);
+    tree_free(&tree);
+}
+
+static void a_folder_is_listed_by_bytes_with_sizes_on_request(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdm_error err = {0};
+    tdmi_arena arena;
+    struct tdmi_place_entry *entries = NULL;
+    size_t n_entries = 0;
+    tree_text(&tree, "b", "123");
+    tree_text(&tree, "B", "");
+    tree_folder(&tree, "a");
+    tdmi_arena_init(&arena, 0);
+    for (int has_sizes = 0; has_sizes < 2; has_sizes++) {
+        assert_int_equal(
+            tdmi_storage_list(tree.root, has_sizes == 1, &arena, &entries, &n_entries, &err),
+            TDM_OK);
+        assert_int_equal(n_entries, 3);
+        assert_string_equal(entries[0].name, "B");
+        assert_string_equal(entries[1].name, "a");
+        assert_string_equal(entries[2].name, "b");
+        assert_int_equal(entries[1].kind, TDMI_FILE_FOLDER);
+        assert_int_equal(entries[0].size_bytes, has_sizes ? 0 : -1);
+        assert_int_equal(entries[1].size_bytes, -1);
+        assert_int_equal(entries[2].size_bytes, has_sizes ? 3 : -1);
+    }
+    assert_int_equal(
+        tdmi_storage_list(tree_path(&tree, "b"), false, &arena, &entries, &n_entries, &err),
+        TDM_E_INPUT);
+    tdmi_arena_release(&arena);
+    tree_free(&tree);
+}
+
+static void files_are_read_at_an_offset(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    tdm_error err = {0};
+    tdmi_storage_file *file = NULL;
+    char bytes[8] = "", uri[1100];
+    tree_text(&tree, "ten", "0123456789");
+    snprintf(uri, sizeof uri, "file://%s", tree_path(&tree, "ten"));
+    assert_false(tdmi_storage_is_uri(uri));
+    assert_int_equal(tdmi_storage_open(uri, &file, &err), TDM_OK);
+    assert_string_equal(tdmi_storage_path(file), tree_path(&tree, "ten"));
+    assert_int_equal(tdmi_storage_size(file), 10);
+    assert_int_equal(tdmi_storage_read(file, 3, bytes, 4, &err), TDM_OK);
+    assert_string_equal(bytes, "3456");
+    assert_int_equal(tdmi_storage_read(file, 10, bytes, 0, &err), TDM_OK);
+    assert_int_equal(tdmi_storage_read(file, 8, bytes, 4, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "ends at byte 10, before the 4 bytes"));
+    tdmi_storage_close(file);
+    tdmi_storage_close(NULL);
+
+    tdmi_text text = {0};
+    assert_int_equal(tdmi_storage_read_file(uri, 10, &text, &err), TDM_OK);
+    assert_string_equal(tdmi_text_string(&text), "0123456789");
+    assert_int_equal(tdmi_storage_read_file(uri, 9, &text, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "larger than the 9 bytes"));
+    assert_int_equal(tdmi_storage_read_file(tree.root, 9, &text, &err), TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, "not a regular file"));
+    assert_int_equal(mkfifo(tree_path(&tree, "pipe"), 0600), 0);
+    assert_int_equal(tdmi_storage_read_file(tree_path(&tree, "pipe"), 9, &text, &err), TDM_E_INPUT);
+    tdmi_text_release(&text);
+    tree_free(&tree);
+}
+
+static void schemes_are_told_from_paths(void **state)
+{
+    (void)state;
+    static const char *const uris[] = {"s3://bucket/pets", "gs://x", "hdfs://host:9000/a",
+                                       "a+b.c-d://"};
+    static const char *const paths[] = {"",     "pets",    "/a/b",          "s3:/bucket", "1s://x",
+                                        "://x", "a b://c", "./s3://bucket", "file:///tmp"};
+    for (size_t i = 0; i < sizeof uris / sizeof uris[0]; i++)
+        assert_true(tdmi_storage_is_uri(uris[i]));
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        assert_false(tdmi_storage_is_uri(paths[i]));
+}
+
+/* What needs no server to be refused: a build without object stores refuses all of it alike. */
+static void a_uri_that_leads_nowhere_is_one_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *uri, *sentence;
+    } cases[] = {
+        {"ftp://host/pets", "stores begin with s3://, gs://, hdfs:// or file://"},
+        {"s3://bucket/pets?nonsense=1", "Unexpected query parameter in S3 URI: 'nonsense'"},
+        {"s3:///pets", "Missing bucket name"},
+        {"gs:///pets", "Missing bucket name"},
+        {"hdfs://127.0.0.1:9/pets", "HDFS"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tdm_error err = {0};
+        struct tdmi_place place;
+        tdmi_storage_file *file = NULL;
+        bool has_stores = tdmi_storage_of_uris() != NULL;
+        const char *sentence = has_stores ? cases[i].sentence : "build with Arrow";
+        assert_int_not_equal(tdmi_storage_look(cases[i].uri, &place, &err), TDM_OK);
+        assert_non_null(strstr(err.frames[0].text, sentence));
+        assert_non_null(strstr(err.frames[0].text, cases[i].uri));
+        assert_int_not_equal(tdmi_storage_open(cases[i].uri, &file, &err), TDM_OK);
+        assert_null(file);
+        assert_int_equal(tdmi_storage_kind(cases[i].uri), TDMI_FILE_MISSING);
+    }
+}
+
+/* Making a store asks nothing of its server where the region is given. */
+static void a_bucket_takes_one_set_of_options(void **state)
+{
+    (void)state;
+    tdm_error err = {0};
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    /* Nobody listens on this port; asking to stop leaves it at one attempt. */
+    static const char first[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:9&scheme=http";
+    static const char other[] = "s3://key:secret@one/a?endpoint_override=127.0.0.1:8&scheme=http";
+    tdm_stop_request();
+    assert_int_not_equal(tdmi_storage_list(first, false, &arena, &entries, &n, &err), TDM_OK);
+    err = (tdm_error){0};
+    tdm_status status = tdmi_storage_list(other, false, &arena, &entries, &n, &err);
+    tdm_stop_clear();
+    assert_int_equal(status, TDM_E_INPUT);
+    assert_non_null(strstr(err.frames[0].text, tdmi_storage_of_uris() != NULL
+                                                   ? "one set of options for a bucket"
+                                                   : "build with Arrow"));
+    assert_string_equal(tdmi_storage_plain(first, &arena), "s3://key:secret@one/a");
+    assert_string_equal(tdmi_storage_plain("a?b=c", &arena), "a?b=c");
+    tdmi_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(missing_and_closed_are_two_answers),
+        cmocka_unit_test(equal_folders_are_recognised),
+        cmocka_unit_test(a_folder_is_listed_by_bytes_with_sizes_on_request),
+        cmocka_unit_test(files_are_read_at_an_offset),
+        cmocka_unit_test(schemes_are_told_from_paths),
+        cmocka_unit_test(a_uri_that_leads_nowhere_is_one_sentence),
+        cmocka_unit_test(a_bucket_takes_one_set_of_options),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* Sets of pictures for the tests of prepare, and what they ask of every table. */
+#ifndef TANDEM_TESTS_DATA_PREPARE_SETS_H
+#define TANDEM_TESTS_DATA_PREPARE_SETS_H
+
+#include "io/arrow/bridge.h"
+#include "data/parquet/write.h"
+#include "image/image.h"
+#include "tandem/prepare.h"
+#include "tandem/stop.h"
+
+#include "data/sources.h"
+
+#include <dirent.h>
+
+static inline bool cannot_write(void)
+{
+    return tdmi_arrow_version()[0] == '\0';
+}
+
+#define NEEDS_ARROW()       \
+    do {                    \
+        if (cannot_write()) \
+            skip();         \
+    } while (0)
+
+/* A picture of its own for every seed, of width x height. */
+static inline void picture(const struct tree *tree, const char *name, int width, int height,
+                           uint32_t seed)
+{
+    static uint8_t bytes[64 + 3 * 100 * 100];
+    int n = snprintf((char *)bytes, 64, "P6\n%d %d\n255\n", width, height);
+    for (int i = 0; i < width * height; i++)
+        for (int c = 0; c < 3; c++)
+            bytes[n++] = (uint8_t)((uint32_t)(i / width * 3 + c * 40) + seed * 29u + (seed >> 3));
+    tree_file(tree, name, bytes, (size_t)n);
+}
+
+enum { N_CLASSES = 3, PER_CLASS = 20 };
+
+static inline struct tree pictures(void)
+{
+    struct tree tree = tree_new();
+    for (int i = 0; i < N_CLASSES * PER_CLASS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "in/class%d/p%02d.ppm", i % N_CLASSES, i);
+        picture(&tree, name, 20 + i % 7, 30 - i % 5, (uint32_t)i);
+    }
+    return tree;
+}
+
+static inline struct tdm_prepare_options options_of(const char *source, const char *folder)
+{
+    struct tdm_prepare_options options = tdm_prepare_options_default();
+    options.source = source;
+    options.folder = folder;
+    options.size = 24;
+    options.codec = "raw";
+    options.threads = 1;
+    return options;
+}
+
+static inline struct tdm_prepare_result prepared(const struct tdm_prepare_options *options)
+{
+    struct tdm_prepare_result result;
+    tdm_error err = {0};
+    if (tdm_prepare(options, (tdm_sink){0}, &result, &err) != TDM_OK) {
+        char text[4000];
+        tdm_error_format(&err, text, sizeof text);
+        fail_msg("%s", text);
+    }
+    return result;
+}
+
+static inline void refused(const struct tdm_prepare_options *options, tdm_status code,
+                           const char *word)
+{
+    struct tdm_prepare_result result;
+    tdm_error err = {0};
+    char text[4000] = "";
+    assert_int_equal(tdm_prepare(options, (tdm_sink){0}, &result, &err), code);
+    tdm_error_format(&err, text, sizeof text);
+    if (strstr(text, word) == NULL)
+        fail_msg("'%s' is not in: %s", word, text);
+}
+
+static inline char *in(const struct tree *tree, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", tree->root, name);
+    return strdup(path);
+}
+
+/* A tree of pictures in "in", and two folders beside it to prepare into. */
+struct set {
+    struct tree tree;
+    char *from, *out, *other;
+    struct tdm_prepare_options options; /* from -> out */
+};
+
+/* Takes the tree. */
+static inline struct set set_of(struct tree tree)
+{
+    struct set set = {.tree = tree};
+    set.from = in(&set.tree, "in");
+    set.out = in(&set.tree, "out");
+    set.other = in(&set.tree, "other");
+    set.options = options_of(set.from, set.out);
+    return set;
+}
+
+static inline void set_free(struct set *set)
+{
+    free(set->from), free(set->out), free(set->other);
+    tree_free(&set->tree);
+}
+
+/* ---- equal folders ------------------------------------------------------------------------ */
+
+static inline void read_all(const char *path, tdmi_text *bytes)
+{
+    assert_int_equal(tdmi_storage_read_file(path, 1 << 30, bytes, NULL), TDM_OK);
+}
+
+static inline int count_entries(const char *path)
+{
+    int n = 0;
+    DIR *list = opendir(path);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(list);
+    return n;
+}
+
+/* The same names with the same bytes. */
+static inline void assert_equal_folders(const char *a, const char *b)
+{
+    tdmi_text left = {0}, right = {0};
+    DIR *list = opendir(a);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        char from[1500], to[1500];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(from, sizeof from, "%.1200s/%.255s", a, entry->d_name);
+        snprintf(to, sizeof to, "%.1200s/%.255s", b, entry->d_name);
+        struct stat found;
+        assert_int_equal(stat(from, &found), 0);
+        if (stat(to, &found) != 0)
+            fail_msg("%s is missing", to);
+        if (S_ISDIR(found.st_mode)) {
+            assert_equal_folders(from, to);
+            continue;
+        }
+        read_all(from, &left);
+        read_all(to, &right);
+        assert_int_equal(left.length_bytes, right.length_bytes);
+        assert_memory_equal(left.bytes, right.bytes, left.length_bytes);
+    }
+    closedir(list);
+    assert_int_equal(count_entries(a), count_entries(b));
+    tdmi_text_release(&left);
+    tdmi_text_release(&right);
+}
+
+#endif

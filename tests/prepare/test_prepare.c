@@ -1,0 +1,324 @@
+/*
+ * prepare: what comes out depends on content, seed and options alone, however it was made, and what
+ * stands in the folder is respected.
+ */
+#include "prepare/prepare_sets.h"
+
+static void any_number_of_threads_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    struct tdm_prepare_result result = prepared(&set.options);
+    assert_int_equal(result.images, N_CLASSES * PER_CLASS);
+    assert_int_equal(result.val, N_CLASSES * 2);
+    assert_int_equal(result.train, N_CLASSES * 18);
+    assert_int_equal(result.classes, N_CLASSES);
+    assert_int_equal(result.quarantined, 0);
+    assert_int_equal(result.parts, 2);
+    assert_int_equal(result.made, 2);
+    assert_true(result.is_complete);
+    set.options.folder = set.other;
+    set.options.threads = 3;
+    prepared(&set.options);
+    assert_equal_folders(set.out, set.other);
+    set_free(&set);
+}
+
+static void another_seed_gives_another_table(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    prepared(&set.options);
+    set.options.folder = set.other;
+    set.options.seed = 43;
+    prepared(&set.options);
+    tdmi_source *a = open_source(set.out), *b = open_source(set.other);
+    int n_moved = 0;
+    for (int64_t i = 0; i < tdmi_source_items(a); i++)
+        n_moved += strcmp(tdmi_source_item(a, i).path, tdmi_source_item(b, i).path) != 0;
+    assert_true(n_moved > N_CLASSES * PER_CLASS / 2);
+    tdmi_source_close(a);
+    tdmi_source_close(b);
+    set_free(&set);
+}
+
+/* ---- slices ------------------------------------------------------------------------------- */
+
+static void slices_and_a_merge_give_the_same_bytes(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    prepared(&set.options);
+    set.options.folder = set.other;
+    set.options.merge = true;
+    refused(&set.options, TDM_E_FAILED, "not there or not whole (0, 1)");
+    set.options.merge = false;
+    for (int k = 3; k >= 1; k--) { /* 1-based, in any order; 2 of 3 has nothing to do */
+        set.options.slice = k;
+        set.options.slices = 3;
+        struct tdm_prepare_result result = prepared(&set.options);
+        assert_false(result.is_complete);
+        assert_int_equal(result.made, k == 2 ? 0 : 1);
+        assert_int_equal(result.images, N_CLASSES * PER_CLASS);
+    }
+    set.options.slice = set.options.slices = 0;
+    set.options.merge = true;
+    struct tdm_prepare_result result = prepared(&set.options);
+    assert_true(result.is_complete);
+    assert_int_equal(result.made, 0);
+    assert_equal_folders(set.out, set.other);
+    set_free(&set);
+}
+
+/* ---- interrupted -------------------------------------------------------------------------- */
+
+static void begin_again(const struct tdm_prepare_options *options, const char *whole)
+{
+    prepared(options);
+    assert_equal_folders(whole, options->folder);
+}
+
+static void what_is_done_is_not_made_again(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    prepared(&set.options);
+    set.options.folder = set.other;
+    set.options.slices = 2;
+    prepared(&set.options); /* part 0 */
+    set.options.slices = 0;
+    tree_text(&set.tree, "other/_prepare/.part-00001.parquet.77.tmp", "half of it");
+    tree_text(&set.tree, "other/_delta_log/.00000000000000000000.json.77.tmp", "half of it");
+    tree_text(&set.tree, "other/._dataset.json.77.tmp", "half of it");
+    struct tdm_prepare_result result = prepared(&set.options);
+    assert_int_equal(result.made, 1);
+    assert_equal_folders(set.out, set.other);
+    set_free(&set);
+}
+
+static void damaged_leftovers_are_made_again(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
+    struct set set = set_of(pictures());
+    prepared(&set.options);
+    set.options.folder = set.other;
+    for (int i = 0; i < 3; i++) {
+        char path[300], text[300] = "{\"plan\":7,";
+        set.options.slices = 2;
+        prepared(&set.options);
+        set.options.slices = 0;
+        if (damaged[i] != NULL) {
+            snprintf(path, sizeof path, "other/%s", damaged[i]);
+            tree_text(&set.tree, path, text);
+        } else { /* the part itself, one byte of it */
+            DIR *list = opendir(set.other);
+            for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+                if (strncmp(entry->d_name, "part-00000", 10) == 0) {
+                    snprintf(path, sizeof path, "%s/%.200s", set.other, entry->d_name);
+                    FILE *file = fopen(path, "r+b");
+                    fseek(file, 500, SEEK_SET);
+                    fputc(fgetc(file) ^ 1, file);
+                    fclose(file);
+                }
+            closedir(list);
+        }
+        begin_again(&set.options, set.out);
+        char command[300];
+        snprintf(command, sizeof command, "rm -rf '%s'", set.other);
+        assert_int_equal(system(command), 0);
+    }
+    set_free(&set);
+}
+
+static void a_stop_leaves_what_can_be_gone_on_with(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    prepared(&set.options);
+    set.options.folder = set.other;
+    tdm_stop_request();
+    refused(&set.options, TDM_E_STOPPED, "stopped on request");
+    tdm_stop_clear();
+    begin_again(&set.options, set.out);
+    set_free(&set);
+}
+
+static void every_failing_allocation_is_an_error_that_can_be_mended(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = tree_new();
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
+        picture(&tree, name, 9, 9, (uint32_t)i);
+    }
+    tree_text(&tree, "in/c0/bad.ppm", "P6\n9 9\n255\nx");
+    struct set set = set_of(tree);
+    set.options.train_fraction = set.options.val_fraction = 0.5;
+    prepared(&set.options);
+    set.options.folder = set.other;
+    for (int64_t n = 1;; n++) {
+        struct tdm_prepare_result result;
+        tdm_error err = {0};
+        assert_true(n < 5000);
+        tdmi_memory_fail_from(n);
+        tdm_status status = tdm_prepare(&set.options, (tdm_sink){0}, &result, &err);
+        tdmi_memory_fail_from(0);
+        if (status == TDM_OK)
+            break;
+        assert_int_equal(status, TDM_E_MEMORY);
+        assert_true(err.n_frames > 0);
+    }
+    assert_equal_folders(set.out, set.other);
+    set_free(&set);
+}
+
+/* Nothing that was made before is at hand, and want of memory is no fault of what was made. */
+static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct tree tree = tree_new();
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
+        picture(&tree, name, 9, 9, (uint32_t)i);
+    }
+    struct set set = set_of(tree);
+    tdm_status status = TDM_E_MEMORY;
+    for (int64_t n = 1; status != TDM_OK; n++) {
+        struct tdm_prepare_result result;
+        tdm_error err = {0};
+        char name[32];
+        snprintf(name, sizeof name, "out-%d", (int)n);
+        char *folder = in(&set.tree, name);
+        set.options.folder = folder;
+        assert_true(n < 5000);
+        tdmi_memory_fail_from(n);
+        status = tdm_prepare(&set.options, (tdm_sink){0}, &result, &err);
+        tdmi_memory_fail_from(0);
+        if (status != TDM_OK && status != TDM_E_MEMORY)
+            fail_msg("allocation %d: %s", (int)n, err.frames[0].text);
+        free(folder);
+    }
+    set_free(&set);
+}
+
+/* ---- what stands there -------------------------------------------------------------------- */
+
+static void a_finished_folder_is_known_again(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    struct tdm_prepare_result first = prepared(&set.options);
+    struct tdm_prepare_result again = prepared(&set.options);
+    assert_int_equal(again.made, 0);
+    assert_int_equal(again.images, first.images);
+    assert_int_equal(again.val, first.val);
+    assert_int_equal(again.bytes, first.bytes);
+    assert_int_equal(again.parts, first.parts);
+    assert_true(again.is_complete);
+    set.options.fit = "crop";
+    refused(&set.options, TDM_E_USAGE, "--fit pad");
+    set.options.fit = "pad";
+    set.options.val_fraction = 0.05;
+    refused(&set.options, TDM_E_USAGE, "--split 0.9,0.1");
+    set.options.val_fraction = 0.1;
+    set_free(&set);
+}
+
+static void other_folders_are_left_alone(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    tree_text(&set.tree, "out/letter.txt", "dear reader");
+    tree_text(&set.tree, "other", "a file");
+    refused(&set.options, TDM_E_USAGE, "letter.txt");
+    assert_int_equal(count_entries(set.out), 1);
+    set.options.folder = set.other;
+    refused(&set.options, TDM_E_USAGE, "is a file");
+    set.options.folder = set.from;
+    refused(&set.options, TDM_E_USAGE, "holds something else");
+    set.options.folder = "s3://bucket/table";
+    refused(&set.options, TDM_E_USAGE, "local folder");
+    set_free(&set);
+}
+
+static void changed_pictures_change_an_unfinished_table(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    struct set set = set_of(pictures());
+    set.options.slices = 2;
+    prepared(&set.options);
+    picture(&set.tree, "in/class0/new.ppm", 20, 20, 1000);
+    set.options.slices = 0;
+    struct tdm_prepare_result result = prepared(&set.options);
+    assert_int_equal(result.images, N_CLASSES * PER_CLASS + 1);
+    set.options.folder = set.other;
+    prepared(&set.options);
+    assert_equal_folders(set.other, set.out);
+    set_free(&set);
+}
+
+static void wrong_options_are_named(void **state)
+{
+    (void)state;
+    NEEDS_ARROW();
+    const struct tdm_prepare_options good = options_of("nowhere", "nothing");
+    struct tdm_prepare_options options = good;
+    options.size = 0;
+    refused(&options, TDM_E_USAGE, "a size of 0");
+    options = good;
+    options.codec = "gif";
+    refused(&options, TDM_E_USAGE, "gif");
+    options = good;
+    options.fit = "fill";
+    refused(&options, TDM_E_USAGE, "fill");
+    options = good;
+    options.compression = "lzma";
+    refused(&options, TDM_E_USAGE, "lzma");
+    options = good;
+    options.quality = 80; /* options_of() asks for raw */
+    refused(&options, TDM_E_USAGE, "--codec jpeg");
+    options = good;
+    options.crop_fraction = 0.875;
+    refused(&options, TDM_E_USAGE, "--fit crop");
+    options = good;
+    options.slice = 4;
+    options.slices = 3;
+    refused(&options, TDM_E_USAGE, "slice 4 of 3");
+    options = good;
+    options.slices = 3;
+    options.merge = true;
+    refused(&options, TDM_E_USAGE, "at once");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
+        cmocka_unit_test(another_seed_gives_another_table),
+        cmocka_unit_test(slices_and_a_merge_give_the_same_bytes),
+        cmocka_unit_test(what_is_done_is_not_made_again),
+        cmocka_unit_test(damaged_leftovers_are_made_again),
+        cmocka_unit_test(a_stop_leaves_what_can_be_gone_on_with),
+        cmocka_unit_test(every_failing_allocation_is_an_error_that_can_be_mended),
+        cmocka_unit_test(every_failing_allocation_of_a_whole_call_is_want_of_memory),
+        cmocka_unit_test(a_finished_folder_is_known_again),
+        cmocka_unit_test(other_folders_are_left_alone),
+        cmocka_unit_test(changed_pictures_change_an_unfinished_table),
+        cmocka_unit_test(wrong_options_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

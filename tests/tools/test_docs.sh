@@ -1,0 +1,139 @@
+# The pages for users show what the program prints today; and tools/check-docs notices a page that does not.
+. "$SOURCE/tests/cli/lib.sh"
+command -v python3 >/dev/null || {
+    skip "no python3"
+    finish
+    exit
+}
+check() { # PAGE…
+    python3 "$SOURCE/tools/check-docs" --program "$TANDEM" "$@"
+}
+if [ -n "${TANDEM_TEST_DATA:-}" ] && [ -d "$TANDEM_TEST_DATA/datasets/caltech101_10" ]; then
+    export TANDEM_PHOTOS="$TANDEM_TEST_DATA/datasets/caltech101_10"
+fi
+
+# ---- the pages -----------------------------------------------------------------------------------
+missing=$("$TANDEM" doctor --no-measure --json | python3 -c '
+import json, sys
+on = {f["name"]: f["on"] for f in json.load(sys.stdin)["features"]}
+print(*(name for name in ("jpeg", "arrow") if not on[name]))')
+if [ -n "$missing" ]; then
+    skip "the pages: this build has no $missing"
+else
+    expect_exit 0 check
+    expect_stdout_matches '[0-9]* pages: [1-9][0-9]* commands as shown, [0-9]* blocks skipped, 0 different'
+fi
+
+# ---- a page, true and wrong ----------------------------------------------------------------------
+cat >true.md <<'END'
+Text with `$ code` in it.
+
+<!-- check: setup
+echo one >hidden
+-->
+
+```console
+$ cat hidden && echo "2.5 s, 31 images/s, 4 rows"
+one
+0.1 s, 7 images/s, 4 rows
+$ seq 5
+1
+…
+5
+$ echo "at /tmp/x1: ok"
+at …: ok
+```
+
+<!-- check: numbers vary -->
+```console
+$ echo "epoch 1  0.25 ###"
+epoch 3    0.5 #  best
+```
+
+<!-- check: exit 3 -->
+```sh
+cd / && (exit 3)
+```
+
+```console
+$ pwd
+/
+```
+
+<!-- check: needs TANDEM_NOT_THERE -->
+```sh
+exit 1
+```
+
+<!-- check: skip needs a printer -->
+```sh
+exit 1
+```
+
+```python
+not run
+```
+END
+unset TANDEM_NOT_THERE
+expect_exit 0 check true.md
+expect_stdout_matches 'true.md:37: skipped: TANDEM_NOT_THERE is not set'
+expect_stdout_matches 'true.md:42: skipped: needs a printer'
+expect_stdout_matches '^1 pages: 6 commands as shown, 2 blocks skipped, 0 different'
+expect_exit 1 check --exact true.md
+expect_stdout_matches 'true.md:22: .*prints something else'
+
+wrong() { # LINE SED-SCRIPT: the page with one thing changed differs at that line
+    sed "$2" true.md >wrong.md
+    cmp -s true.md wrong.md && fail "'$2' changes nothing"
+    expect_exit 1 check wrong.md
+    expect_stdout_matches "wrong.md:$1: "
+}
+wrong 9 's/^one$/two/'                  # another word
+wrong 10 's/4 rows$/5 rows/'            # a number that is no time
+wrong 14 's/^5$/6/'                     # behind what is left out
+wrong 11 's/^\$ seq 5$/$ seq 5; false/' # a failure
+wrong 22 's/^epoch 3/step 3/'           # only numbers vary
+wrong 27 's/exit 3)/exit 4)/'           # another failure than the page says
+sed '/^5$/d' true.md >wrong.md          # a line more than the page shows, and the rest is still checked
+expect_exit 0 check wrong.md
+sed '/^…$/d' true.md >wrong.md
+expect_exit 1 check wrong.md
+expect_stdout_matches 'wrong.md:13: .*prints something else'
+expect_stdout_matches '^1 pages: 5 commands as shown, 2 blocks skipped, 1 different'
+
+# ---- a page brought up to date -------------------------------------------------------------------
+cat >old.md <<'END'
+```console
+$ printf 'one\ntwo\nthree and more\nfour\nfive in 2 s\nsix\n'
+one
+…
+three and less
+five in 7 s
+```
+END
+expect_exit 1 check --update old.md
+cat >new.md <<'END'
+```console
+$ printf 'one\ntwo\nthree and more\nfour\nfive in 2 s\nsix\n'
+one
+…
+three and more
+four
+five in 7 s
+six
+```
+END
+expect_exit 0 diff old.md new.md
+expect_exit 0 check old.md
+
+# ---- what cannot be checked -----------------------------------------------------------------------
+printf '<!-- check: need TANDEM_PHOTOS -->\n```sh\ntrue\n```\n' >wrong.md
+expect_exit 2 check wrong.md
+expect_stderr_matches "wrong.md:1: unknown marker 'need TANDEM_PHOTOS'"
+printf '```console\ntrue\n```\n' >wrong.md
+expect_exit 2 check wrong.md
+expect_stderr_matches "wrong.md:2: a console block begins with"
+printf '```sh\ntrue\n' >wrong.md
+expect_exit 2 check wrong.md
+expect_stderr_matches "wrong.md:1: the block has no end"
+finish

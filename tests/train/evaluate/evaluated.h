@@ -1,0 +1,62 @@
+/* What a network says of pictures, for tests that have its graph and values in memory. */
+#ifndef TANDEM_TESTS_TRAIN_JUDGED_H
+#define TANDEM_TESTS_TRAIN_JUDGED_H
+
+#include "train/evaluate/evaluator.h"
+#include "base/memory.h"
+#include "tandem_features.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+enum { MOST_JUDGED = 16 };
+
+/* n pictures, in pieces of 3; probabilities and logits (n, classes). */
+static inline void evaluated(const tdmi_graph *graph, struct tdmi_values values,
+                             const uint8_t *pixels, int n, float *probabilities, float *logits)
+{
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_pool *pool;
+    tdmi_plan *plan;
+    tdmi_evaluator *evaluator;
+    int card;
+    int32_t labels[MOST_JUDGED];
+    int64_t items[MOST_JUDGED];
+    struct tdmi_judgement judgements[MOST_JUDGED];
+    assert_true(n <= MOST_JUDGED);
+    for (int i = 0; i < n; i++) {
+        labels[i] = i % 2;
+        items[i] = i;
+    }
+    assert_int_equal(tdmi_backend_find("cpu", &backend, &card, NULL), TDM_OK);
+    assert_int_equal(backend->device.open(card, &device, NULL), TDM_OK);
+    assert_int_equal(tdmi_pool_new(2, false, &pool, NULL), TDM_OK);
+    assert_int_equal(tdmi_plan_new(graph, backend, 3, false, &plan, NULL), TDM_OK);
+    assert_int_equal(tdmi_evaluator_open(plan, device, pool, n, &evaluator, NULL), TDM_OK);
+    assert_int_equal(tdmi_evaluator_take(evaluator, values, NULL), TDM_OK);
+    const struct tdmi_batch batch = {.n = n, .pixels = pixels, .labels = labels, .items = items};
+    /* Who gets no memory for a layer has no answer, and the next batch is another. */
+    tdmi_memory_fail_from(1);
+    const tdm_status without =
+        tdmi_evaluator_batch(evaluator, &batch, judgements, probabilities, logits, NULL);
+    tdmi_memory_fail_from(0);
+    assert_int_equal(without, TDM_HAVE_ONEDNN ? TDM_E_MEMORY : TDM_OK);
+    assert_int_equal(
+        tdmi_evaluator_batch(evaluator, &batch, judgements, probabilities, logits, NULL), TDM_OK);
+    for (int i = 0; i < n; i++) {
+        const int classes = tdmi_graph_classes(graph);
+        for (int c = 0; c < classes; c++)
+            assert_true(probabilities[i * classes + judgements[i].predicted] >=
+                        probabilities[i * classes + c]);
+    }
+    tdmi_evaluator_close(evaluator);
+    tdmi_plan_free(plan);
+    tdmi_pool_free(pool);
+    backend->device.close(device);
+}
+
+#endif

@@ -1,0 +1,364 @@
+/* Runs looked at from outside: listed, read, and compared picture by picture. */
+#include "train/pictures.h"
+#include "train/report/review.h"
+
+#include <math.h>
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* A run whose picture i (content first + i, class i % n_classes) is right where is_right says. */
+static void make_run(const struct tree *tree, const char *name, const char *const *classes,
+                     int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
+{
+    tdmi_outcomes outcomes;
+    char path[60];
+    static const char record[] =
+        "{\"format_version\":1,\"tandem\":\"0.1.0\",\"status\":\"finished\","
+        "\"started\":\"2026-11-20T12:34:56Z\",\"ended\":null,\"sittings\":1,"
+        "\"data\":{\"network\":\"lenet5\",\"source\":\"pictures\"},"
+        "\"validation\":{\"epoch\":2,\"n\":10,\"correct\":9,\"loss\":0.5},"
+        "\"result\":{\"epochs\":3,\"best_epoch\":2,\"steps\":30,\"seconds\":61.5,"
+        "\"train\":{\"n\":20,\"correct\":15,\"loss\":1},"
+        "\"val\":{\"n\":10,\"correct\":9,\"loss\":0.5}}}";
+    snprintf(path, sizeof path, "%s/run.json", name);
+    tree_file(tree, path, record, sizeof record - 1);
+    assert_int_equal(tdmi_outcomes_open(&outcomes, n_classes, n, NULL), TDM_OK);
+    outcomes.classes = classes;
+    outcomes.network = "lenet5";
+    for (int64_t i = 0; i < n; i++) {
+        float probabilities[4] = {0};
+        const int label = (int)(i % n_classes);
+        const int said = is_right(i) ? label : (label + 1) % n_classes;
+        probabilities[said] = 1.0f;
+        tdmi_outcomes_add(&outcomes, first + (uint64_t)i, label,
+                          (struct tdmi_judgement){0.1f, said}, probabilities);
+    }
+    snprintf(path, sizeof path, "%s/outcomes.safetensors", name);
+    assert_int_equal(tdmi_outcomes_save(&outcomes, below(tree, path), NULL), TDM_OK);
+    tdmi_outcomes_release(&outcomes);
+}
+
+static tdm_runs *read_two(const struct tree *tree, const char *a, const char *b)
+{
+    const char *paths[] = {below(tree, a), below(tree, b)};
+    tdm_runs *runs = NULL;
+    assert_int_equal(tdm_runs_read(paths, 2, &runs, NULL), TDM_OK);
+    return runs;
+}
+
+static struct tdm_comparison compared(const struct tree *tree, const char *a, const char *b)
+{
+    struct tdm_comparison comparison;
+    tdm_runs *runs = read_two(tree, a, b);
+    assert_int_equal(tdm_runs_compare(runs, 0, 1, &comparison, NULL), TDM_OK);
+    tdm_runs_close(runs);
+    return comparison;
+}
+
+static const char *const two[] = {"cat", "dog"}, *const turned[] = {"dog", "cat"},
+                         *const others[] = {"cat", "fox"};
+
+static bool always(int64_t i)
+{
+    return i >= 0;
+}
+static bool not_first_10(int64_t i)
+{
+    return i >= 10;
+}
+static bool not_first_5(int64_t i)
+{
+    return i >= 5;
+}
+static bool not_first_40(int64_t i)
+{
+    return i >= 40;
+}
+static bool not_next_20(int64_t i)
+{
+    return i < 100 || i >= 120;
+}
+static bool not_25_of_next(int64_t i)
+{
+    return i < 200 || i >= 225;
+}
+
+/* 0 and 10 discordant: 2 · 2^-10. */
+static void a_clear_difference_is_better_and_turned_worse(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 2000, 1, not_first_10);
+    make_run(tree, "b", two, 2, 2000, 1, always);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_true(c.is_comparable);
+    assert_int_equal(c.n, 2000);
+    assert_int_equal(c.both, 1990);
+    assert_int_equal(c.only_a, 0);
+    assert_int_equal(c.only_b, 10);
+    assert_int_equal(c.neither, 0);
+    assert_true(fabs(c.p - 2.0 / 1024.0) < 1e-15);
+    assert_true(fabs(c.difference - 0.005) < 1e-15);
+    assert_true(c.is_better && !c.is_worse && c.is_no_loss);
+    assert_string_equal(c.verdict, "better");
+    c = compared(tree, "b", "a");
+    assert_true(c.is_worse && !c.is_better && c.is_no_loss); /* real, and below one point */
+    assert_string_equal(c.verdict, "worse");
+}
+
+/* 0 and 5: 2 · 2^-5 = 0.0625 is not enough, and the interval (-0.0054 at most) excludes a loss. */
+static void what_the_test_does_not_show_is_at_most_no_loss(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 2000, 1, always);
+    make_run(tree, "b", two, 2, 2000, 1, not_first_5);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_true(fabs(c.p - 0.0625) < 1e-15);
+    assert_true(c.interval.low > -0.01);
+    assert_string_equal(c.verdict, "no loss");
+}
+
+/* 20 and 25 of 1,000: p is 0.55, and the interval reaches below -1 point. */
+static void a_wide_interval_says_that_nothing_can_be_told(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 1000, 1, not_next_20);
+    make_run(tree, "b", two, 2, 1000, 1, not_25_of_next);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_int_equal(c.only_a, 25);
+    assert_int_equal(c.only_b, 20);
+    assert_true(c.interval.low < -0.01 && c.p > 0.5);
+    assert_true(!c.is_better && !c.is_worse && !c.is_no_loss);
+    assert_string_equal(c.verdict, "cannot tell");
+    assert_true(*c.reason);
+}
+
+static void below_a_thousand_pictures_there_is_no_verdict(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 999, 1, not_first_40);
+    make_run(tree, "b", two, 2, 999, 1, always);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_true(c.is_comparable && c.p < 1e-10);
+    assert_true(!c.is_better && !c.is_no_loss);
+    assert_string_equal(c.verdict, "cannot tell");
+    assert_non_null(strstr(c.reason, "999"));
+}
+
+static void other_pictures_or_labels_are_not_compared(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 2000, 1, always);
+    make_run(tree, "moved", two, 2, 2000, 2, always);
+    make_run(tree, "fewer", two, 2, 1999, 1, always);
+    make_run(tree, "turned", turned, 2, 2000, 1, always);
+    make_run(tree, "others", others, 2, 2000, 1, always);
+    static const char *const names[] = {"moved", "fewer", "turned", "others"};
+    for (int i = 0; i < 4; i++) {
+        struct tdm_comparison c = compared(tree, "a", names[i]);
+        assert_false(c.is_comparable);
+        assert_string_equal(c.verdict, "not comparable");
+        assert_int_equal(c.n + c.both + c.only_a + c.only_b + c.neither, 0);
+        assert_non_null(strstr(c.reason, "different pictures"));
+    }
+}
+
+/* Content 2 is a dog in both, whatever number a dog has. */
+static void classes_are_matched_by_name(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 2, 1, always);    /* 1 cat, 2 dog */
+    make_run(tree, "b", turned, 2, 3, 2, always); /* 2 dog, 3 cat, 4 dog */
+    make_run(tree, "c", turned, 2, 2, 2, always); /* 2 dog, 3 cat */
+    make_run(tree, "d", two, 2, 2, 1, not_first_5);
+    assert_false(compared(tree, "a", "c").is_comparable);
+    struct tdm_comparison c = compared(tree, "a", "d");
+    assert_true(c.is_comparable);
+    assert_int_equal(c.only_a, 2);
+    make_run(tree, "e", two, 2, 3, 1, always);    /* 1 cat, 2 dog, 3 cat */
+    make_run(tree, "f", turned, 2, 3, 1, always); /* 1 dog */
+    assert_false(compared(tree, "e", "f").is_comparable);
+    make_run(tree, "g", two, 2, 1, 9, always);
+    make_run(tree, "h", (const char *const[]){"cat"}, 1, 1, 9, always);
+    assert_true(compared(tree, "g", "h").is_comparable);
+}
+
+static void runs_without_outcomes_are_shown_and_not_compared(void **state)
+{
+    struct tree *tree = *state;
+    make_run(tree, "a", two, 2, 1000, 1, always);
+    make_run(tree, "b", two, 2, 1000, 1, always);
+    assert_int_equal(remove(below(tree, "b/outcomes.safetensors")), 0);
+    tdm_runs *runs = read_two(tree, "a", "b");
+    assert_non_null(tdm_runs_at(runs, 0)->metrics);
+    assert_null(tdm_runs_at(runs, 1)->metrics);
+    assert_int_equal(tdm_runs_at(runs, 1)->val.correct, 9);
+    tdm_runs_close(runs);
+    struct tdm_comparison c = compared(tree, "a", "b");
+    assert_string_equal(c.verdict, "not comparable");
+    assert_non_null(strstr(c.reason, "the second run has no record"));
+}
+
+static void runs_are_found_below_a_folder_in_order(void **state)
+{
+    struct tree *tree = *state;
+    tdm_runs *runs = NULL;
+    make_run(tree, "all/b", two, 2, 10, 1, always);
+    make_run(tree, "all/a/deep", two, 2, 10, 1, always);
+    tree_file(tree, "all/damaged/run.json", "{", 1);
+    tree_file(tree, "all/else/notes.txt", "x", 1);
+    assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
+    assert_int_equal(tdm_runs_count(runs), 2);
+    assert_string_equal(tdm_runs_at(runs, 0)->path, below(tree, "all/a/deep"));
+    const struct tdm_run *run = tdm_runs_at(runs, 1);
+    assert_string_equal(run->path, below(tree, "all/b"));
+    assert_string_equal(run->state, "finished");
+    assert_string_equal(run->network, "lenet5");
+    assert_int_equal(run->epochs, 3);
+    assert_int_equal(run->best_epoch, 2);
+    assert_true(run->seconds == 61.5);
+    assert_int_equal(run->train.correct, 15);
+    assert_null(tdm_runs_at(runs, 2));
+    tdm_runs_close(runs);
+    assert_int_equal(tdm_runs_find(below(tree, "none"), &runs, NULL), TDM_E_INPUT);
+    assert_null(runs);
+    const char *paths[] = {below(tree, "all/b"), below(tree, "all/else")};
+    assert_int_equal(tdm_runs_read(paths, 2, &runs, NULL), TDM_E_INPUT);
+    assert_null(runs);
+}
+
+static void a_run_that_says_running_and_that_nobody_holds_was_killed(void **state)
+{
+    struct tree *tree = *state;
+    tdm_runs *runs = NULL;
+    static const char record[] = "{\"format_version\":1,\"status\":\"running\"}";
+    tree_file(tree, "all/r/run.json", record, sizeof record - 1);
+    tree_file(tree, "all/r/lock", "", 0);
+    assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
+    assert_int_equal(tdm_runs_count(runs), 1);
+    assert_string_equal(tdm_runs_at(runs, 0)->state, "killed");
+    assert_int_equal(tdm_runs_at(runs, 0)->val.n, 0);
+    tdm_runs_close(runs);
+    tree_file(tree, "all/r/lock.held", "x", 1);
+    assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
+    assert_string_equal(tdm_runs_at(runs, 0)->state, "running");
+    tdm_runs_close(runs);
+}
+
+static void epochs_are_read_and_a_torn_line_is_not(void **state)
+{
+    static const char lines[] =
+        "{\"event\":\"note\",\"epoch\":0,\"text\":\"x\"}\n"
+        "{\"event\":\"epoch\",\"epoch\":1,\"learning_rate\":0.1,\"best\":true,"
+        "\"train\":{\"n\":8,\"correct\":4,\"loss\":0.7},\"val\":{\"n\":2,\"correct\":1,\"loss\":1}}"
+        "\n"
+        "nonsense\n"
+        "{\"event\":\"epoch\",\"epoch\":2,\"learning_rate\":0.05,\"best\":false,"
+        "\"train\":{\"n\":8,\"correct\":6,\"loss\":0.5}}\n"
+        "{\"event\":\"epoch\",\"epoch\":3}";
+    struct tdmi_review_epoch *epochs;
+    size_t n;
+    tdmi_arena arena;
+    (void)state;
+    tdmi_arena_init(&arena, 0);
+    assert_int_equal(tdmi_review_read_epochs(lines, sizeof lines - 1, &arena, &epochs, &n, NULL),
+                     TDM_OK);
+    assert_int_equal(n, 2);
+    assert_true(epochs[0].is_best && epochs[0].val.n == 2 && epochs[0].train.correct == 4);
+    assert_true(epochs[1].epoch == 2 && epochs[1].val.n == 0 && epochs[1].train.loss == 0.5);
+    tdmi_arena_release(&arena);
+}
+
+static void epochs_of_a_run_without_a_result_are_counted(void **state)
+{
+    struct tree *tree = *state;
+    tdm_runs *runs = NULL;
+    static const char record[] = "{\"format_version\":1,\"status\":\"running\","
+                                 "\"validation\":{\"epoch\":1,\"n\":10,\"correct\":9}}";
+    static const char lines[] = "{\"event\":\"epoch\",\"epoch\":1}\n"
+                                "{\"event\":\"epoch\",\"epoch\":2}\n"
+                                "{\"event\":\"note\",\"epoch\":3}\n"
+                                "{\"event\":\"epoch\",\"epoch\":3}";
+    tree_file(tree, "all/r/run.json", record, sizeof record - 1);
+    tree_file(tree, "all/r/metrics.jsonl", lines, sizeof lines - 1);
+    assert_int_equal(tdm_runs_find(below(tree, "all"), &runs, NULL), TDM_OK);
+    assert_int_equal(tdm_runs_at(runs, 0)->epochs, 2);
+    assert_int_equal(tdm_runs_at(runs, 0)->best_epoch, 1);
+    tdm_runs_close(runs);
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+static tdm_status all_of_it(const struct tree *tree, tdm_error *err)
+{
+    const char *paths[] = {below(tree, "all/a"), below(tree, "all/b")};
+    struct tdm_comparison comparison;
+    tdm_runs *runs = NULL;
+    tdm_status status = tdm_runs_find(below(tree, "all"), &runs, err);
+    tdm_runs_close(runs);
+    runs = NULL;
+    if (status == TDM_OK)
+        status = tdm_runs_read(paths, 2, &runs, err);
+    if (status == TDM_OK)
+        status = tdm_runs_compare(runs, 0, 1, &comparison, err);
+    if (status == TDM_OK)
+        status = tdm_runs_report(runs, below(tree, "page.html"), err);
+    tdm_runs_close(runs);
+    return status;
+}
+
+static void running_out_of_memory_anywhere_is_told(void **state)
+{
+    struct tree *tree = *state;
+    static const char line[] = "{\"event\":\"epoch\",\"epoch\":1,\"learning_rate\":0.1,"
+                               "\"val\":{\"n\":2,\"correct\":1,\"loss\":1}}\n";
+    make_run(tree, "all/a", two, 2, 40, 1, always);
+    make_run(tree, "all/b", two, 2, 40, 1, not_first_5);
+    tree_file(tree, "all/a/metrics.jsonl", line, sizeof line - 1);
+    tdm_status status = TDM_E_MEMORY;
+    int64_t n = 0;
+    while (status != TDM_OK && n < 5000) {
+        tdm_error err = {0};
+        tdmi_memory_fail_from(++n);
+        status = all_of_it(tree, &err);
+        tdmi_memory_fail_from(0);
+        if (status != TDM_OK)
+            assert_int_equal(status, TDM_E_MEMORY);
+    }
+    assert_int_equal(status, TDM_OK);
+    assert_true(n > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        CASE(a_clear_difference_is_better_and_turned_worse),
+        CASE(what_the_test_does_not_show_is_at_most_no_loss),
+        CASE(a_wide_interval_says_that_nothing_can_be_told),
+        CASE(below_a_thousand_pictures_there_is_no_verdict),
+        CASE(other_pictures_or_labels_are_not_compared),
+        CASE(classes_are_matched_by_name),
+        CASE(runs_without_outcomes_are_shown_and_not_compared),
+        CASE(runs_are_found_below_a_folder_in_order),
+        CASE(a_run_that_says_running_and_that_nobody_holds_was_killed),
+        CASE(epochs_are_read_and_a_torn_line_is_not),
+        CASE(epochs_of_a_run_without_a_result_are_counted),
+        CASE(running_out_of_memory_anywhere_is_told),
+#undef CASE
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

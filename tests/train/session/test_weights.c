@@ -1,0 +1,334 @@
+/*
+ * Training that begins with weights: of a model of ours here, since what other files become is the
+ * importer's; which file is meant, what is told, and that a run gone on with needs none of it.
+ */
+#include "train/pictures.h"
+#include "train/hearing.h"
+#include "weights/safetensors/safetensors.h"
+#include "tandem/model.h"
+
+#include <string.h>
+
+static int set_up(void **state)
+{
+    struct tree *tree = malloc(sizeof *tree);
+    assert_non_null(tree);
+    *tree = quick_tree_new();
+    paint_classes(tree, 3, 20);
+    setenv("TANDEM_HOME", below(tree, "home"), 1);
+    *state = tree;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tree_free(*state);
+    free(*state);
+    return 0;
+}
+
+/* A trained model in "base". */
+static struct tdm_train_options with_base(const struct tree *tree, struct tdm_train_result *result)
+{
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "base");
+    must_train(&options, (tdm_sink){0}, result);
+    options.weights = options.run;
+    options.model = NULL;
+    options.run = below(tree, "next");
+    return options;
+}
+
+static void a_training_begins_where_its_weights_ended(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result base, next;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &base);
+    options.steps = 1;
+    options.epochs = 0;
+    options.learning_rate = 1e-12;
+    must_train(&options, (tdm_sink){&heard, hear}, &next);
+    assert_int_equal(next.val.n, base.val.n);
+    assert_int_equal(next.val.correct, base.val.correct);
+    assert_true(next.val.loss - base.val.loss < 1e-6 && base.val.loss - next.val.loss < 1e-6);
+    assert_heard(&heard,
+                 "lenet5 begins with the weights of best.safetensors, the last layer included",
+                 true);
+    assert_heard(&heard, "trained from scratch", false);
+    assert_heard(&heard, "that judge trained", false);
+}
+
+static void pictures_that_the_weights_know_are_counted(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &result);
+    options.seed = 77; /* another split */
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "of the 6 pictures that judge trained the weights", true);
+}
+
+static void other_classes_get_a_new_last_layer(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_base(tree, &result);
+    paint_picture(tree, "pictures/d/000.ppm", 3, 0);
+    paint_picture(tree, "pictures/d/001.ppm", 3, 1);
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "begins with all but the head of best.safetensors", true);
+}
+
+static void a_run_is_gone_on_with_when_its_weights_are_gone(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result whole, result;
+    struct tdm_train_options options = with_base(tree, &whole);
+    must_train(&options, (tdm_sink){0}, &whole);
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(rename(below(tree, "base"), below(tree, "moved")), 0);
+    options.epochs = 3;
+    options.resume = true;
+    options.schedule = "cosine";
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(result.steps, whole.steps);
+    tdm_model *model = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdm_model_open(below(tree, "cut"), NULL, &model, &err), TDM_OK);
+    assert_string_equal(tdm_model_name(model), "lenet5");
+    tdm_model_close(model);
+}
+
+static void an_interrupted_run_ends_with_the_same_bits(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree, &result);
+    options.schedule = "constant"; /* or its end would be another one */
+    must_train(&options, (tdm_sink){0}, &result);
+    options.run = below(tree, "cut");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_int_equal(rename(below(tree, "base"), below(tree, "moved")), 0);
+    options.epochs = 3;
+    options.resume = true;
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "cut");
+}
+
+static void weights_that_are_not_there_are_told_how_to_get(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.model = NULL;
+    options.weights = "resnet18";
+    fails_with(&options, TDM_E_INPUT, "tandem weights fetch resnet18");
+    options.weights = "no-such.h5";
+    fails_with(&options, TDM_E_INPUT, "neither a file no-such.h5 nor");
+    options.weights = below(tree, "pictures/a/000.ppm");
+    fails_with(&options, TDM_E_INPUT, "no form of weights");
+    assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
+}
+
+static void from_scratch_says_what_is_missed(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.model = NULL;
+    options.epochs = 1;
+    options.size = 8;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "so convnet7 is trained from scratch", true);
+    assert_heard(&heard, "tandem weights fetch mobilenetv2-notop", true);
+}
+
+static void a_base_that_nobody_trained_is_told_to_be_frozen(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.freeze = "base";
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "--freeze base without weights", true);
+    heard.text[0] = '\0';
+    options.freeze = "none";
+    options.run = below(tree, "next");
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "without weights", false);
+}
+
+static void a_warm_up_beyond_the_end_is_told(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = small_training(tree);
+    options.run = below(tree, "run");
+    options.warmup_epochs = 4.0;
+    fails_with(&options, TDM_E_USAGE, "option --warmup is 4, but training ends after 3 epochs");
+    options.warmup_epochs = 3.0;
+    options.steps = 2;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "within a warm-up of 3: the learning rate never reaches 0.05", true);
+}
+
+/* ---- the network of the weights is the run's ------------------------------------------------ */
+
+/* What the model says of itself, to be freed. */
+static char *description_of(const char *path)
+{
+    tdmi_safetensors *file = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_safetensors_open(path, &file, &err), TDM_OK);
+    char *text = strdup(tdmi_safetensors_metadata(file, "tandem"));
+    tdmi_safetensors_close(file);
+    assert_non_null(text);
+    return text;
+}
+
+/* The model with one word of its description changed everywhere. */
+static void rewrite(const char *from, const char *to, const char *old, const char *new)
+{
+    tdmi_safetensors *file = NULL;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_safetensors_open(from, &file, &err), TDM_OK);
+    const char *rest = tdmi_safetensors_metadata(file, "tandem");
+    char *text = calloc(2 * strlen(rest) + 100, 1), *at = text;
+    assert_non_null(text);
+    assert_non_null(strstr(rest, old));
+    for (const char *found; (found = strstr(rest, old)) != NULL; rest = found + strlen(old))
+        at += sprintf(at, "%.*s%s", (int)(found - rest), rest, new);
+    strcpy(at, rest);
+    tdmi_safetensors_writer *writer = tdmi_safetensors_writer_new();
+    tdmi_safetensors_note(writer, "format", "tandem");
+    tdmi_safetensors_note(writer, "tandem", text);
+    for (size_t i = 0; i < tdmi_safetensors_count(file); i++) {
+        const struct tdmi_safetensors_tensor *tensor = tdmi_safetensors_at(file, i);
+        tdmi_safetensors_add(writer, tensor->name, tensor->dtype, tensor->rank, tensor->shape,
+                             tensor->data);
+    }
+    assert_int_equal(tdmi_safetensors_finish(writer, to, &err), TDM_OK);
+    tdmi_safetensors_writer_free(writer);
+    tdmi_safetensors_close(file);
+    free(text);
+}
+
+static void assert_said(const char *path, const char *words)
+{
+    char *text = description_of(path);
+    if (!strstr(text, words))
+        fail_msg("'%s' is not in %s: %s", words, path, text);
+    free(text);
+}
+
+/* A convnet7 whose norms, fit and scale are not what that name stands for. */
+static struct tdm_train_options with_odd_base(const struct tree *tree)
+{
+    struct tdm_train_result result;
+    struct tdm_train_options options = small_norm_training(tree);
+    options.run = below(tree, "base");
+    options.epochs = 1;
+    must_train(&options, (tdm_sink){0}, &result);
+    const char *odd = below(tree, "odd.safetensors");
+    rewrite(below(tree, "base/best.safetensors"), odd, "\"epsilon\":1e-05", "\"epsilon\":0.0125");
+    rewrite(odd, odd, "\"fit\":\"pad\"", "\"fit\":\"stretch\"");
+    rewrite(odd, odd, "\"scale\":\"tf\"", "\"scale\":\"torch\"");
+    options.weights = odd;
+    options.model = NULL;
+    options.size = 0;
+    options.run = below(tree, "next");
+    return options;
+}
+
+static void pictures_are_prepared_and_normed_as_for_the_weights(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_odd_base(tree);
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    const char *next = below(tree, "next/best.safetensors");
+    assert_said(next, "\"width\":8,\"height\":8");
+    assert_said(next, "\"fit\":\"stretch\"");
+    assert_said(next, "\"scale\":\"torch\"");
+    assert_said(next, "\"epsilon\":0.0125");
+    assert_heard(&heard, "pictures become", false);
+    options.model = "convnet7"; /* said again */
+    options.run = below(tree, "again");
+    must_train(&options, (tdm_sink){0}, &result);
+    same_runs(tree, "next", "again");
+}
+
+static void another_size_is_taken_and_told(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct heard heard = {""};
+    struct tdm_train_options options = with_odd_base(tree);
+    rewrite(options.weights, options.weights, "\"epsilon\":0.0125", "\"epsilon\":1e-05");
+    options.size = 12;
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "pictures become 12×12 here; those of the weights were 8×8", true);
+    assert_said(below(tree, "next/best.safetensors"), "\"width\":12,\"height\":12");
+    assert_said(below(tree, "next/best.safetensors"), "\"scale\":\"torch\"");
+}
+
+static void a_network_that_only_its_file_knows_is_gone_on_with(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_odd_base(tree);
+    rewrite(options.weights, options.weights, "\"network\":\"convnet7\"", "\"network\":\"mine\"");
+    options.size = 12;
+    fails_with(&options, TDM_E_USAGE, "none that is known by its name mine");
+    options.size = 0;
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_said(below(tree, "next/best.safetensors"), "\"network\":\"mine\"");
+    /* Other classes: a new head on what the file tells. */
+    paint_picture(tree, "pictures/d/000.ppm", 3, 0);
+    paint_picture(tree, "pictures/d/001.ppm", 3, 1);
+    options.run = below(tree, "four");
+    must_train(&options, (tdm_sink){0}, &result);
+    assert_said(below(tree, "four/best.safetensors"), "\"classes\":[\"a\",\"b\",\"c\",\"d\"]");
+}
+
+static void another_network_than_the_weights_is_refused(void **state)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_result result;
+    struct tdm_train_options options = with_base(tree, &result);
+    options.model = "convnet7";
+    fails_with(&options, TDM_E_USAGE, "it says that it is a lenet5, and --model says convnet7");
+}
+
+int main(void)
+{
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        IN_TREE(a_training_begins_where_its_weights_ended),
+        IN_TREE(pictures_that_the_weights_know_are_counted),
+        IN_TREE(other_classes_get_a_new_last_layer),
+        IN_TREE(a_run_is_gone_on_with_when_its_weights_are_gone),
+        IN_TREE(an_interrupted_run_ends_with_the_same_bits),
+        IN_TREE(weights_that_are_not_there_are_told_how_to_get),
+        IN_TREE(a_base_that_nobody_trained_is_told_to_be_frozen),
+        IN_TREE(a_warm_up_beyond_the_end_is_told),
+        IN_TREE(from_scratch_says_what_is_missed),
+        IN_TREE(pictures_are_prepared_and_normed_as_for_the_weights),
+        IN_TREE(another_size_is_taken_and_told),
+        IN_TREE(a_network_that_only_its_file_knows_is_gone_on_with),
+        IN_TREE(another_network_than_the_weights_is_refused),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}

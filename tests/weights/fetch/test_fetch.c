@@ -1,0 +1,371 @@
+/*
+ * Weights from a server on loopback: whole, cut off and gone on with, changed in between, not
+ * there, and another file than the published one.
+ */
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "base/memory.h"
+#include "weights/fetch/digest.h"
+#include "tandem/weights.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/folder.h"
+
+enum { FILE_BYTES = 300000 };
+
+/* One file under every name. Fields are set before a fetch and read after it. */
+static struct server {
+    int listener;
+    int port;
+    pthread_t thread;
+    uint8_t bytes[FILE_BYTES];
+    const char *tag; /* its ETag; NULL: none */
+    int answer;      /* instead of the file: 404, 503; 0: the file */
+    long claim;      /* told as its length instead; 0: the truth */
+    int n_cut;       /* so many answers end after cut_at bytes of the body */
+    size_t cut_at;
+    int n_asked;    /* requests */
+    size_t n_sent;  /* bytes of bodies */
+    long last_from; /* where the last answer began */
+    char last_path[200];
+} server;
+
+static void send_all(int to, const void *bytes, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t sent = send(to, (const char *)bytes + done, n - done, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return;
+        done += (size_t)sent;
+    }
+}
+
+static void answer(int to, const char *request)
+{
+    char head[400], tag[100] = "";
+    const char *range = strstr(request, "Range: bytes="), *only = strstr(request, "If-Range: ");
+    long from = range ? strtol(range + 13, NULL, 10) : 0;
+    size_t n;
+    if (only && (server.tag == NULL || strncmp(only + 10, server.tag, strlen(server.tag)) != 0))
+        from = 0; /* another file than the one that was begun */
+    if (server.tag)
+        snprintf(tag, sizeof tag, "ETag: %s\r\n", server.tag);
+    sscanf(request, "GET %199s", server.last_path);
+    server.n_asked++;
+    if (server.answer) {
+        n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n",
+                             server.answer);
+        send_all(to, head, n);
+        return;
+    }
+    n = (size_t)snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %ld\r\n%s",
+                         from ? "206 Partial Content" : "200 OK",
+                         server.claim ? server.claim : FILE_BYTES - from, tag);
+    send_all(to, head, n);
+    if (from) {
+        n = (size_t)snprintf(head, sizeof head, "Content-Range: bytes %ld-%d/%d\r\n", from,
+                             FILE_BYTES - 1, FILE_BYTES);
+        send_all(to, head, n);
+    }
+    send_all(to, "Connection: close\r\n\r\n", 21);
+    size_t body = (size_t)(FILE_BYTES - from);
+    if (server.n_cut > 0) {
+        server.n_cut--;
+        body = body < server.cut_at ? body : server.cut_at;
+    }
+    /* Counted before it is sent: who has read it may look at once. */
+    server.n_sent += body;
+    server.last_from = from;
+    send_all(to, server.bytes + from, body);
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        char request[2000] = "";
+        size_t n = 0;
+        int to = accept(server.listener, NULL, NULL);
+        if (to < 0)
+            return NULL;
+        while (n < sizeof request - 1 && strstr(request, "\r\n\r\n") == NULL) {
+            ssize_t got = recv(to, request + n, sizeof request - 1 - n, 0);
+            if (got <= 0)
+                break;
+            n += (size_t)got;
+            request[n] = '\0';
+        }
+        if (n > 0)
+            answer(to, request);
+        shutdown(to, SHUT_RDWR);
+        close(to);
+    }
+}
+
+static struct folder home;
+static char mirror[64];
+
+static int start(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof at;
+    server.listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (server.listener < 0 || bind(server.listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(server.listener, 8) != 0 ||
+        getsockname(server.listener, (struct sockaddr *)&at, &length) != 0)
+        return -1;
+    server.port = ntohs(at.sin_port);
+    snprintf(mirror, sizeof mirror, "http://127.0.0.1:%d/mirror/", server.port);
+    for (size_t i = 0; i < FILE_BYTES; i++)
+        server.bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    /* No proxy between a test and its own server. */
+    setenv("no_proxy", "127.0.0.1", 1);
+    return pthread_create(&server.thread, NULL, serve, NULL);
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    shutdown(server.listener, SHUT_RDWR);
+    close(server.listener);
+    return pthread_join(server.thread, NULL);
+}
+
+static int fresh_home(void **state)
+{
+    (void)state;
+    home = folder_new();
+    setenv("TANDEM_HOME", home.path, 1);
+    server.tag = "\"one\"";
+    server.answer = server.n_cut = server.n_asked = 0;
+    server.n_sent = server.cut_at = 0;
+    server.last_from = server.claim = 0;
+    return 0;
+}
+
+static int remove_home(void **state)
+{
+    (void)state;
+    folder_remove(&home);
+    return 0;
+}
+
+static const char *const unhashed = "mobilenetv2-0.35-notop";
+
+static tdm_status fetch(const char *name, struct tdm_weights_fetched *fetched, tdm_error *err)
+{
+    tdm_status status = tdm_weights_fetch(name, mirror, (tdm_sink){0}, fetched, err);
+    if (status == TDM_E_ABSENT)
+        skip(); /* no libcurl on this machine */
+    return status;
+}
+
+static void assert_is_the_file(const struct tdm_weights_fetched *fetched)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    tdm_error err;
+    assert_int_equal(tdmi_file_read(fetched->path, 1 << 20, &bytes, &n, &err), TDM_OK);
+    assert_int_equal(n, FILE_BYTES);
+    assert_memory_equal(bytes, server.bytes, FILE_BYTES);
+    assert_int_equal(fetched->bytes, FILE_BYTES);
+    tdmi_free(bytes);
+}
+
+static void assert_says(const tdm_error *err, const char *words)
+{
+    char text[3000];
+    tdm_error_format(err, text, sizeof text);
+    if (strstr(text, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, text);
+}
+
+static void a_file_comes_whole_and_is_remembered(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_is_the_file(&fetched);
+    assert_true(fetched.is_new && !fetched.was_here && !fetched.is_published);
+    assert_string_equal(server.last_path, "/mirror/mobilenet_v2_weights_tf_dim_ordering_tf_"
+                                          "kernels_0.35_224_no_top.h5");
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_true(!fetched.is_new && fetched.was_here);
+    assert_int_equal(server.n_asked, 1);
+}
+
+static void what_was_cut_off_is_gone_on_with(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.n_cut = 1;
+    server.cut_at = 100000;
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_is_the_file(&fetched);
+    assert_int_equal(server.n_asked, 2);
+    assert_true(server.last_from > 0 && server.n_sent == FILE_BYTES);
+}
+
+/* As if n bytes had come of a file that the server called tag. */
+static void leave_part(const uint8_t *bytes, size_t n, const char *tag)
+{
+    static const char file[] = "mobilenet_v2_weights_tf_dim_ordering_tf_kernels_0.35_224_no_top.h5";
+    char path[200];
+    tdm_error err;
+    snprintf(path, sizeof path, "%s/weights/.%s.part", home.path, file);
+    assert_int_equal(tdmi_file_write(path, bytes, n, &err), TDM_OK);
+    snprintf(path, sizeof path, "%s/weights/.%s.tag", home.path, file);
+    if (tag)
+        assert_int_equal(tdmi_file_write(path, tag, strlen(tag), &err), TDM_OK);
+}
+
+static void what_an_earlier_process_left_is_gone_on_with(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    leave_part(server.bytes, 1000, "\"one\"");
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_is_the_file(&fetched);
+    assert_int_equal(server.last_from, 1000);
+}
+
+static void a_busy_server_is_asked_again_and_then_named(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.answer = 503;
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
+    assert_says(&err, "the server answers 503");
+    assert_says(&err, "by hand: put the file at");
+    assert_int_equal(server.n_asked, 4);
+}
+
+static void a_file_that_changed_in_between_is_begun_anew(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    leave_part(server.bytes + 5000, 1000, "\"zero\"");
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_is_the_file(&fetched);
+    assert_int_equal(server.last_from, 0);
+}
+
+static void a_rest_of_no_known_file_is_not_trusted(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.tag = NULL;
+    leave_part(server.bytes + 5000, 1000, NULL);
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_is_the_file(&fetched);
+}
+
+static void another_file_than_the_published_one_is_removed(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    const char *const hashed[] = {"resnet18", "xception-notop"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fetch(hashed[i], &fetched, &err), TDM_E_INPUT);
+        assert_says(&err, i ? "md5:b0042744" : "sha256:f37072fd");
+        assert_int_equal(tdmi_file_kind_of(fetched.path), TDMI_FILE_MISSING);
+    }
+}
+
+static void a_file_that_changed_here_is_refused(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_OK);
+    assert_int_equal(tdmi_file_write(fetched.path, "other", 5, &err), TDM_OK);
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
+    assert_says(&err, "is not the file that was fetched");
+}
+
+static void what_a_server_refuses_is_said_at_once(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.answer = 404;
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_SYSTEM);
+    assert_says(&err, "the server answers 404");
+    assert_says(&err, "--mirror");
+    assert_int_equal(server.n_asked, 1);
+}
+
+static void what_is_much_larger_than_published_is_not_taken(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    server.claim = 100000000;
+    assert_int_equal(fetch(unhashed, &fetched, &err), TDM_E_INPUT);
+    assert_says(&err, "twice what was published (2.0 MB)");
+    assert_int_equal(server.n_asked, 1);
+}
+
+static void a_name_that_nobody_published_is_wrong_usage(void **state)
+{
+    (void)state;
+    struct tdm_weights_fetched fetched;
+    tdm_error err = {0};
+    assert_int_equal(fetch("xceptoin", &fetched, &err), TDM_E_USAGE);
+    assert_says(&err, "xception");
+}
+
+static void digests_are_compared_as_publishers_write_them(void **state)
+{
+    (void)state;
+    struct tdmi_digest digest;
+    tdm_error err;
+    char path[200];
+    snprintf(path, sizeof path, "%s/abc", home.path);
+    assert_int_equal(tdmi_file_write(path, "abc", 3, &err), TDM_OK);
+    assert_int_equal(tdmi_digest_file(path, &digest, &err), TDM_OK);
+    assert_true(tdmi_digest_is(&digest, "sha256:ba7816bf"));
+    assert_true(tdmi_digest_is(&digest, "md5:900150983cd24fb0d6963f7d28e17f72"));
+    assert_false(tdmi_digest_is(&digest, "sha256:ba7816be"));
+    assert_false(tdmi_digest_is(&digest, "md5:900150983cd24fb0d6963f7d28e17f7"));
+    assert_false(tdmi_digest_is(&digest, ""));
+}
+
+int main(void)
+{
+#define AT_HOME(test) cmocka_unit_test_setup_teardown(test, fresh_home, remove_home)
+    const struct CMUnitTest tests[] = {
+        AT_HOME(a_file_comes_whole_and_is_remembered),
+        AT_HOME(what_was_cut_off_is_gone_on_with),
+        AT_HOME(what_an_earlier_process_left_is_gone_on_with),
+        AT_HOME(a_busy_server_is_asked_again_and_then_named),
+        AT_HOME(a_file_that_changed_in_between_is_begun_anew),
+        AT_HOME(a_rest_of_no_known_file_is_not_trusted),
+        AT_HOME(another_file_than_the_published_one_is_removed),
+        AT_HOME(a_file_that_changed_here_is_refused),
+        AT_HOME(what_a_server_refuses_is_said_at_once),
+        AT_HOME(what_is_much_larger_than_published_is_not_taken),
+        AT_HOME(a_name_that_nobody_published_is_wrong_usage),
+        AT_HOME(digests_are_compared_as_publishers_write_them),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, start, stop);
+}

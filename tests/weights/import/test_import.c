@@ -1,0 +1,536 @@
+/*
+ * Weights of other programs as networks of ours: LeNet-5 and narrow MobileNetV2 files made here,
+ * with names and layouts of PyTorch, Keras and ours.
+ */
+#include "weights/import/import.h"
+#include "base/memory.h"
+#include "weights/fetch/catalogue.h"
+#include "weights/layouts.h"
+#include "weights/names.h"
+#include "weights/safetensors/safetensors.h"
+#include "tandem/log.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A file in the making: tensors of our network as somebody else writes them. */
+struct made {
+    tdmi_safetensors_writer *writer;
+    float *values[600];
+    int n;
+    void *bytes;
+    tdmi_weights *weights;
+};
+
+static void begin(struct made *made)
+{
+    *made = (struct made){.writer = tdmi_safetensors_writer_new()};
+}
+
+/* Values count up from start, a quarter apart. */
+static void add(struct made *made, const char *name, const struct tdmi_layout *layout, float start)
+{
+    int64_t n = 1;
+    for (int d = 0; d < layout->rank; d++)
+        n *= layout->shape[d];
+    float *values = made->values[made->n++] = tdmi_alloc((size_t)n, sizeof *values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = start + 0.25F * (float)i;
+    tdmi_safetensors_add(made->writer, name, TDMI_DTYPE_F32, layout->rank, layout->shape, values);
+}
+
+static void add_shape(struct made *made, const char *name, int rank, int64_t a, int64_t b,
+                      int64_t c, int64_t d)
+{
+    add(made, name, &(struct tdmi_layout){rank, {a, b, c, d}}, 0.0F);
+}
+
+static tdmi_weights *opened_as(struct made *made, const char *name)
+{
+    size_t n_bytes = 0;
+    tdm_error err = {0};
+    assert_int_equal(tdmi_safetensors_finish_bytes(made->writer, &made->bytes, &n_bytes, &err),
+                     TDM_OK);
+    if (tdmi_weights_open_bytes(made->bytes, n_bytes, name, &made->weights, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+    return made->weights;
+}
+
+static tdmi_weights *opened(struct made *made)
+{
+    return opened_as(made, "made");
+}
+
+static void end(struct made *made)
+{
+    tdmi_weights_close(made->weights);
+    tdmi_safetensors_writer_free(made->writer);
+    tdmi_free(made->bytes);
+    for (int i = 0; i < made->n; i++)
+        tdmi_free(made->values[i]);
+}
+
+/* PyTorch's LeNet-5, tensor by tensor; what is left out is NULL's turn. */
+static void add_lenet(struct made *made, const char *prefix, int channels, const char *without)
+{
+    static const struct {
+        const char *name;
+        int rank;
+        int64_t shape[4];
+    } tensors[] = {{"conv1.weight", 4, {6, 0, 5, 5}},  {"conv1.bias", 1, {6}},
+                   {"conv2.weight", 4, {16, 6, 5, 5}}, {"conv2.bias", 1, {16}},
+                   {"fc1.weight", 2, {120, 400}},      {"fc1.bias", 1, {120}},
+                   {"fc2.weight", 2, {84, 120}},       {"fc2.bias", 1, {84}},
+                   {"fc3.weight", 2, {10, 84}},        {"fc3.bias", 1, {10}}};
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        char name[80];
+        if (without && strcmp(without, tensors[i].name) == 0)
+            continue;
+        snprintf(name, sizeof name, "%s%s", prefix, tensors[i].name);
+        add_shape(made, name, tensors[i].rank, tensors[i].shape[0],
+                  tensors[i].shape[1] ? tensors[i].shape[1] : (tensors[i].rank == 4 ? channels : 0),
+                  tensors[i].shape[2], tensors[i].shape[3]);
+    }
+}
+
+static void imported(struct made *made, const struct tdmi_import_request *request,
+                     struct tdmi_import *import)
+{
+    tdm_error err = {0};
+    if (tdmi_import(opened(made), request, import, &err) != TDM_OK)
+        fail_msg("%s", err.frames[0].text);
+}
+
+static void refused(struct made *made, const struct tdmi_import_request *request, tdm_status status,
+                    const char *says)
+{
+    struct tdmi_import import;
+    tdm_error err = {0};
+    char text[3500];
+    tdm_status found = tdmi_import(opened(made), request, &import, &err);
+    tdm_error_format(&err, text, sizeof text);
+    if (found != status || !strstr(text, says))
+        fail_msg("status %d; '%s' is wanted in: %s", (int)found, says, text);
+    assert_null(import.graph);
+    end(made);
+}
+
+static const float *param(const struct tdmi_import *import, const char *name)
+{
+    for (int i = 0; i < import->graph->n_params; i++)
+        if (strcmp(import->graph->params[i].name, name) == 0)
+            return import->params + import->graph->params[i].offset;
+    fail_msg("there is no %s", name);
+    return NULL;
+}
+
+static void tensors_of_pytorch_are_turned_to_our_layout(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    imported(&made, &(struct tdmi_import_request){.network = "lenet5"}, &import);
+    /* theirs (out, in, y, x), ours (y, x, in, out) */
+    const float *conv2 = param(&import, "conv2.weight"), *dense1 = param(&import, "dense1.weight");
+    for (int o = 0; o < 16; o += 5)
+        for (int i = 0; i < 6; i++)
+            assert_true(conv2[((3 * 5 + 2) * 6 + i) * 16 + o] ==
+                        0.25F * (float)(((o * 6 + i) * 5 + 3) * 5 + 2));
+    /* theirs (out, (channel, y, x)), ours ((y, x, channel), out) */
+    assert_true(dense1[((4 * 5 + 1) * 16 + 7) * 120 + 11] ==
+                0.25F * (float)(11 * 400 + (7 * 5 + 4) * 5 + 1));
+    assert_true(param(&import, "dense3.bias")[9] == 0.25F * 9.0F);
+    assert_int_equal(import.n_classes, 10);
+    assert_string_equal(import.classes[3], "class 3");
+    assert_string_equal(import.network, "lenet5");
+    assert_string_equal(import.lineage.origin, "PyTorch");
+    assert_string_equal(import.lineage.form, "safetensors");
+    assert_false(import.has_new_head);
+    assert_int_equal(import.n_notes, 1); /* what the file does not say */
+    assert_non_null(strstr(import.notes[0], "scale unit, fit pad and padding symmetric"));
+    tdmi_import_release(&import);
+    end(&made);
+}
+
+static void a_prefix_and_counters_are_no_obstacle(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "state_dict.module.", 1, NULL);
+    add_shape(&made, "state_dict.module.bn.num_batches_tracked", 1, 1, 0, 0, 0);
+    add_shape(&made, "optimizer.momentum.conv1.weight", 4, 6, 1, 5, 5);
+    imported(&made, &(struct tdmi_import_request){.network = "lenet5"}, &import);
+    assert_true(param(&import, "dense2.bias")[83] == 0.25F * 83.0F);
+    tdmi_import_release(&import);
+    end(&made);
+}
+
+static void colours_make_the_form_for_32_pixels(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 3, NULL);
+    imported(&made, &(struct tdmi_import_request){.network = "lenet5"}, &import);
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+    assert_int_equal(preprocess->width, 32);
+    assert_int_equal(preprocess->channels, 3);
+    assert_int_equal(preprocess->scale, TDMI_SCALE_TF);
+    assert_int_equal(import.graph->nodes[1].attrs.pad_top, 0);
+    tdmi_import_release(&import);
+    end(&made);
+}
+
+static void a_head_of_other_classes_is_new(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d"};
+    const struct tdmi_import_request request = {
+        .network = "lenet5", .head.classes = 4, .classes = names, .n_classes = 4, .seed = 3};
+    for (int has_head = 0; has_head < 2; has_head++) {
+        struct made made;
+        struct tdmi_import import;
+        begin(&made);
+        add_lenet(&made, "", 1, has_head ? NULL : "fc3.weight");
+        imported(&made, &request, &import);
+        assert_true(import.has_new_head);
+        assert_int_equal(import.n_classes, 4);
+        assert_string_equal(import.classes[2], "c");
+        assert_int_equal(import.n_notes, 2);
+        assert_non_null(strstr(import.notes[0], has_head ? "the file's has 10" : "has none"));
+        assert_true(param(&import, "conv1.bias")[5] == 1.25F);
+        /* It begins with a sixth of the variance that a network from scratch has. */
+        const float *drawn = param(&import, "dense3.weight"), bound = 1.0F / sqrtf(84.0F);
+        float most = 0.0F;
+        for (int i = 0; i < 84 * 4; i++)
+            most = fmaxf(most, fabsf(drawn[i]));
+        assert_true(most > 0.9F * bound && most <= bound * 1.000001F);
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    struct made made;
+    begin(&made);
+    add_lenet(&made, "", 1, "fc3.weight");
+    refused(&made, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
+            "no last layer");
+}
+
+static void everything_that_does_not_fit_is_named(void **state)
+{
+    (void)state;
+    struct made made;
+    begin(&made);
+    add_lenet(&made, "", 1, "conv2.weight");
+    add_shape(&made, "fc4.weight", 2, 3, 10, 0, 0);
+    refused(&made, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
+            "1 are missing, 0 of another shape, 1 of no use (missing: conv2.weight of "
+            "16×6×5×5; of no use: fc4.weight of 3×10)");
+    begin(&made);
+    add_lenet(&made, "", 1, "conv2.bias");
+    add_shape(&made, "conv2.bias", 1, 15, 0, 0, 0);
+    refused(&made, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
+            "of another shape: conv2.bias is 15, wanted is 16");
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    refused(&made, &(struct tdmi_import_request){.network = "alexnet"}, TDM_E_INPUT, "are missing");
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    refused(&made, &(struct tdmi_import_request){.network = "nosuch"}, TDM_E_USAGE, "nosuch");
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    refused(&made, &(struct tdmi_import_request){0}, TDM_E_USAGE, "--model NAME");
+}
+
+static void numbers_that_are_none_are_refused_by_name(void **state)
+{
+    (void)state;
+    const float wrong[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        struct made made;
+        begin(&made);
+        add_lenet(&made, "", 1, NULL);
+        made.values[4][399] = wrong[i]; /* fc1.weight */
+        refused(&made, &(struct tdmi_import_request){.network = "lenet5"}, TDM_E_INPUT,
+                "tensor 'fc1.weight' has a NaN or an infinity");
+    }
+}
+
+static void words_for_the_input_are_taken_or_refused(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    imported(
+        &made,
+        &(struct tdmi_import_request){
+            .network = "lenet5",
+            .input = {.fit = "crop", .crop_fraction = 0.5, .filter = "bicubic", .scale = "raw"}},
+        &import);
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+    assert_int_equal(preprocess->fit, TDMI_FIT_CROP);
+    assert_int_equal(preprocess->filter, TDMI_FILTER_BICUBIC);
+    assert_int_equal(preprocess->scale, TDMI_SCALE_RAW);
+    assert_true(preprocess->crop_fraction == 0.5);
+    tdmi_import_release(&import);
+    end(&made);
+    static const struct {
+        struct tdmi_import_input input;
+        const char *says;
+    } cases[] = {{{.fit = "fill"}, "pad, crop, stretch"},
+                 {{.filter = "box"}, "lanczos"},
+                 {{.scale = "double"}, "caffe"},
+                 {{.padding = "valid"}, "symmetric"},
+                 {{.fit = "crop", .crop_fraction = 2.0}, "0.01 to 1"},
+                 {{.fit = "pad", .crop_fraction = 0.5}, "not cropped"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin(&made);
+        add_lenet(&made, "", 1, NULL);
+        refused(&made, &(struct tdmi_import_request){.network = "lenet5", .input = cases[i].input},
+                TDM_E_USAGE, cases[i].says);
+    }
+    static const char *const two[] = {"a", "b"};
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    refused(&made,
+            &(struct tdmi_import_request){.network = "lenet5", .classes = two, .n_classes = 2},
+            TDM_E_INPUT, "2 names of classes for the 10 outputs");
+}
+
+/* Every tensor of a network of ours, as its publisher names and lays it out. */
+static void add_network(struct made *made, const tdmi_graph *graph, const char *network,
+                        bool is_keras)
+{
+    float start = 1.0F;
+    for (int n = 0; n < graph->n_nodes; n++) {
+        const struct tdmi_node *node = &graph->nodes[n];
+        for (int i = 0; i < node->n_params + node->n_states; i++) {
+            const struct tdmi_tensor *tensor =
+                i < node->n_params ? &graph->params[node->first_param + i]
+                                   : &graph->states[node->first_state + i - node->n_params];
+            char name[4 * TDMI_NAME_BYTES], layer[TDMI_NAME_BYTES];
+            struct tdmi_layout layout =
+                is_keras ? tdmi_layout_of_keras(node, tensor) : tdmi_layout_of_torch(node, tensor);
+            if (is_keras) {
+                assert_true(tdmi_keras_layer(network, node->name, layer));
+                snprintf(name, sizeof name, "model_weights/%s/%s/%s:0", layer, layer,
+                         tdmi_keras_variable(node, tensor));
+            } else {
+                assert_true(tdmi_torch_name(network, node, tensor, name));
+            }
+            add(made, name, &layout, start += 1.0F);
+        }
+    }
+}
+
+static void narrow_mobilenets_of_both_publishers_fill_their_own_form(void **state)
+{
+    (void)state;
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    assert_int_equal(tdmi_network_find("mobilenetv2-0.35", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 5, &graph, NULL), TDM_OK);
+    for (int is_keras = 0; is_keras < 2; is_keras++) {
+        struct made made;
+        struct tdmi_import import;
+        begin(&made);
+        add_network(&made, graph, "mobilenetv2-0.35", is_keras);
+        imported(&made, &(struct tdmi_import_request){.network = "mobilenetv2-0.35"}, &import);
+        const struct tdmi_node *conv = &import.graph->nodes[1], *norm = &import.graph->nodes[2];
+        assert_int_equal(import.n_classes, 5);
+        assert_int_equal(conv->attrs.pad_top, !is_keras);
+        assert_true(norm->attrs.epsilon == (is_keras ? 1e-3 : 1e-5));
+        assert_int_equal(norm->attrs.is_biased, is_keras);
+        assert_string_equal(import.lineage.origin, is_keras ? "Keras" : "PyTorch");
+        assert_int_equal(tdmi_graph_preprocess(import.graph)->scale,
+                         is_keras ? TDMI_SCALE_TF : TDMI_SCALE_TORCH);
+        /* The head begins where the file's last layer is. */
+        assert_string_equal(import.graph->nodes[import.graph->head].name, "predictions");
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    tdmi_graph_free(graph);
+}
+
+static void published_files_are_known_by_their_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *network, *file, *sha256, *name; /* NULL: it is none */
+    } cases[] = {
+        {"mobilenetv2", "mobilenet_v2-7ebf99e0.pth", NULL, "mobilenetv2-torch"},
+        {"mobilenetv2", "b0353104.safetensors", NULL, "mobilenetv2-torch-v1"},
+        {"resnet50", "resnet50-11ad3fa6.pth", NULL, "resnet50"},
+        {"resnet50", "mine.pth", "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+         "resnet50-v1"},
+        {"resnet50", "mine.pth", "1676ba61", NULL},
+        {"resnet50", "mobilenet_v2-7ebf99e0.pth", NULL, NULL},
+        {"mobilenetv2", "a7ebf99e0.pth", NULL, NULL},
+        {"mobilenetv2", "7ebf99e00.pth", NULL, NULL},
+        {"mobilenetv2-0.35", "7ebf99e0.pth", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tdm_weights_known *known =
+            tdmi_catalogue_recognise(cases[i].network, cases[i].file, cases[i].sha256);
+        if (!known != !cases[i].name || (known && strcmp(known->name, cases[i].name) != 0))
+            fail_msg("%s is taken for %s", cases[i].file, known ? known->name : "none");
+    }
+    assert_true(tdmi_catalogue_has_size("resnet50", 102540417));
+    assert_false(tdmi_catalogue_has_size("resnet50", 98000000));
+    assert_false(tdmi_catalogue_has_size("xception", 92000000)); /* its hash is another kind */
+}
+
+/* torchvision prepares pictures for its second weights otherwise than for its first. */
+static void published_files_bring_the_preprocessing_of_their_recipe(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *fit;
+        double crop;
+        const char *says;
+    } cases[] = {
+        {"mobilenet_v2-7ebf99e0.pth", NULL, 224.0 / 232.0,
+         "is torchvision V2, ImageNet's mobilenet_v2-7ebf99e0.pth: pictures become numbers as was "
+         "published with it: scale torch, fit crop to 0.9655"},
+        {"mobilenet_v2-b0353104.pth", NULL, 0.875, "scale torch, fit crop to 0.875"},
+        {"mine.pth", NULL, 0.875,
+         "does not say how pictures become numbers: scale torch, fit crop to 0.875"},
+        {"mobilenet_v2-7ebf99e0.pth", "stretch", 224.0 / 232.0, "fit stretch, padding"},
+    };
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    assert_int_equal(tdmi_network_find("mobilenetv2", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 5, &graph, NULL), TDM_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made made;
+        struct tdmi_import import;
+        tdm_error err = {0};
+        const struct tdmi_import_request request = {.network = "mobilenetv2",
+                                                    .input = {.fit = cases[i].fit}};
+        begin(&made);
+        add_network(&made, graph, "mobilenetv2", false);
+        if (tdmi_import(opened_as(&made, cases[i].file), &request, &import, &err) != TDM_OK)
+            fail_msg("%s", err.frames[0].text);
+        const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+        assert_true(fabs(preprocess->crop_fraction - cases[i].crop) < 1e-12);
+        assert_int_equal(preprocess->fit, cases[i].fit ? TDMI_FIT_STRETCH : TDMI_FIT_CROP);
+        assert_int_equal(preprocess->scale, TDMI_SCALE_TORCH);
+        assert_int_equal(import.n_notes, 1);
+        if (!strstr(import.notes[0], cases[i].says))
+            fail_msg("'%s' is not in: %s", cases[i].says, import.notes[0]);
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    tdmi_graph_free(graph);
+}
+
+static void a_variance_without_a_root_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct tdmi_network network;
+    tdmi_graph *graph = NULL;
+    assert_int_equal(tdmi_network_find("mobilenetv2-0.35", &network, NULL), TDM_OK);
+    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 5, &graph, NULL), TDM_OK);
+    /* 1e-5 is the epsilon of PyTorch's norms. */
+    static const float variances[] = {-1.0F, -2e-5F, -0.5e-5F};
+    for (int i = 0; i < 3; i++) {
+        struct made made;
+        struct tdmi_import import;
+        const struct tdmi_import_request request = {.network = "mobilenetv2-0.35"};
+        begin(&made);
+        add_network(&made, graph, "mobilenetv2-0.35", false);
+        made.values[4][2] = variances[i]; /* conv, gamma, beta, mean, variance */
+        if (i < 2) {
+            refused(&made, &request, TDM_E_INPUT,
+                    "tensor 'features.0.1.running_var' has the variance");
+            continue;
+        }
+        imported(&made, &request, &import);
+        tdmi_import_release(&import);
+        end(&made);
+    }
+    tdmi_graph_free(graph);
+}
+
+/* Ours say so under the same keys. */
+static const char said_preprocess[] =
+    "{\"width\": 28, \"height\": 28, \"channels\": 1, \"fit\": \"crop\", "
+    "\"crop_fraction\": 0.5, \"filter\": \"bicubic\", \"scale\": \"torch\", "
+    "\"draft\": true}";
+
+static void what_an_export_of_ours_says_holds_where_the_wish_is_silent(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "network", "lenet5");
+    tdmi_safetensors_note(made.writer, "preprocess", said_preprocess);
+    imported(&made, &(struct tdmi_import_request){.input = {.filter = "lanczos"}}, &import);
+    const struct tdmi_preprocess *preprocess = tdmi_graph_preprocess(import.graph);
+    assert_string_equal(import.network, "lenet5");
+    assert_int_equal(preprocess->fit, TDMI_FIT_CROP);
+    assert_true(preprocess->crop_fraction == 0.5);
+    assert_int_equal(preprocess->scale, TDMI_SCALE_TORCH);
+    assert_int_equal(preprocess->filter, TDMI_FILTER_LANCZOS);
+    assert_true(preprocess->uses_draft);
+    assert_int_equal(import.n_notes, 0); /* nothing was taken for granted */
+    tdmi_import_release(&import);
+    end(&made);
+}
+
+static void words_of_others_under_our_keys_are_passed_over(void **state)
+{
+    (void)state;
+    struct made made;
+    struct tdmi_import import;
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "preprocess", "imagenet");
+    tdmi_safetensors_note(made.writer, "padding", "1");
+    imported(&made, &(struct tdmi_import_request){.network = "lenet5"}, &import);
+    assert_int_equal(tdmi_graph_preprocess(import.graph)->scale, TDMI_SCALE_UNIT);
+    assert_int_equal(import.n_notes, 2);
+    assert_non_null(strstr(import.notes[0], "passed over"));
+    assert_non_null(strstr(import.notes[1], "scale unit, fit pad and padding symmetric"));
+    tdmi_import_release(&import);
+    end(&made);
+    begin(&made);
+    add_lenet(&made, "", 1, NULL);
+    tdmi_safetensors_note(made.writer, "network", "net");
+    refused(&made, &(struct tdmi_import_request){0}, TDM_E_USAGE, "--model NAME");
+}
+
+int main(void)
+{
+    tdm_log_set_level(TDM_LOG_SILENT); /* every complaint is a message too */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_of_pytorch_are_turned_to_our_layout),
+        cmocka_unit_test(a_prefix_and_counters_are_no_obstacle),
+        cmocka_unit_test(colours_make_the_form_for_32_pixels),
+        cmocka_unit_test(a_head_of_other_classes_is_new),
+        cmocka_unit_test(everything_that_does_not_fit_is_named),
+        cmocka_unit_test(numbers_that_are_none_are_refused_by_name),
+        cmocka_unit_test(words_for_the_input_are_taken_or_refused),
+        cmocka_unit_test(narrow_mobilenets_of_both_publishers_fill_their_own_form),
+        cmocka_unit_test(published_files_are_known_by_their_digits),
+        cmocka_unit_test(published_files_bring_the_preprocessing_of_their_recipe),
+        cmocka_unit_test(a_variance_without_a_root_is_refused_by_name),
+        cmocka_unit_test(what_an_export_of_ours_says_holds_where_the_wish_is_silent),
+        cmocka_unit_test(words_of_others_under_our_keys_are_passed_over),
+    };
+    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
+}
