@@ -39,15 +39,14 @@ compute_memory() { # model batch image required aim
 
 kernels() { # program arguments
     unit=ms better=lower figure='^([0-9.]+) ms' peer_name=oneDNN
-    ours="\"\$ROOT/build/bench/bench_$1\"${2:+ $2} ours 5"
-    peer="\"\$ROOT/build/bench/bench_$1\"${2:+ $2} onednn 5"
+    ours="\"\$BUILD/bench/bench_$1\"${2:+ $2} ours 5"
+    peer="\"\$BUILD/bench/bench_$1\"${2:+ $2} onednn 5"
     prepare="build $1"
 }
 
 decode() {
     unit="images/s" better=higher figure='processor time: ([0-9.]+)'
-    export DECODE="$ROOT/build/bench/bench_decode" ENCODE="$ROOT/build/bench/bench_encode"
-}
+    }
 
 # Rates are per second of CPU time, which other programs on the machine change least (with two free cores the rate
 # is twice that).

@@ -12,7 +12,7 @@ expect_exit 2 bash "$SOURCE/bench/run"
 expect_stdout_matches '^usage: bench/run '
 sed -n 's/^\[\([^]]*\)\].*/\1/p' "$SOURCE/bench/rows.txt" >names.txt
 expect_true "there are rows" test -s names.txt
-awk 'NR > 1 && NF > 1 { print $1 }' "$out" >listed.txt
+awk 'NR > 2 && NF > 1 { print $1 }' "$out" >listed.txt
 expect_true "bench/run lists all rows" cmp -s names.txt listed.txt
 
 # Scripts and programs that rows name are in the tree.
@@ -29,7 +29,7 @@ done <named.txt
 # ---- a table of the test's own -------------------------------------------------------------
 
 mkdir -p tree/bench
-cp "$SOURCE/bench/run" "$SOURCE/bench/rows.sh" tree/bench/
+cp "$SOURCE/bench/run" "$SOURCE/bench/pairs" "$SOURCE/bench/rows.sh" tree/bench/
 cat >tree/bench/rows.txt <<'END'
 # A comment, and a row whose values have several lines and brackets.
 [several-lines]
@@ -67,6 +67,11 @@ ours      = echo broken; exit 3
 [no-space]
 prepare   = need_space 9000000000000000000
 ours      = true
+[builds]
+title     = a row for two builds
+figure    = rate ([0-9]+)
+better    = higher
+ours      = "$BUILD/tandem" --seconds 9
 END
 run() {
     LOG=$temp/log.txt bash "$temp/tree/bench/run" "$@"
@@ -103,6 +108,25 @@ expect_exit 1 run failing
 expect_stderr_matches '^broken$'
 expect_exit 1 run no-space
 expect_stderr_matches 'no room for '
+
+# ---- another build in place of the peer ----------------------------------------------------
+
+mkdir -p tree/build old
+printf '#!/bin/sh\necho "$2" >>"$LOG"\necho rate 4\n' >tree/build/tandem
+printf '#!/bin/sh\necho rate "${RATE:-4}"\n' >old/tandem
+chmod +x tree/build/tandem old/tandem
+rm log.txt
+expect_exit 0 run -b old -n 3 -w 0 -s 1 builds
+expect_stdout_matches '^builds: a row for two builds$'
+expect_stdout_matches '^  figure +4 +4 +1.0000 +1.0000 to 1.0000$'
+expect_same "1 1 1" "$(paste -sd' ' log.txt)" "-s replaces the seconds of commands"
+RATE=5
+export RATE
+run -b old -n 3 -w 0 builds >slow.txt 2>&1
+expect_true "a build that is slower by more than 2 % is found" \
+    grep -Eq '^  figure +5 +4 +1.2500 +1.2500 to 1.2500  falls short$' slow.txt
+expect_exit 1 run -b old -n 3 -w 0 builds
+expect_true "both builds are still there" test -x tree/build/tandem -a -x old/tandem
 
 # ---- mistakes in the table -----------------------------------------------------------------
 
