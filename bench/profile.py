@@ -1,6 +1,6 @@
 """profile.py MODEL [OPTION…]: where a training step's time goes, with fusion and without.
 
-Runs `bench compute --profile` three times each in turn, with TANDEM (default: build/tandem) and the
+Runs `bench compute --profile` three times each, interleaved, with TANDEM (default: build/tandem) and the
 given options, and prints a table of milliseconds a batch, forward and backward: nodes summed by
 their op, convolutions by the last part of their name. Of each node the least of the runs counts.
 """

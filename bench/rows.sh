@@ -6,12 +6,12 @@ DATA=${TANDEM_TEST_DATA:-$ROOT/../shared/data}
 
 # The peers of bench/peers that a compute row can name:
 #   torch   PyTorch as installed
-#   tuned   PyTorch with glibc told to keep memory (huge pages, nothing handed back)
+#   tuned   PyTorch with glibc set to keep memory (huge pages, nothing handed back)
 #   nhwc    tuned, in PyTorch's channels_last layout
 #   compile tuned, torch.compile; features with frozen weights
 #   keras   Keras on TensorFlow, the networks of keras.applications
 #   ddp     tuned, two processes of one thread each over gloo (training)
-# Which of them is the best differs between machines: bench/peers/compute_table.sh runs all.
+# The best of them differs between machines: bench/peers/compute_table.sh runs all.
 compute() { # model mode batch image peer required aim
     local classes=1000 script=compute_torch.py options=--tuned
     [ "$1" = lenet5 ] && classes=10

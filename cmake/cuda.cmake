@@ -12,7 +12,7 @@ endif()
 if(NOT cuda_missing)
   set(TDM_HAVE_CUDA 1)
   set(TDM_CUDA_VERSION "${CUDAToolkit_VERSION}")
-  # Machine code for the cards of data centres (later cards of the same generation run it, too), and
+  # Machine code for data-centre GPUs (later GPUs of the same generation run it, too), and
   # PTX of the newest for what comes after.
   set(cuda_code -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90)
   if(CUDAToolkit_VERSION VERSION_LESS 12.8)

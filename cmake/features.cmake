@@ -1,4 +1,4 @@
-# What is found of the outside libraries. Sets
+# Find the outside libraries. Sets
 #   tandem_libraries     what the library links
 #   tandem_sources_off   files left out because their library is missing
 #   tandem_sources_on    files that only a found library brings in
@@ -128,7 +128,7 @@ else()
 endif()
 tandem_report(MICROHTTPD libmicrohttpd)
 
-# The CUDA toolkit: backend cuda, a library of its own that is opened when a card is asked for. AUTO
+# The CUDA toolkit: backend cuda, a library of its own that is opened when a GPU is requested. AUTO
 # takes it where it is there; ON, which is preset cuda, ends where it is not. Sanitizers see
 # its kernels through the shim (docs/design/gpu.md). Without it cuda_absent.c stands in.
 set(TANDEM_CUDA AUTO CACHE STRING "use the CUDA toolkit: AUTO, ON or OFF")

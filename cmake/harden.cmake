@@ -1,4 +1,4 @@
-# What compiler and linker build in against bugs that memory is overwritten by: each where they have
+# Defences of compiler and linker against bugs that overwrite memory: each where they have
 # it. TANDEM_HARDEN=OFF leaves all out, to measure what they cost (bench/README.md). Sets
 # harden_compile, which nvcc hands to the host's compiler as well.
 option(TANDEM_HARDEN "build in the compiler's and the linker's defences" ON)

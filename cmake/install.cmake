@@ -20,7 +20,7 @@ if(TARGET tandem)
   tandem_search_path(tandem "$ORIGIN/${from_bin_to_lib}")
   install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# What libtandem opens at run time lies with the libraries it is for.
+# Plugins that libtandem opens at run time lie beside it.
 set(plugins)
 foreach(plugin tandem_arrow tandem_http tandem_cuda)
   if(TARGET ${plugin})
@@ -33,7 +33,7 @@ string(JOIN " " plugins ${plugins})
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 
-# Which of them are really needed is read off the libraries when they are installed.
+# The really needed ones are read off the libraries when they are installed.
 install(CODE "
   set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
   set(target \"\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")

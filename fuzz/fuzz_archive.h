@@ -28,7 +28,7 @@ static inline void fuzz_packed_source(const char *path)
     tdmi_source_close(source);
 }
 
-/* Lent bytes: the same entries as of a file; what is read in place lies inside. */
+/* Borrowed bytes: the same entries as of a file; entries read in place lie inside. */
 static inline void fuzz_lent(const uint8_t *bytes, size_t length_bytes)
 {
     tdmi_archive *archive = NULL;

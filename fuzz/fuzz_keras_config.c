@@ -1,4 +1,4 @@
-/* Any JSON text as what a file with one tensor says of its network, as a model_config or node by
+/* Any JSON text as the network description of a file with one tensor, as a model_config or node by
  * node as files of ours do: refused, or a network that plans. */
 #include "graph/plan.h"
 #include "weights/import/import.h"

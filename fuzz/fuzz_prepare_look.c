@@ -1,5 +1,5 @@
 /*
- * What prepare keeps of its first look at the pictures. The checksum is put right here, so that the
+ * Prepare's stored first look at the images. The checksum is put right here, so that the
  * parser behind it is reached; what is taken is in order, and writes back to the same bytes or to
  * bytes that read the same.
  */
@@ -22,7 +22,7 @@ static void check(const tdmi_prepare_look *look, int64_t n_items)
             abort();
 }
 
-/* The first byte says of how many pictures it is meant to be. */
+/* The first byte is the number of images it is meant for. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     enum { HASH_BYTES = 8 };

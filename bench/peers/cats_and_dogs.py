@@ -1,5 +1,5 @@
 """cats_and_dogs.py PARQUET-FOLDER OUT N FOLDS: the first N cats and N dogs of CIFAR-10 as files,
-their bytes untouched, and OUT/fold-K.csv for K from 0: the same pictures, each judging in one of them
+their bytes untouched, and OUT/fold-K.csv for K from 0: the same images, each a validation image in one of them
 and training in the others.
 """
 import csv

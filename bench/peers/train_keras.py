@@ -4,7 +4,7 @@
     train_keras.py FOLDER --make-features FILE.npz
     train_keras.py FOLDER --losses FILE --steps N --same-head [--width X] [--binary] [--schedule ramp:…] …
 
-FOLDER is what bench_training told (told.py): pixels, split, order and first weights. The head begins as
+FOLDER is the folder that bench_training wrote (training_plan.py): pixels, split, order and first weights. The head begins as
 Keras begins it; --same-head takes tandem's. --features FILE trains the head alone on rows that the base
 made once (--make-features; pixels may be a pipe), for data that the usual recipe would take hours for.
 --losses writes the loss of each step and stops after N. Otherwise prints one line of JSON.
@@ -43,7 +43,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-import told as told_  # noqa: E402
+import training_plan  # noqa: E402
 
 
 def fill(base, first):
@@ -61,19 +61,19 @@ def fill(base, first):
             layer.set_weights([first[f"{layer.name}.weight"]])
 
 
-def new_base(told, first):
-    base = keras.applications.MobileNetV2(input_shape=told.shape, alpha=OPTIONS.width, weights=None,
+def new_base(plan, first):
+    base = keras.applications.MobileNetV2(input_shape=plan.shape, alpha=OPTIONS.width, weights=None,
                                           include_top=False, pooling="avg")
     fill(base, first)
     base.trainable = OPTIONS.trainable
     return base
 
 
-def make_features(told, first):
-    base = new_base(told, first)
+def make_features(plan, first):
+    base = new_base(plan, first)
     forward = tf.function(lambda x: base(x, training=False), reduce_retracing=True)
-    rows = [forward(told_.scaled(pixels, first.scale)).numpy() for pixels in told.stream(64)]
-    np.savez(OPTIONS.make_features, contents=told.contents, rows=np.concatenate(rows))
+    rows = [forward(training_plan.scaled(pixels, first.scale)).numpy() for pixels in plan.stream(64)]
+    np.savez(OPTIONS.make_features, contents=plan.contents, rows=np.concatenate(rows))
 
 
 def new_head(first):
@@ -85,13 +85,13 @@ def new_head(first):
     return [*dense[:-1], *dropout, dense[-1]], dense
 
 
-def new_model(told, first, width):
+def new_model(plan, first, width):
     layers, dense = new_head(first)
     if OPTIONS.features:
         model = keras.Sequential([keras.Input((width,)), *layers])
     else:
-        inputs = keras.Input(told.shape)
-        base = new_base(told, first)
+        inputs = keras.Input(plan.shape)
+        base = new_base(plan, first)
         x = base(inputs, training=None if OPTIONS.trainable else False)
         for layer in layers:
             x = layer(x)
@@ -110,7 +110,7 @@ def optimizer():
     return keras.optimizers.Nadam(OPTIONS.lr, epsilon=1e-7)
 
 
-def feed(told, x, first):
+def feed(plan, x, first):
     """tf.data over what lies in memory: (training, validation)."""
     is_rows = x.ndim == 2
     shape = [None, *x.shape[1:]]
@@ -119,18 +119,18 @@ def feed(told, x, first):
         return tf.gather(held, indices), tf.gather(labels, indices)
 
     def scale(batch, wanted):
-        divisor, mean, deviation = told_.SCALES[first.scale]
+        divisor, mean, deviation = training_plan.SCALES[first.scale]
         return (tf.cast(batch, tf.float32) / divisor - mean) / deviation, wanted
 
     def training():
         for epoch in range(OPTIONS.epochs):
-            yield from told.batches(epoch, OPTIONS.batch)
+            yield from plan.batches(epoch, OPTIONS.batch)
 
     with tf.device("CPU:0"):
-        held, labels = tf.constant(x), tf.constant(told.labels)
+        held, labels = tf.constant(x), tf.constant(plan.labels)
     signature = tf.TensorSpec([None], tf.int64)
     sets = [tf.data.Dataset.from_generator(training, output_signature=signature),
-            tf.data.Dataset.from_tensor_slices(np.arange(told.n_train, told.n, dtype=np.int64)).batch(64)]
+            tf.data.Dataset.from_tensor_slices(np.arange(plan.n_train, plan.n, dtype=np.int64)).batch(64)]
     for i, data in enumerate(sets):
         data = data.map(pick, num_parallel_calls=1)
         data = data if is_rows else data.map(scale, num_parallel_calls=1)
@@ -160,41 +160,41 @@ class Losses(keras.callbacks.Callback):
 
 
 class Keep(keras.callbacks.Callback):
-    def __init__(self, told, judging):
+    def __init__(self, plan, validation):
         super().__init__()
-        self.best, self.judging, self.told = told_.Best(OPTIONS.patience), judging, told
+        self.best, self.validation, self.plan = training_plan.Best(OPTIONS.patience), validation, plan
         self.logits, self.epochs, self.ends = None, 0, []
 
     def on_epoch_end(self, epoch, logs=None):
-        logits = self.model.predict(self.judging, verbose=0)
+        logits = self.model.predict(self.validation, verbose=0)
         if OPTIONS.binary:  # class 1 is "yes"
             logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
         self.epochs = epoch + 1
         self.ends.append(time.perf_counter() - BEGAN)
-        if self.best.take(epoch + 1, *told_.judge(logits, self.told.labels[self.told.n_train:])):
+        if self.best.take(epoch + 1, *training_plan.evaluate(logits, self.plan.labels[self.plan.n_train:])):
             self.logits, self.weights = logits, self.model.get_weights()
         if self.best.is_over():
             self.model.stop_training = True
 
 
-def train(told, first):
-    x = told_.Features(OPTIONS.features).of(told.contents) if OPTIONS.features else told.pixels()
-    model = new_model(told, first, x.shape[1])
+def train(plan, first):
+    x = training_plan.Features(OPTIONS.features).of(plan.contents) if OPTIONS.features else plan.pixels()
+    model = new_model(plan, first, x.shape[1])
     loss = keras.losses.BinaryCrossentropy if OPTIONS.binary else keras.losses.SparseCategoricalCrossentropy
     model.compile(optimizer(), loss(from_logits=True))
-    training, judging = feed(told, x, first)
-    steps = -(-told.n_train // OPTIONS.batch)
-    part = told_.schedule_of(OPTIONS.schedule, 0.0, steps, OPTIONS.epochs)
-    keep = Losses(OPTIONS.losses) if OPTIONS.losses else Keep(told, judging)
+    training, validation = feed(plan, x, first)
+    steps = -(-plan.n_train // OPTIONS.batch)
+    part = training_plan.schedule_of(OPTIONS.schedule, 0.0, steps, OPTIONS.epochs)
+    keep = Losses(OPTIONS.losses) if OPTIONS.losses else Keep(plan, validation)
     callbacks = [keras.callbacks.LearningRateScheduler(lambda epoch: OPTIONS.lr * part(epoch * steps)), keep]
     ready = time.perf_counter() - BEGAN
     model.fit(training, epochs=OPTIONS.epochs, steps_per_epoch=steps, callbacks=callbacks, verbose=0)
     if OPTIONS.losses:
         return
-    told_.write_run(OPTIONS.out, told, keep.best.epoch, keep.logits)
+    training_plan.write_run(OPTIONS.out, plan, keep.best.epoch, keep.logits)
     print(json.dumps({
         "peer": f"Keras {keras.__version__} / TensorFlow {tf.__version__}", "epochs": keep.epochs,
-        "best_epoch": keep.best.epoch, "n": told.n_val, "correct": keep.best.correct, "loss": keep.best.loss,
+        "best_epoch": keep.best.epoch, "n": plan.n_val, "correct": keep.best.correct, "loss": keep.best.loss,
         "ready_seconds": round(ready, 2), "epoch_ends": [round(end, 2) for end in keep.ends],
         "seconds": round(time.perf_counter() - BEGAN, 2), "processor_seconds": round(time.process_time(), 2)}))
 
@@ -203,11 +203,11 @@ def main():
     keras.utils.set_random_seed(OPTIONS.seed)
     tf.config.threading.set_intra_op_parallelism_threads(OPTIONS.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    told, first = told_.Told(OPTIONS.folder), told_.First(OPTIONS.folder)
+    plan, first = training_plan.Plan(OPTIONS.folder), training_plan.First(OPTIONS.folder)
     if OPTIONS.make_features:
-        make_features(told, first)
+        make_features(plan, first)
     else:
-        train(told, first)
+        train(plan, first)
 
 
 main()

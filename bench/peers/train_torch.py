@@ -3,7 +3,7 @@
     train_torch.py FOLDER -o RUN [--freeze] [--epochs N] …     validates, writes outcomes, prints JSON
     train_torch.py FOLDER --losses FILE [--steps N] …          a line for each step, as bench_training prints
 
-FOLDER is what bench_training told (told.py). --freeze: the base runs without gradients, in evaluation
+FOLDER is the folder that bench_training wrote (training_plan.py). --freeze: the base runs without gradients, in evaluation
 mode, in every epoch: the usual recipe. --tuned, --nhwc and --compile are what makes PyTorch fast here.
 """
 import argparse
@@ -40,7 +40,7 @@ import torch  # noqa: E402
 import torch._inductor.config  # noqa: E402
 
 import networks  # noqa: E402
-import told as told_  # noqa: E402
+import training_plan  # noqa: E402
 
 
 def from_ours(module, values):
@@ -67,10 +67,10 @@ def fill(model, first):
                     raise SystemExit(f"the first weights have no {path}.{name}")
 
 
-def new_model(told, first):
+def new_model(plan, first):
     padding = "same" if any(node.get("pad_top") != node.get("pad_bottom") for node in first.nodes.values()) \
         else "symmetric"
-    model = networks.build(told.head["network"], len(told.classes), padding)
+    model = networks.build(plan.head["network"], len(plan.classes), padding)
     fill(model, first)
     return model.to(memory_format=torch.channels_last) if OPTIONS.nhwc else model
 
@@ -90,21 +90,21 @@ def new_optimizer(model):
 
 
 class Training:
-    def __init__(self, told, first):
-        self.told, self.pixels = told, told.pixels()
-        self.labels = torch.tensor(told.labels, dtype=torch.int64)
-        self.model, self.scale = new_model(told, first), first.scale
+    def __init__(self, plan, first):
+        self.plan, self.pixels = plan, plan.pixels()
+        self.labels = torch.tensor(plan.labels, dtype=torch.int64)
+        self.model, self.scale = new_model(plan, first), first.scale
         self.optimizer, self.head = new_optimizer(self.model), head_of(self.model)
         self.features = self.model.features
         if OPTIONS.compile:
             torch._inductor.config.freezing = OPTIONS.freeze
             self.features = torch.compile(self.model.features, dynamic=False)
-        self.part_of_rate = told_.schedule_of(OPTIONS.schedule, OPTIONS.warmup,
-                                              -(-told.n_train // OPTIONS.batch), OPTIONS.epochs)
+        self.part_of_rate = training_plan.schedule_of(OPTIONS.schedule, OPTIONS.warmup,
+                                              -(-plan.n_train // OPTIONS.batch), OPTIONS.epochs)
         self.step = 0
 
     def input(self, indices):
-        x = torch.from_numpy(told_.scaled(self.pixels[indices], self.scale)).permute(0, 3, 1, 2)
+        x = torch.from_numpy(training_plan.scaled(self.pixels[indices], self.scale)).permute(0, 3, 1, 2)
         return x if OPTIONS.nhwc else x.contiguous()
 
     def forward(self, indices):
@@ -127,9 +127,9 @@ class Training:
         self.step += 1
         return rate, loss
 
-    def judge(self):
+    def evaluate(self):
         self.model.eval()
-        wanted = np.arange(self.told.n_train, self.told.n)
+        wanted = np.arange(self.plan.n_train, self.plan.n)
         with torch.no_grad():
             logits = [self.forward(wanted[i:i + OPTIONS.batch]) for i in range(0, len(wanted), OPTIONS.batch)]
         return torch.cat(logits).numpy()
@@ -142,7 +142,7 @@ def tell_losses(training):
     training.mode()
     with open(OPTIONS.losses, "w", encoding="utf-8") as file:
         for epoch in range(OPTIONS.epochs):
-            for indices in training.told.batches(epoch, OPTIONS.batch):
+            for indices in training.plan.batches(epoch, OPTIONS.batch):
                 rate, loss = training.train_batch(indices)
                 print(training.step, rate, f"{loss.item():.9g}", file=file)
                 if training.step == OPTIONS.steps:
@@ -150,22 +150,22 @@ def tell_losses(training):
 
 
 def train(training):
-    told, best, kept, ends = training.told, told_.Best(OPTIONS.patience), None, []
+    plan, best, kept, ends = training.plan, training_plan.Best(OPTIONS.patience), None, []
     ready = time.perf_counter() - BEGAN
     for epoch in range(OPTIONS.epochs):
         training.mode()
-        for indices in told.batches(epoch, OPTIONS.batch):
+        for indices in plan.batches(epoch, OPTIONS.batch):
             training.train_batch(indices)
-        logits = training.judge()
+        logits = training.evaluate()
         ends.append(time.perf_counter() - BEGAN)
-        if best.take(epoch + 1, *told_.judge(logits, told.labels[told.n_train:])):
+        if best.take(epoch + 1, *training_plan.evaluate(logits, plan.labels[plan.n_train:])):
             kept = logits
         if best.is_over():
             break
-    told_.write_run(OPTIONS.out, told, best.epoch, kept)
+    training_plan.write_run(OPTIONS.out, plan, best.epoch, kept)
     print(json.dumps({
         "peer": f"PyTorch {torch.__version__}" + " compiled" * OPTIONS.compile + ", tuned" * OPTIONS.tuned,
-        "epochs": len(ends), "best_epoch": best.epoch, "n": told.n_val, "correct": best.correct,
+        "epochs": len(ends), "best_epoch": best.epoch, "n": plan.n_val, "correct": best.correct,
         "loss": best.loss, "ready_seconds": round(ready, 2), "epoch_ends": [round(end, 2) for end in ends],
         "seconds": round(time.perf_counter() - BEGAN, 2), "processor_seconds": round(time.process_time(), 2)}))
 
@@ -173,7 +173,7 @@ def train(training):
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(OPTIONS.threads)
-    training = Training(told_.Told(OPTIONS.folder), told_.First(OPTIONS.folder))
+    training = Training(training_plan.Plan(OPTIONS.folder), training_plan.First(OPTIONS.folder))
     if OPTIONS.losses:
         tell_losses(training)
     else:

@@ -1,5 +1,5 @@
 /*
- * Convolutions of real networks on one thread, ours and oneDNN's in turn:
+ * Convolutions of real networks on one thread, ours and oneDNN's interleaved:
  *
  *     compute_kernels GROUP table|ours|onednn [ROUNDS]
  *

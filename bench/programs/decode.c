@@ -8,7 +8,7 @@
  * results to standard output instead of measuring it,
  * "bare" libjpeg-turbo into rows of RGB with one decompressor a thread, the most that any caller of
  * it could reach. Files are read before the clock starts. Whole passes over all files are repeated
- * until SECONDS are over. Processor time is told too: with one thread, the rate that other programs
+ * until SECONDS are over. CPU time is printed too: with one thread, the rate that other programs
  * on the same machine disturb least.
  */
 #include "base/clock.h"

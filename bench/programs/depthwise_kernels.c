@@ -5,7 +5,7 @@
  *
  * "table" prints a line of JSON for each layer: the processor time of a training call forward and
  * backward (minimum of the rounds, ms), of oneDNN's bare primitives, and of a copy of as many
- * bytes, the three in turn, and that of a call without training; GB/s count every tensor once.
+ * bytes, the three interleaved, and that of a call without training; GB/s count every tensor once.
  * "ours" and "onednn" print the time of all layers, for bench/run. Ours reads its input through a
  * batch norm and ReLU6, takes the statistics of what it writes, makes dy from g and y and masks dx;
  * oneDNN does none of that.

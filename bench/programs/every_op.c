@@ -124,10 +124,10 @@ static tdm_status answer(struct tdmi_model_file *file, tdm_error *err)
     tdmi_pool *pool = NULL;
     tdmi_plan *plan = NULL;
     tdmi_evaluator *evaluator = NULL;
-    int card;
-    tdm_status status = tdmi_backend_find("ref", &backend, &card, err);
+    int device_index;
+    tdm_status status = tdmi_backend_find("ref", &backend, &device_index, err);
     if (status == TDM_OK)
-        status = backend->device.open(card, &device, err);
+        status = backend->device.open(device_index, &device, err);
     if (status == TDM_OK)
         status = tdmi_pool_new(1, false, &pool, err);
     if (status == TDM_OK)

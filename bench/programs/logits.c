@@ -1,5 +1,5 @@
 /*
- * What a model's network reads and answers, for peers that are held to it:
+ * Input and output of a model's network, for comparison with peers:
  *
  *     logits MODEL FILE… > answers
  *

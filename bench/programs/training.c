@@ -1,5 +1,5 @@
 /*
- * What a training begins with and what its steps lose, for peers that are held to it:
+ * Initial state and losses of a training, for comparison with peers:
  *
  *     training pictures OPTIONS.json FOLDER [EPOCHS]
  *     training losses OPTIONS.json
@@ -7,7 +7,7 @@
  * OPTIONS.json has members called as the options of `tandem train`, and source, run and resume.
  *
  * pictures writes into FOLDER, which is there: pixels (pictures as the network reads them, bytes of
- * height, width, channels: those that train, then those that judge; a pipe of that name is written
+ * height, width, channels: training images, then validation images; a pipe of that name is written
  * to), labels.i32 and contents.u64 of the same pictures, order.i64 (EPOCHS rows: which of those
  * that train comes when), and head.json with the numbers of each and the classes. RUN gets
  * first.safetensors, the weights before the first step.

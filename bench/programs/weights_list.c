@@ -1,5 +1,5 @@
 /*
- * What our readers see in a file of weights, for scripts that compare it with what other programs
+ * Contents of a weights file as our readers see it, for scripts that compare it with what other programs
  * see; and how long it takes.
  *
  *     bench_weights_list FILE            a line each: name, type, shape, SHA-256 of the values

@@ -2,7 +2,7 @@
 
 The pictures are cats and dogs of CIFAR-10, the weights a small MobileNetV2 of another program with statistics of
 its own. steps: the loss of the first 50 steps, without dropout, with statistics of the whole batch, from the
-same weights on the same order. folds: with dropout, every picture judged once, by the training that has
+same weights on the same order. folds: with dropout, every image evaluated once, by the training that has
 not seen it, and several seeds: alone a seed (first values of the head, order, dropout) moves what is right
 by some three points, more than the pictures' own chance does.
 
@@ -18,7 +18,7 @@ from rungs.work import paired, points, read_losses, right, table
 PICTURES, FOLDS, SIZE, BATCH, RATE = 2500, 4, 64, 32, 0.0001
 SCHEDULE = "ramp:ramp=2,hold=1,decay=0.8"
 STEPS = 50
-MOMENTUM = 0.999  # what the file says of its batch norms, and Keras keeps; tandem's move ten times as fast
+MOMENTUM = 0.999  # the file's batch norm momentum, which Keras keeps; tandem's moves ten times as fast
 
 
 def pets(work):
@@ -45,7 +45,7 @@ def words(epochs):
 
 def steps(work):
     options = options_of(work, 0, 5)
-    folder = work.told("binary-0", options, 5)
+    folder = work.training_plan("binary-0", options, 5)
     ours = work.losses("binary", {**options, "steps": STEPS})
     path = work.folder / "losses" / "binary-keras.txt"
     work.need_peers()
@@ -75,7 +75,7 @@ def folds(work, epochs, seeds):
         for fold in range(FOLDS):
             options = {**options_of(work, fold, epochs), "seed": seed}
             name = f"binary-{seed}-{fold}"
-            folder = work.told(name, options, epochs)
+            folder = work.training_plan(name, options, epochs)
             ours = work.train(name, {**options, "dropout": 0.5})
             keras = work.peer(f"{name}-keras", "train_keras.py", folder, *words(epochs), "--dropout", "0.5", "--seed",
                               seed, "--momentum", MOMENTUM)

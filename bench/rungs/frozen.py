@@ -21,7 +21,7 @@ def frozen(work, which, peers, split=None):
     base = {**base_options(work, which), **(split or {})}
     ours = {**base, "optimizer": "nadam:epsilon=1e-7", "schedule": "constant", "warmup": 0, "lr": 0.001,
             "epochs": EPOCHS, "patience": 0}
-    folder = work.told(f"{which}-frozen", {**base, "features": "none"}, EPOCHS)
+    folder = work.training_plan(f"{which}-frozen", {**base, "features": "none"}, EPOCHS)
     words = ["--epochs", EPOCHS, "--lr", 0.001]
     is_once = SETS[which].get("rows", False)
     if is_once:
@@ -64,7 +64,7 @@ def epoch_seconds(run):
 
 def tune(work, which, peers):
     base = {**base_options(work, which), "freeze": "none"}
-    folder = work.told(f"{which}-tune", base)
+    folder = work.training_plan(f"{which}-tune", base)
     ways = {"keras": ("Keras", "train_keras.py", ["--trainable"]),
             "torch": ("PyTorch as installed", "train_torch.py", []),
             "tuned": ("PyTorch, tuned", "train_torch.py", FAST)}

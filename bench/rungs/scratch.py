@@ -1,4 +1,4 @@
-"""From scratch: LeNet-5 on Fashion-MNIST, judged once on the 10,000 test pictures; and loss curves of ResNet-20
+"""From scratch: LeNet-5 on Fashion-MNIST, evaluated once on the 10,000 test images; and loss curves of ResNet-20
 and convnet7 on CIFAR-10 beside PyTorch's, from the same first weights on the same order of pictures.
 
 A curve is two columns of losses and their means over 50 steps. Two programs that round differently part
@@ -41,7 +41,7 @@ def curve(work, model, steps):
     options = {"source": work.need("datasets/cifar10-parquet"), "model": model, "bn": "batch", "batch": 128,
                "lr": 0.1, "schedule": "cosine", "warmup": 1, "epochs": 10, "patience": 0,
                "weight-decay": 0.0005}
-    folder = work.told(f"curve-{model}", options, 3)
+    folder = work.training_plan(f"curve-{model}", options, 3)
     ours = work.losses(f"curve-{model}", {**options, "steps": steps})
     path = work.folder / "losses" / f"{model}-torch.txt"
     work.need_peers()

@@ -1,10 +1,10 @@
 """Steps 0 to 4 of the story, on one data set: a frozen base, ever better used.
 
 0  a tenth of the pictures, batch 2, Nadam 0.001, 60 epochs      3  all pictures, read as they are needed
-1  the same, stopped early                                         4  more cores (threads in place of cards)
+1  the same, stopped early                                         4  more cores (threads in place of GPUs)
 2  batch 16, rate 0.004, dropout 0.5                               5  as tandem trains by itself, beside the peer's 4
 
-All steps are judged on the same pictures: the tenth that judges is chosen by content, whatever trains.
+All steps are evaluated on the same images: the validation tenth is chosen by content, whatever trains.
 The peer is Keras with the usual recipe, its base inside the model and run in every epoch; where
 that would take hours (CIFAR-10) the peer's base makes its rows once and its time is of the head alone, which
 is said in the table and spares the peer nearly everything. There every step but the first is trained with several
@@ -49,7 +49,7 @@ def make_rows(work, name, options):
     work.need_peers()
     rows = work.folder / f"{name}-rows.npz"
     if not rows.exists():
-        folder = work.told(f"{name}-rows", {**options, "features": "none"})
+        folder = work.training_plan(f"{name}-rows", {**options, "features": "none"})
         work.run([*work.priority, work.python, str(work.peers / "train_keras.py"), folder, "--make-features",
                   str(work.folder / "rows.npz")])
         os.rename(work.folder / "rows.npz", rows)
@@ -70,7 +70,7 @@ def train_once(work, which, number, seed, rows, is_first):
         made[what] = work.train(f"{which}-{number}-{seed}-{what}", {**split, **recipe}, home)
     if not how:
         return made
-    folder = work.told(f"{which}-{share}-{seed}", {**split, "features": "none"}, how["epochs"])
+    folder = work.training_plan(f"{which}-{share}-{seed}", {**split, "features": "none"}, how["epochs"])
     words = [word for key in PEER_WORDS if key in how for word in (f"--{key}", how[key])]
     peer = work.peer(f"{which}-{number}-{seed}-keras", "train_keras.py", folder, *words, "--seed", seed, *rows)
     if rows and os.path.exists(f"{folder}/pixels"):

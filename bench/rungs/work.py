@@ -1,6 +1,6 @@
 """What the parts of bench/ladder share: where things are, commands that are timed, our runs, peers, verdicts.
 
-Everything a part makes lies in one working folder and is made once: a part that is run again goes on with
+Everything a part makes lies in one working folder and is made once: a part that is run again resumes with
 the pictures, features and runs that are there. Figures of earlier runs lie beside them.
 """
 import json
@@ -16,7 +16,7 @@ PEERS = ROOT / "bench" / "peers"
 
 
 class Missing(Exception):
-    """Something from outside that a part needs; a sentence says what."""
+    """An external program or file that a part needs is missing; the message names it."""
 
 
 def words_of(options):
@@ -47,7 +47,7 @@ class Work:
         path = self.data / name
         if not path.exists():
             raise Missing(f"{path} is not there; --data (or TANDEM_BENCH_DATA) must name a folder that has {name} "
-                          "(bench/README.md says what each is)")
+                          "(bench/README.md describes each)")
         return str(path)
 
     def need_peers(self):
@@ -103,11 +103,11 @@ class Work:
                 "n_train": result["train"]["n"], "n": result["val"]["n"], "correct": result["val"]["correct"],
                 "loss": result["val"]["loss"], "features": result["features"]}
 
-    def told(self, name, options, epochs=1):
+    def training_plan(self, name, options, epochs=1):
         """The folder in which bench_training tells of these options; made again when they differ."""
-        folder = self.folder / "told" / name
-        wanted = json.dumps({**options, "run": str(folder / "run"), "epochs told": epochs}, indent=1)
-        record = folder / "told.json"
+        folder = self.folder / "plans" / name
+        wanted = json.dumps({**options, "run": str(folder / "run"), "epochs written": epochs}, indent=1)
+        record = folder / "plan.json"
         if record.exists() and record.read_text() == wanted:
             return str(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -144,7 +144,7 @@ class Work:
                 "processor_seconds": processor}
 
     def compare(self, peer, ours):
-        """What `runs compare` says of ours against the peer, on the same pictures."""
+        """The verdict of `runs compare` on ours against the peer, on the same images."""
         text = self.run([self.tandem, "runs", "compare", peer["run"], ours["run"], "--json"])[0]
         whole = json.loads(text)
         return {key: whole[key] for key in ("comparable", "verdict", "n", "both", "only_a", "only_b", "neither",

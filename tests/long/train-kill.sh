@@ -1,8 +1,8 @@
 #!/bin/bash
-# tests/long/train-kill.sh [KILLS]: train, killed at random moments and gone on with, ends with the
+# tests/long/train-kill.sh [KILLS]: train, killed at random moments and resumed, ends with the
 # files of a training that was left alone, byte for byte. Seven kinds: two networks from scratch; a
 # head on a frozen base whose features are computed on the way, kept as f32, as f16, and of changed
-# views with a third part of the split; layers that thaw; and batch norms that were folded. Then the
+# views with a third part of the split; layers that are unfrozen; and batch norms that were folded. Then the
 # same where training was over, with SIGINT, SIGTERM and SIGHUP, and with a newest checkpoint that is
 # damaged.
 #
@@ -15,7 +15,7 @@ set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tandem=${TANDEM:-$root/build/tandem}
 kills=${1:-100}
-kinds=${KINDS:-convnet7 resnet20 frozen frozen-f16 views thaw folded}
+kinds=${KINDS:-convnet7 resnet20 frozen frozen-f16 views unfreeze folded}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -69,7 +69,7 @@ train() { # kind run options…
         --epochs 12 --checkpoint-every 4 ;;
     views) set -- "$@" other --weights base --freeze base --augment flip,crop:8 --split 0.4,0.3,0.3 \
         --epochs 4 --checkpoint-every 4 ;;
-    thaw) set -- "$@" pictures --weights small --unfreeze 1 --unfreeze-layers 3 --layer-decay 0.8 \
+    unfreeze) set -- "$@" pictures --weights small --unfreeze 1 --unfreeze-layers 3 --layer-decay 0.8 \
         --optimizer nadam --augment flip --epochs 4 --checkpoint-every 4 ;;
     folded) set -- "$@" pictures --weights folded.safetensors --freeze none --ema 0.9 \
         --split 0.4,0.3,0.3 --epochs 3 --checkpoint-every 4 ;;
@@ -134,7 +134,7 @@ where() { # run: in words
     case $title in
     train*) echo "training" ;;
     valid*) echo "validating" ;;
-    test*) echo "judging the third part" ;;
+    test*) echo "evaluating the test part" ;;
     comp*) echo "computing features" ;;
     meas*) echo "measuring batch norms" ;;
     read*) echo "reading the pictures" ;;
@@ -239,7 +239,7 @@ for signal in INT TERM HUP INT TERM; do
             ! [ -e $run/run.json ] || grep -q '"status": "stopped"' $run/run.json ||
                 give_up "$run was stopped by SIG$signal and does not say so"
             ;;
-        # Before the program could say what a signal shall do.
+        # Before the program could install its signal handlers.
         129 | 130 | 143) ! [ -e $run ] || give_up "$run died of SIG$signal" ;;
         *) give_up "$run ended with exit code $status after SIG$signal" ;;
         esac

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/deps says what is missing, with the lines to run, when it may not install; and it refuses a
+# tools/deps lists missing packages, with the lines to run, when it may not install; and it refuses a
 # wheel whose checksum is another. Every program it asks is replaced here, so nothing is installed.
 . "$SOURCE/tests/cli/lib.sh"
 

@@ -16,7 +16,7 @@ fi
 expect_same "$(ldd second/lib/libtandem.so | grep 'not found')" "" "the library finds what it needs"
 for library in second/lib/tandem/*.so*; do
     [ -e "$library" ] || continue
-    expect_true "what travels along brings its licence" test -e second/share/doc/tandem/LICENSE.onednn
+    expect_true "an installed library has its licence beside it" test -e second/share/doc/tandem/LICENSE.onednn
     break
 done
 

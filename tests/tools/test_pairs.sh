@@ -20,7 +20,7 @@ busy="i=0; while [ \$i -lt 200000 ]; do i=\$((i + 1)); done"
 expect_exit 1 pairs 3 'sleep 0.001' "sh -c '$busy'"
 expect_stdout_matches '^  CPU seconds .*falls short$'
 
-# Of a rate more is better: half of it is a cost of 2.
+# A higher rate is better: half the rate is a cost of 2.
 expect_exit 1 pairs --limit 100000 --rate speed 3 "echo '{\"speed\": 3000000}'" "echo '{\"speed\": 2}'"
 expect_stdout_matches '^  speed +3e\+06 +2 +1500000.0000 +1500000.0000 to 1500000.0000  falls short$'
 expect_exit 0 pairs --limit 100000 --rate speed 3 "echo '{\"speed\": 2}'" "echo '{\"speed\": 4}'"

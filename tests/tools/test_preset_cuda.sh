@@ -19,7 +19,7 @@ if [ -n "$nvcc" ]; then
     for kernel in src/backend/cuda/kernels/*.cu src/backend/cuda/kernels/*/*.cu; do
         expect_true "a rule for $(basename "$kernel")" grep -q "^cuda/$(basename "$kernel").o:" "$rules"
     done
-    expect_true "it is code of the cards that docs/design/gpu.md names" \
+    expect_true "it is code of the GPUs that docs/design/gpu.md names" \
         grep -q 'arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90' "$rules"
     expect_true "the host's part has the defences that C files have" \
         grep -q -- '-Xcompiler -fstack-protector-strong.*tail.cu.o' "$rules"

@@ -31,7 +31,7 @@ expect_stdout_matches '# why'
 expect_true "and nothing that passed before the end" sh -c "! grep -q 'ok 100 - x' '$out'"
 sed -i '/ x\/long /d' build/tests/programs.txt
 
-# What is built meanwhile is told.
+# A program that is built meanwhile is reported.
 echo before >build/tandem
 program builds "echo 'ok 1 - a'; echo after >'$temp/build/tandem'"
 expect_exit 0 run --match builds

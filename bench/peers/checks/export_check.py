@@ -10,7 +10,7 @@ or a module that is written from the paper (networks.py), takes it with strict=T
 where our network pads as Keras does, the same class pads so in a hook. .h5: Keras' load_model
 takes it and gives our logits; load_weights takes it for the class of keras.applications, where there is
 one (export_keras.py). Runs with hidden layers, yes and no, one logit and a frozen base say through onnxruntime and Keras
-what `tandem predict` says of them. A network of every op there is, in each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
+the answers of `tandem predict`. A network of every op there is, in each scaling, goes through onnxruntime too. Needs BUILD/tandem, BUILD/bench/bench_logits and
 BUILD/bench/bench_every_op (cmake --build BUILD --target bench_logits bench_every_op).
 """
 import argparse
@@ -190,8 +190,8 @@ def predicted(build, model, pictures):
 
 
 def check_trained(check, build, folder, kind, n):
-    """A run of `train`, exported: onnxruntime and Keras say what `tandem predict` says of the run's own pictures,
-    and what is read again here says the same to the bit."""
+    """A run of `train`, exported: onnxruntime and Keras give the answers of `tandem predict` for the run's own images,
+    and the file read again here gives bit-identical answers."""
     classes, options = TRAINED[kind]
     pictures, run, stem = folder / f"pictures-{classes}", folder / kind, folder / kind
     if not pictures.exists():
@@ -201,7 +201,7 @@ def check_trained(check, build, folder, kind, n):
     subprocess.run([build / "tandem", "train", pictures, "-o", run, "--epochs", "2", "--quiet", *options], check=True,
                    stdout=subprocess.DEVNULL, cwd=folder)
     files = sorted(pictures.glob("*/*"))[:n]
-    logits, probabilities = told = predicted(build, run, files)
+    logits, probabilities = answers = predicted(build, run, files)
     pixels, _ = answers(build / "bench/bench_logits", run, files)
     exported(build, run, f"{stem}.onnx", "--preprocess")
     onnx.checker.check_model(f"{stem}.onnx", full_check=True)
@@ -213,11 +213,11 @@ def check_trained(check, build, folder, kind, n):
     check.near(f"trained, {kind}: onnxruntime's probabilities are those of predict", got[1], probabilities)
     meta = {entry.key: entry.value for entry in onnx.load(f"{stem}.onnx").metadata_props}
     check_keras(check, build, run, f"trained, {kind}", stem,
-                normalised(pixels, json.loads(meta["preprocess"])["scale"]), told[0])
+                normalised(pixels, json.loads(meta["preprocess"])["scale"]), answers[0])
     for ending in ("safetensors", "h5"):
         exported(build, run, f"{stem}.{ending}")
         again = predicted(build, f"{stem}.{ending}", files)
-        check.same(f"trained, {kind}: {ending} read again", again, told)
+        check.same(f"trained, {kind}: {ending} read again", again, answers)
 
 
 def check_every_op(check, build, folder, pictures, n):

@@ -9,7 +9,7 @@ it takes the file, predict the same bits; the last one has 3,000 layers with nam
 
     keras_check.py --copy build/bench/bench_keras_copy FILE.h5…
 
-Prints a line for each file; ends with 1 at the first difference.
+Prints a line for each file; exits with status 1 at the first difference.
 """
 import hashlib
 import io

@@ -4,7 +4,7 @@ bench/programs/parquet_read wrote, and must agree with each other and with what 
 
     bench/peers/checks/parquet_check.py build/bench/bench_parquet_read
 
-Prints a line for each reader and codec; ends with 1 at the first difference.
+Prints a line for each reader and codec; exits with status 1 at the first difference.
 """
 import hashlib
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What prepare wrote, read by pyarrow, pandas, duckdb, delta-rs and (where Java and pyspark are there)
-Spark: each must see the same rows, and the rows what _dataset.json says of them.
+Spark: each must see the same rows, and the rows must be as _dataset.json describes them.
 
     bench/peers/checks/read_prepared.py FOLDER…
 

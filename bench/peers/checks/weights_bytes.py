@@ -4,7 +4,7 @@
     bench/peers/checks/weights_bytes.py build/bench/bench_weights FILE…
 
 PyTorch reads .pth, .pt and .th (of a checkpoint its "state_dict"), NumPy .npz, safetensors .safetensors. Prints
-a line for each file; ends with 1 at the first difference.
+a line for each file; exits with status 1 at the first difference.
 """
 import hashlib
 import subprocess

@@ -9,7 +9,7 @@ DATA is the folder with weights/ and datasets/; what it lacks is said and passed
     apps      keras.applications with seeded weights, .h5, .keras, .weights.h5, without top: logits within 1e-4
 
 Exit code 1 when one of them differs. Differences are of logits, or of probabilities where a network of the
-files says no logits; they are told relative to 1 + |value|."""
+files prints no logits; they are reported relative to 1 + |value|."""
 import csv
 import gzip
 import json
@@ -44,7 +44,7 @@ def tandem(model, pictures, *options):
     return logits, chances
 
 
-def told(name, ours, theirs, tolerance=1e-4):
+def report(name, ours, theirs, tolerance=1e-4):
     global bad
     theirs = np.asarray(theirs, np.float64)
     worst = np.abs(ours - theirs).max() if ours.shape == theirs.shape else np.inf
@@ -165,7 +165,7 @@ def cifar():
         network.load_state_dict(loaded, strict=True)
         with torch.no_grad():
             theirs = network.eval()(inputs.float()).numpy()
-        told(f"{name}, {len(pictures)} pictures", tandem(f"{DATA}/weights/{file}", where, "--model", model)[0], theirs)
+        report(f"{name}, {len(pictures)} pictures", tandem(f"{DATA}/weights/{file}", where, "--model", model)[0], theirs)
 
 
 def photos(n, size, grey):
@@ -209,7 +209,7 @@ def keras_files():
             continue
         pictures = photos(100, size, grey)
         theirs = open_old_keras(path).predict(pictures / 127.5 - 1.0, verbose=0)
-        told(f"{name}, {len(pictures)} pictures, outputs", tandem(path, folder(pictures), "--scale", "tf")[1], theirs)
+        report(f"{name}, {len(pictures)} pictures, outputs", tandem(path, folder(pictures), "--scale", "tf")[1], theirs)
 
 
 # ---- seeded weights -------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def torch_networks():
                    f"{WORK.name}/{name}-legacy.pth", _use_new_zipfile_serialization=False)
         save_file(state, f"{WORK.name}/{name}.safetensors")
         for file in (f"{name}.pth", f"{name}-legacy.pth", f"{name}.safetensors"):
-            told(f"torchvision {file}", tandem(f"{WORK.name}/{file}", where, "--model", ours, "--fit", "stretch")[0],
+            report(f"torchvision {file}", tandem(f"{WORK.name}/{file}", where, "--model", ours, "--fit", "stretch")[0],
                  theirs)
             os.remove(f"{WORK.name}/{file}")
 
@@ -285,7 +285,7 @@ def apps():
         pictures = noise(3, size)
         where = folder(pictures)
         model = make(weights=None, input_shape=(size, size, 3))
-        # What keras.applications does to its input, which is what a model of its name is asked with.
+        # The preprocessing of keras.applications, which a model of its name expects.
         bgr = pictures[..., ::-1] - np.array([103.939, 116.779, 123.68])
         inputs = (bgr if ours == "resnet50" else pictures / 127.5 - 1.0).astype(np.float32)
         seed_keras(model, inputs)
@@ -299,12 +299,12 @@ def apps():
         theirs = model.predict(inputs, verbose=0)
         for file, options in [(f"{stem}.h5", ()), (f"{stem}.keras", ()), (f"{stem}.h5", ("--model", ours)),
                               (f"{stem}.weights.h5", ("--model", ours)), (f"{stem}-weights.h5", ("--model", ours))]:
-            told(f"Keras {os.path.basename(file)} {' '.join(options)}",
+            report(f"Keras {os.path.basename(file)} {' '.join(options)}",
                  tandem(file, where, "--fit", "stretch", *options)[0], theirs)
         bare = make(weights=None, input_shape=(size, size, 3), include_top=False, pooling="avg")
         bare.set_weights(model.get_weights()[:-2])
         bare.save(f"{stem}-notop.h5")
-        told(f"Keras {name}-notop.h5, features",
+        report(f"Keras {name}-notop.h5, features",
              tandem(f"{stem}-notop.h5", where, "--fit", "stretch")[0], bare.predict(inputs, verbose=0))
 
 

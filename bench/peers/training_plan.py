@@ -1,7 +1,7 @@
-"""What bench_training (bench/programs/training.c) tells of a training, and the outcomes that a peer hands back.
+"""Reads the folder that bench_training (bench/programs/training.c) wrote, and writes the outcomes of a peer.
 
 Peers see the pixels, the split and the order of pictures that tandem sees, and write a run folder of their
-own, so that `tandem runs compare PEER OURS` judges both picture by picture.
+own, so that `tandem runs compare PEER OURS` compares both image by image.
 """
 import json
 import math
@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 
-class Told:
+class Plan:
     """A folder of `bench_training pictures`."""
 
     def __init__(self, folder):
@@ -45,7 +45,7 @@ class Told:
                 left -= count
 
     def batches(self, epoch, batch):
-        """Indices of the pictures of each batch; orders that were not told begin again."""
+        """Indices of the pictures of each batch; orders that were not written begin again."""
         order = self.order[epoch % len(self.order)]
         return [order[i:i + batch] for i in range(0, self.n_train, batch)]
 
@@ -133,25 +133,25 @@ def losses_of(logits, labels):
     return np.log(np.exp(powers).sum(axis=1)) - powers[np.arange(len(labels)), labels]
 
 
-def judge(logits, labels):
+def evaluate(logits, labels):
     """(right, mean loss) of softmax logits."""
     return int((logits.argmax(1) == labels).sum()), float(losses_of(logits, labels).mean())
 
 
-def write_run(folder, told, epoch, logits):
-    """A run folder with the outcomes of the pictures that judge."""
-    labels, rows = told.labels[told.n_train:], np.arange(told.n_val)
+def write_run(folder, plan, epoch, logits):
+    """A run folder with the outcomes of the validation images."""
+    labels, rows = plan.labels[plan.n_train:], np.arange(plan.n_val)
     losses = losses_of(logits, labels)
     predicted = logits.argmax(1)
     powers = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     chances = powers / powers.sum(axis=1, keepdims=True)
     ranks = (logits > logits[rows, labels][:, None]).sum(1)
     ranks[(ranks == 0) & (predicted != labels)] = 1
-    head = {"format_version": 1, "tandem": "0.1.0", "network": told.head["network"], "epoch": epoch, "step": 0,
-            "classes": told.classes}
+    head = {"format_version": 1, "tandem": "0.1.0", "network": plan.head["network"], "epoch": epoch, "step": 0,
+            "classes": plan.classes}
     os.makedirs(folder, exist_ok=True)
     save_file({
-        "content": told.contents[told.n_train:], "label": labels.astype("<i4"),
+        "content": plan.contents[plan.n_train:], "label": labels.astype("<i4"),
         "predicted": predicted.astype("<i4"), "rank": ranks.astype("<i4"),
         "probability": chances[rows, labels].astype("<f4"),
         "confidence": chances[rows, predicted].astype("<f4"), "loss": losses.astype("<f4"),
