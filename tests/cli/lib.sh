@@ -60,6 +60,18 @@ short_command() {
     echo "$program $*" | tr '\n' ' ' | cat -v | sed "s|$temp/||g; s|$SOURCE/||g"
 }
 
+# Wait until a background program has its own handler of SIGTERM, which asks it to stop: on a busy machine
+# a program may take seconds to start.
+wait_until_stoppable() { # pid
+    [ -r /proc/self/status ] || sleep 1
+    tries=0
+    while [ -r "/proc/$1/status" ] && [ $tries -lt 600 ] &&
+        ! grep -Eq '^SigCgt:.*[4-7c-f][0-9a-f]{3}$' "/proc/$1/status"; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+}
+
 expect_match() { # file name pattern
     if grep -Eq -- "$3" "$1"; then
         pass "$2 matches '$3'"

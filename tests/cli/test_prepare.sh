@@ -113,6 +113,7 @@ expect_exit 4 "$TANDEM" prepare pictures -o /proc/out --size 32 --codec raw
 rm -rf killed
 "$TANDEM" prepare pictures -o killed --size 2000 --codec png --threads 1 --quiet >"$out" 2>"$err" &
 pid=$!
+wait_until_stoppable $pid
 sleep 0.5
 kill -TERM $pid
 status=0

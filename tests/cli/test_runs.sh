@@ -65,7 +65,15 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 expect_exit 0 "$TANDEM" runs show cut --json
 epochs=$(json_value runs.0.epochs) steps=$(json_value runs.0.steps)
-timeout -s INT 3 "$TANDEM" train pictures --resume -o cut >"$out" 2>"$err"
+"$TANDEM" train pictures --resume -o cut >"$out" 2>"$err" &
+pid=$!
+tries=0
+while ! grep -q 'learning rate' "$err" && [ $tries -lt 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -TERM $pid
+wait $pid
 expect_stderr_matches "going on after step $steps \\(epoch $((epochs + 1))\\), learning rate [0-9.e-]+\$"
 cp -r runs/a ended
 expect_exit 0 "$TANDEM" train pictures --resume -o ended

@@ -32,7 +32,8 @@ expect_true "a folder with files in it stays as it was" diff -r new/pictures aga
 # Stopped in the middle: nothing half-written under its final name.
 "$TANDEM" synth stopped --classes 10 --per-class 100000 --format ppm --quiet >"$out" 2>"$err" &
 pid=$!
-sleep 1
+wait_until_stoppable $pid
+sleep 0.5
 kill -TERM $pid
 status=0
 wait $pid || status=$?
