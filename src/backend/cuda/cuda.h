@@ -1,5 +1,5 @@
 /*
- * Inside backend cuda: a card, a queue of work on it, and the kernels by op. Files that include no
+ * Inside backend cuda: a GPU, a queue of work on it, and the kernels by op. Files that include no
  * header of CUDA (op_*.c, kernels.c, columns.c, every .cu) also run under the shim.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUDA_H
@@ -10,7 +10,7 @@
 struct CUstream_st;
 
 struct tdmi_device {
-    int index; /* of the cards that CUDA sees, counted from 0 */
+    int index; /* of the GPUs that CUDA sees, counted from 0 */
     int multiprocessors;
     int compute_major, compute_minor;
     int runtime_version, driver_version; /* 13000 for 13.0 */
@@ -27,9 +27,9 @@ struct tdmi_stream {
     const char *failed;
 };
 
-/* Its card becomes that of the calling thread. */
+/* Its GPU becomes that of the calling thread. */
 void tdmi_cuda_make_current(const tdmi_device *device);
-/* The queue to start kernels on: its card becomes that of the calling thread. */
+/* The queue to start kernels on: its GPU becomes that of the calling thread. */
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream);
 /* Keeps the code of a launch, if it is one of failure. what: "softmax, forward". */
 void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
@@ -46,7 +46,12 @@ extern const struct tdmi_kernel tdmi_cuda_pad, tdmi_cuda_lrn, tdmi_cuda_dropout,
 extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cuda_global_pool;
 
 extern const struct tdmi_change_table tdmi_cuda_changes;   /* changes.c */
-extern const struct tdmi_picture_table tdmi_cuda_pictures; /* pictures.c */
+extern const struct tdmi_picture_table tdmi_cuda_pictures; /* images.c */
+
+/* Clear the images n … max_images of an activation or gradient of this shape: a plan of a library
+ * reads all that the array holds (ops/ragged.c). */
+void tdmi_cuda_clear_tail(tdmi_stream *stream, const struct tdmi_op_desc *desc, int n,
+                          struct tdmi_shape shape, const void *array);
 
 /* update->tail, ops/tail.c */
 void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,

@@ -20,7 +20,7 @@ static inline struct tdmi_backend plain_backend(void)
     return plain;
 }
 
-/* Of n pictures on all ranks: what the session does for each batch. */
+/* Of n images on all ranks: what the session does for each batch. */
 static inline tdm_status try_step_of(struct training *it, const struct tdmi_batch *batch, int n,
                                      const struct tdmi_mixing *mixing,
                                      struct tdmi_update_rates rates, float *tail, tdm_error *err)

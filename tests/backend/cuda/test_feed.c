@@ -1,7 +1,7 @@
 /*
- * Pictures on their way to a card, as a training brings them: out of the loader's pinned slots
- * while the step before computes, and changed there. With copies as late as a card may make them,
- * and with steps as slow, the bits are those of pictures that the host changes, brought in their
+ * Images on their way to a GPU, as a training brings them: out of the loader's pinned slots
+ * while the step before computes, and changed there. With copies as late as a GPU may make them,
+ * and with steps as slow, the bits are those of images that the host changes, brought in their
  * turn.
  */
 #include "backend/cuda/shim/shim_backend.h"
@@ -30,7 +30,7 @@ static tdmi_graph *colour_graph(int channels)
     return graph;
 }
 
-/* A card that leaves everything to the host. */
+/* A GPU that leaves everything to the host. */
 static struct tdmi_backend plain_backend(void)
 {
     struct tdmi_backend plain = tdmi_backend_shim;
@@ -58,7 +58,7 @@ struct feeding {
     uint32_t views;
 };
 
-/* Its slots are pinned by the card; NULL: the host changes pictures. */
+/* Its slots are pinned by the GPU; NULL: the host changes images. */
 static tdmi_feed *open_feed(const struct virtual_source *virtual, const struct feeding *how,
                             tdmi_device *card)
 {
@@ -159,7 +159,7 @@ static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
     };
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
         for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++)
             compare_at(&ways[k], (enum fake_pace)pace);
@@ -227,86 +227,9 @@ static void pictures_that_judge_are_brought_ahead_too(void **state)
     tdmi_source_close(virtual.source);
 }
 
-/* ---- what the test itself rests on --------------------------------------------------------- */
-
-struct two_streams {
-    tdmi_device *device;
-    tdmi_stream *copies, *work;
-    tdmi_event *event;
-    int *there, *here;
-};
-
-static struct two_streams open_two(void)
-{
-    struct two_streams it;
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    assert_int_equal(shim->device.open(0, &it.device, NULL), TDM_OK);
-    assert_int_equal(shim->stream.open(it.device, &it.copies, NULL), TDM_OK);
-    assert_int_equal(shim->stream.open(it.device, &it.work, NULL), TDM_OK);
-    assert_int_equal(shim->stream.event_open(it.device, &it.event, NULL), TDM_OK);
-    it.there = shim->memory.alloc(it.device, sizeof *it.there);
-    it.here = shim->memory.alloc_pinned(it.device, sizeof *it.here);
-    assert_true(it.there && it.here);
-    return it;
-}
-
-static void close_two(struct two_streams *it)
-{
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    shim->stream.event_close(it->event);
-    shim->stream.close(it->copies);
-    shim->stream.close(it->work);
-    shim->memory.free(it->device, it->there);
-    shim->memory.free_pinned(it->device, it->here);
-    shim->device.close(it->device);
-}
-
-static int seen_by_work(const struct two_streams *it)
-{
-    int value = 0;
-    assert_int_equal(
-        tdmi_backend_shim.memory.download(it->work, &value, it->there, sizeof value, NULL), TDM_OK);
-    return value;
-}
-
-/* A late copy is there for who waits for its event, and reads what is pinned when it is made. */
-static void who_does_not_wait_for_a_copy_finds_what_was_there(void **state)
-{
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    (void)state;
-    struct two_streams it = open_two();
-    fake_runtime_pace(FAKE_LATE);
-    (void)fake_runtime_copied();
-    *it.here = 5;
-    assert_int_equal(shim->memory.upload(it.copies, it.there, it.here, sizeof *it.here, NULL),
-                     TDM_OK);
-    assert_int_equal(shim->stream.event_record(it.copies, it.event, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 0);
-    assert_int_equal(shim->stream.event_wait(it.work, it.event, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 5);
-
-    assert_int_equal(shim->memory.upload(it.copies, it.there, it.here, sizeof *it.here, NULL),
-                     TDM_OK);
-    *it.here = 6; /* too early: nobody has waited for the copy */
-    assert_int_equal(shim->stream.wait(it.copies, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 6);
-
-    int ordinary = 7; /* is read at once, as CUDA does */
-    assert_int_equal(shim->memory.upload(it.copies, it.there, &ordinary, sizeof ordinary, NULL),
-                     TDM_OK);
-    ordinary = 8;
-    assert_int_equal(shim->stream.wait(it.copies, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 7);
-    const struct fake_copied copied = fake_runtime_copied();
-    assert_int_equal(copied.pinned_bytes, 2 * (int64_t)sizeof(int));
-    assert_int_equal(copied.other_bytes, (int64_t)sizeof(int));
-    fake_runtime_pace(FAKE_AT_ONCE);
-    close_two(&it);
-}
-
 /* ---- what is forgotten --------------------------------------------------------------------- */
 
-/* The same memory holds other pictures when their batch is begun. */
+/* The same memory holds other images when their batch is begun. */
 static void pictures_that_were_brought_for_nothing_are_not_taken_for_others(void **state)
 {
     struct bench of;
@@ -409,7 +332,6 @@ static void batches_that_leave_changes_and_others_are_recorded_apart(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_wait_for_a_copy_finds_what_was_there),
         cmocka_unit_test(pictures_that_a_card_changes_train_it_to_the_same_bits),
         cmocka_unit_test(pictures_that_judge_are_brought_ahead_too),
         cmocka_unit_test(pictures_that_were_brought_for_nothing_are_not_taken_for_others),

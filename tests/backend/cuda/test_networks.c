@@ -1,5 +1,5 @@
 /*
- * Steps of known networks on a card's kernels beside ref's: all ops that they are made of, in the
+ * Steps of known networks on a GPU's kernels beside ref's: all ops that they are made of, in the
  * order and shapes that they have them. Small ones here; others by name and size as arguments
  * (`cuda_test_networks xception 64`), which the shim takes minutes over.
  */
@@ -61,7 +61,7 @@ static void train(const char *name, int side, double limit)
     for (int s = 0; s < n_steps; s++) {
         const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};
         run(&host, &batch, &mixing, false, 0.0);
-        tdmi_shim_use((struct tdmi_shim_way){0});
+        tdmi_shim_use((struct tdmi_shim_order){0});
         run(&card, &batch, &mixing, false, 0.0);
         assert_true(tdmi_shim_facts().launches > of.graph->n_nodes);
         expect_close(name, &card, &host, s, s == 0 ? limit : 0.05);

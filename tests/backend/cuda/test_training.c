@@ -1,5 +1,5 @@
 /*
- * Whole training steps on a card's kernels and a card's memory, which nobody but kernels and copies
+ * Whole training steps on a GPU's kernels and a GPU's memory, which nobody but kernels and copies
  * may touch: they agree with ref, and twice they give the same bits, whatever runs first.
  */
 #include "backend/cuda/shim/shim_backend.h"
@@ -78,7 +78,7 @@ static void expect_same(const struct training *got, const struct training *wante
 
 enum { n_steps = 6 };
 
-/* Batches of 17, 17, 1, 17, 12, 17 pictures, of the last of which some are skipped. */
+/* Batches of 17, 17, 1, 17, 12, 17 images, of the last of which some are skipped. */
 static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *labels)
 {
     static const int sizes[n_steps] = {most_batch, most_batch, 1, most_batch, 12, most_batch};
@@ -89,7 +89,7 @@ static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *lab
     return batch;
 }
 
-/* What both make of pictures without training: batch norms folded, ops in groups. */
+/* What both make of images without training: batch norms folded, ops in groups. */
 static void compare_evaluation(const struct training *got, const struct training *wanted)
 {
     const struct training *both[2] = {got, wanted};
@@ -121,9 +121,9 @@ static void compare(const struct bench *of, struct way way)
         const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};
         const double clip_norm = s == 3 ? 0.1 : 0.0;
         run(&host, &batch, &mixing, false, clip_norm);
-        tdmi_shim_use((struct tdmi_shim_way){0});
+        tdmi_shim_use((struct tdmi_shim_order){0});
         run(&card, &batch, &mixing, false, clip_norm);
-        tdmi_shim_use((struct tdmi_shim_way){.is_reversed = true});
+        tdmi_shim_use((struct tdmi_shim_order){.is_reversed = true});
         run(&again, &batch, &mixing, true, clip_norm);
         expect_same(&card, &host, (s + 1) * 10 * TDMI_TOLERANCE_F32);
         expect_same(&again, &card, 0.0);
@@ -178,7 +178,7 @@ static void a_small_network_trains_in_half_precision(void **state)
     struct bench of;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
     const struct tdmi_batch batch = first_of(&of, most_batch);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
@@ -251,7 +251,7 @@ static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
     close_bench(&of);
 }
 
-/* Once more with what looks like cuDNN and cuBLASLt, which compute outside of the shim. */
+/* Once more with the stand-ins for cuDNN and cuBLASLt, which compute outside of the shim. */
 static void it_trains_by_libraries_too(void **state)
 {
     struct bench of;

@@ -1,6 +1,6 @@
 /*
  * Limits on workspace (backend/op.h, most_workspace): what libraries are asked for where memory is
- * short, and what of that runs and cards keep (answers.c).
+ * short, and what of that runs and GPUs keep (answers.c).
  */
 #include "backend/cuda/fakes/fake_cublaslt.h"
 #include "backend/cuda/fakes/fake_cudnn.h"
@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "backend/cuda/fakes/fake_card.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 
 static struct fake_cudnn *fake;
 static struct fake_cublaslt *products;
@@ -30,7 +30,7 @@ static const struct tdmi_cudnn_conv conv = {.in = {6, 5, 4},
                                             .left = 1,
                                             .right = 1};
 
-static void close_card(tdmi_device *device)
+static void close_gpu(tdmi_device *device)
 {
     tdmi_backend_shim.device.close(device);
     assert_int_equal(fake->alive + fake->handles + products->alive, 0);
@@ -45,13 +45,13 @@ static int64_t workspace_within(tdmi_device *device, size_t most)
     return plan ? (int64_t)plan->workspace_bytes : -1;
 }
 
-/* The same of a card that is opened for it, which asks heuristics so often. */
+/* The same of a GPU that is opened for it, which asks heuristics so often. */
 static int64_t workspace_of(const struct folder *home, const char *run, size_t most, int guesses)
 {
     const int before = fake->guesses;
-    tdmi_device *device = open_card(home, run);
+    tdmi_device *device = open_gpu(home, run);
     const int64_t bytes = workspace_within(device, most);
-    close_card(device);
+    close_gpu(device);
     assert_int_equal(fake->guesses - before, guesses);
     return bytes;
 }
@@ -59,7 +59,7 @@ static int64_t workspace_of(const struct folder *home, const char *run, size_t m
 static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home, NULL);
+    tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cublaslt_product product = {
         .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
     (void)state;
@@ -73,11 +73,11 @@ static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **sta
     assert_int_equal(tdmi_cuda_product_plan(device, &product)->workspace_bytes, 512 * FAKE_SLOWLY);
     product.most_workspace = 1;
     assert_null(tdmi_cuda_product_plan(device, &product));
-    close_card(device);
+    close_gpu(device);
     folder_remove(&home);
 }
 
-/* It knows nothing of limits when it is gone on with, on a card with more memory or less. */
+/* It knows nothing of limits when it is resumed, on a GPU with more memory or less. */
 static void a_run_goes_on_with_what_it_had_room_for(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), runs = folder_new();
@@ -108,11 +108,11 @@ static void a_run_keeps_what_was_answered_last(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
         struct folder home = folder_new(), other = folder_new(), runs = folder_new();
-        tdmi_device *device = open_card(&home, folder_path(&runs, "a"));
+        tdmi_device *device = open_gpu(&home, folder_path(&runs, "a"));
         (void)workspace_within(device, 0);
         for (int i = 0; i < 4; i++)
             (void)workspace_within(device, asked[k].limits[i]);
-        close_card(device);
+        close_gpu(device);
         assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), asked[k].last);
         folder_remove(&home);
         folder_remove(&other);
@@ -136,7 +136,7 @@ static void a_card_tells_what_was_limited_from_what_was_not(void **state)
     folder_remove(&home);
 }
 
-/* A card whose memory was full when it was asked. */
+/* A GPU whose memory was full when it was asked. */
 static void what_a_full_card_chose_is_the_runs_alone(void **state)
 {
     struct folder home = folder_new(), runs = folder_new();

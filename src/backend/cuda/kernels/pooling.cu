@@ -167,9 +167,9 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                 sum);
 }
 
-/* ---- the whole picture ---------------------------------------------------------------------- */
+/* ---- the whole image ---------------------------------------------------------------------- */
 
-/* A block a picture and part of its channels: columns.h with one chunk. */
+/* A block an image and part of its channels: columns.h with one chunk. */
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads)
     global_pool(const T *x, T *y, struct tdmi_cuda_columns it)
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(column_threads)
     store<T, N>(y + (int64_t)blockIdx.x * it.channels + channel, mean);
 }
 
-/* A picture is a column of pixels here: each thread writes some below each other. */
+/* An image is a column of pixels here: each thread writes some below each other. */
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
     global_pool_gradient(struct tdmi_cuda_tiles tiles, const T *dy, T *dx, int pixels, int channels)

@@ -1,5 +1,5 @@
 /*
- * A step of every tensor in one launch, on a card; and before it, where gradients are clipped or
+ * A step of every tensor in one launch, on a GPU; and before it, where gradients are clipped or
  * f16, where tensors adapt their step, what has to be measured: in two stages, whose order the
  * lengths of the tensors alone decide. Formulas: backend/ref/update.c, train/step/update.c,
  * src/optim.

@@ -18,7 +18,7 @@ static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t
 {
     (void)cudaGetLastError();
     return TDM_FAIL(err, code == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_SYSTEM,
-                    "%s on card %d (%s): CUDA says %d, %s", what, device->index, device->name,
+                    "%s on GPU %d (%s): CUDA says %d, %s", what, device->index, device->name,
                     (int)code, cudaGetErrorString(code));
 }
 
@@ -34,7 +34,7 @@ tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
                                : failure(err, stream->device, code, "beginning to record a step");
 }
 
-/* Ready to be replayed: what a replay needs of the card is taken here, so that what there is no
+/* Ready to be replayed: what a replay needs of the GPU is taken here, so that what there is no
  * memory for is no recording, and not a step that fails. */
 static cudaError_t make_ready(cudaGraph_t graph, struct CUstream_st *queue, cudaGraphExec_t *ready)
 {
@@ -62,7 +62,7 @@ tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording
         (void)cudaGraphDestroy(graph);
     if (before == 0 && code == cudaSuccess && made) {
         made->device = stream->device;
-        made->queue = stream->queue; /* has it brought to the card */
+        made->queue = stream->queue; /* has it brought to the GPU */
         *recording = made;
         return TDM_OK;
     }
@@ -89,7 +89,7 @@ void tdmi_cuda_recording_close(tdmi_recording *recording)
     if (!recording)
         return;
     (void)cudaSetDevice(recording->device->index);
-    /* CUDA does not say what becomes of one that runs, or is brought to the card. */
+    /* CUDA does not say what becomes of one that runs, or is brought to the GPU. */
     (void)cudaStreamSynchronize(recording->queue);
     (void)cudaGraphExecDestroy(recording->graph);
     tdmi_free(recording);

@@ -10,15 +10,15 @@
 
 /* A direction without either: by conv.cu. */
 struct tdmi_cuda_conv_plans {
-    struct tdmi_cuda_way forward, of_input, of_weights;
+    struct tdmi_cuda_algorithm forward, of_input, of_weights;
     bool is_whole; /* forward: what is behind the product, too */
 };
 
 /* Nothing where the desc knows no device. */
 struct tdmi_cuda_conv_plans tdmi_cuda_conv_plans_of(const struct tdmi_op_desc *desc);
 
-bool tdmi_cuda_way_is_there(const struct tdmi_cuda_way *way);
+bool tdmi_cuda_algorithm_exists(const struct tdmi_cuda_algorithm *algorithm);
 /* Of memory that is planned (libraries.h). */
-size_t tdmi_cuda_way_workspace_room(const struct tdmi_cuda_way *way);
+size_t tdmi_cuda_algorithm_workspace_room(const struct tdmi_cuda_algorithm *algorithm);
 
 #endif

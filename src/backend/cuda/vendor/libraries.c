@@ -1,6 +1,6 @@
-/* A card's libraries, and asking them. */
+/* A GPU's libraries, and asking them. */
 #include "backend/cuda/vendor/libraries.h"
-#include "backend/cuda/vendor/answers.h"
+#include "backend/cuda/vendor/algorithm_cache.h"
 #include "backend/cuda/vendor/nvjpeg.h"
 #include "base/system/env.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@ struct tdmi_cuda_libraries {
     tdmi_cudnn *cudnn;
     tdmi_cublaslt *cublaslt;
     char no_cudnn[text_room], no_cublaslt[text_room]; /* why it is NULL */
-    struct tdmi_cuda_answers answers;
+    struct tdmi_cuda_algorithm_cache answers;
 };
 
 struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
@@ -41,7 +41,7 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
 {
     if (!libraries)
         return;
-    tdmi_cuda_answers_release(&libraries->answers);
+    tdmi_cuda_algorithm_cache_release(&libraries->answers);
     tdmi_cudnn_close(libraries->cudnn);
     tdmi_cublaslt_close(libraries->cublaslt);
     pthread_mutex_destroy(&libraries->lock);
@@ -140,15 +140,16 @@ bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
 /* ---- asking --------------------------------------------------------------------------------- */
 
 /* NULL: there is none. */
-static const struct tdmi_cuda_answer *answer_to(const tdmi_device *device,
-                                                const struct tdmi_cuda_question *question)
+static const struct tdmi_cuda_cached_algorithm *answer_to(const tdmi_device *device,
+                                                          const struct tdmi_cuda_problem *question)
 {
     struct tdmi_cuda_libraries *it = device ? device->libraries : NULL;
     if (!it)
         return NULL;
     pthread_mutex_lock(&it->lock);
     look(it);
-    const struct tdmi_cuda_answer *answer = tdmi_cuda_answers_to(&it->answers, question);
+    const struct tdmi_cuda_cached_algorithm *answer =
+        tdmi_cuda_algorithm_cache_find(&it->answers, question);
     pthread_mutex_unlock(&it->lock);
     return answer && answer->is_there ? answer : NULL;
 }
@@ -156,28 +157,29 @@ static const struct tdmi_cuda_answer *answer_to(const tdmi_device *device,
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *conv)
 {
-    const struct tdmi_cuda_question question = {.conv = conv};
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    const struct tdmi_cuda_problem question = {.conv = conv};
+    const struct tdmi_cuda_cached_algorithm *answer = answer_to(device, &question);
     return answer ? &answer->conv : NULL;
 }
 
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it)
 {
-    const struct tdmi_cuda_question question = {.product = it};
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    const struct tdmi_cuda_problem question = {.product = it};
+    const struct tdmi_cuda_cached_algorithm *answer = answer_to(device, &question);
     return answer ? &answer->product : NULL;
 }
 
-struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
-                                        const struct tdmi_cublaslt_product *product)
+struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
+                                                    const struct tdmi_cudnn_conv *conv,
+                                                    const struct tdmi_cublaslt_product *product)
 {
-    struct tdmi_cuda_way way = {tdmi_cuda_conv_plan(device, conv),
-                                product ? tdmi_cuda_product_plan(device, product) : NULL};
-    const struct tdmi_cuda_question question = {conv, product, way.conv, way.product};
+    struct tdmi_cuda_algorithm way = {tdmi_cuda_conv_plan(device, conv),
+                                      product ? tdmi_cuda_product_plan(device, product) : NULL};
+    const struct tdmi_cuda_problem question = {conv, product, way.conv, way.product};
     if (!way.conv || !way.product)
         return way;
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
+    const struct tdmi_cuda_cached_algorithm *answer = answer_to(device, &question);
     if (answer && answer->is_product)
         way.conv = NULL;
     else
@@ -185,16 +187,18 @@ struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_c
     return way;
 }
 
-void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to)
+void tdmi_cuda_algorithm_describe(const tdmi_device *device,
+                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
+                                  struct tdmi_kernel_way *to)
 {
     *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
-    if (way->conv) {
-        tdmi_cudnn_plan_name(device->libraries->cudnn, way->conv, to->by, sizeof to->by);
-        to->workspace_bytes = way->conv->workspace_bytes;
-    } else if (way->product) {
-        tdmi_cublaslt_plan_name(device->libraries->cublaslt, way->product, to->by, sizeof to->by);
-        to->workspace_bytes = way->product->workspace_bytes;
+    if (algorithm->conv) {
+        tdmi_cudnn_plan_name(device->libraries->cudnn, algorithm->conv, to->by, sizeof to->by);
+        to->workspace_bytes = algorithm->conv->workspace_bytes;
+    } else if (algorithm->product) {
+        tdmi_cublaslt_plan_name(device->libraries->cublaslt, algorithm->product, to->by,
+                                sizeof to->by);
+        to->workspace_bytes = algorithm->product->workspace_bytes;
     } else
         snprintf(to->by, sizeof to->by, "%s", ours);
 }

@@ -1,6 +1,6 @@
 /*
- * What a card's plans ask NVIDIA's libraries for. They are opened with the first question, answers
- * are kept for as long as the card is open, and what was timed also in files (answers.h). No
+ * What a GPU's plans ask NVIDIA's libraries for. They are opened with the first question, answers
+ * are kept for as long as the GPU is open, and what was timed also in files (answers.h). No
  * question is asked during a step.
  */
 #ifndef TANDEM_BACKEND_CUDA_LIBRARIES_H
@@ -32,22 +32,24 @@ const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it);
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
                           struct tdmi_backend_library *library);
 
-/* NULL: the library is not there, or does not take it. Valid while the card is open. */
+/* NULL: the library is not there, or does not take it. Valid while the GPU is open. */
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *it);
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it);
 /* A convolution that may be a product, too (NULL: it is none): the one that is faster, or that
  * there is; the other is NULL. Which, is an answer like any. */
-struct tdmi_cuda_way {
+struct tdmi_cuda_algorithm {
     const struct tdmi_cudnn_plan *conv;
     const struct tdmi_cublaslt_plan *product;
 };
-struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
-                                        const struct tdmi_cublaslt_product *product);
+struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
+                                                    const struct tdmi_cudnn_conv *conv,
+                                                    const struct tdmi_cublaslt_product *product);
 /* Its name and workspace; where it has neither plan, ours. */
-void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to);
+void tdmi_cuda_algorithm_describe(const tdmi_device *device,
+                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
+                                  struct tdmi_kernel_way *to);
 /* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
  * it has room for one of so many bytes, wherever it begins. */
 size_t tdmi_cuda_workspace_room(size_t bytes);

@@ -9,7 +9,7 @@ struct CUstream_st;
 
 enum { TDMI_NVJPEG_PLANES = 4 };
 
-/* Where a picture's planes go. */
+/* Where an image's planes go. */
 struct tdmi_nvjpeg_image {
     uint8_t *samples[TDMI_NVJPEG_PLANES];
     size_t stride_bytes[TDMI_NVJPEG_PLANES];

@@ -26,7 +26,7 @@ struct fake_cudnn {
     fake_launch *launch;
     long right_bytes;       /* of workspace, that FAKE_RIGHT and FAKE_CORE want */
     long every_ns;          /* that every run takes longer */
-    int handle_code;        /* the answer to opening a card */
+    int handle_code;        /* the answer to opening a GPU */
     int takes_no_pointwise; /* graphs of more than one operation are refused */
     int guesses_nothing;
     int alive, handles; /* descriptors and handles that were not given back */

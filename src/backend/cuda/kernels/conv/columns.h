@@ -7,7 +7,7 @@
  *     pixels     t0 t1 t2 … │ t0 t1 t2 …     rows threads below each other, `chunk` pixels a block
  *                t8 t9 …    │
  *
- * Everything follows from pixels, channels and lanes, never from the card, so that sums over chunks
+ * Everything follows from pixels, channels and lanes, never from the GPU, so that sums over chunks
  * have the same bits on each.
  */
 #ifndef TANDEM_BACKEND_CUDA_COLUMNS_H

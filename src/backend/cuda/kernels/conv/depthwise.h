@@ -1,6 +1,6 @@
 /*
- * Depthwise convolution on a card: weights (kernel, kernel, 1, channels), f32 whatever the tensors'
- * type is. Like all launchers of this folder: pointers of the card, work queued on a stream of it,
+ * Depthwise convolution on a GPU: weights (kernel, kernel, 1, channels), f32 whatever the tensors'
+ * type is. Like all launchers of this folder: pointers of the GPU, work queued on a stream of it,
  * and 0 or the runtime's code returned.
  */
 #ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_H

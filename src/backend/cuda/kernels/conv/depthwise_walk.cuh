@@ -47,7 +47,7 @@ struct ending {
     }
 };
 
-/* A convolution over pictures, as a walk: of x forward, of dy backward. */
+/* A convolution over images, as a walk: of x forward, of dy backward. */
 template <class T>
 struct walk {
     pictures<T> from;

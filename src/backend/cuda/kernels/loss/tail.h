@@ -1,4 +1,4 @@
-/* What a shard says of itself, summed on a card. */
+/* What a shard says of itself, summed on a GPU. */
 #ifndef TANDEM_BACKEND_CUDA_TAIL_H
 #define TANDEM_BACKEND_CUDA_TAIL_H
 

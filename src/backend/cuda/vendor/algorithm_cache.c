@@ -1,15 +1,15 @@
 /*
- * Answers: from memory, from the run's file, from the card's file, or made.
+ * Answers: from memory, from the run's file, from the GPU's file, or made.
  *
  * A limit on workspace is no part of a problem's name in a run's folder: a run that was planned
- * where memory was short goes on with what it had, and knows nothing of limits. What is kept there
+ * where memory was short resumes with what it had, and knows nothing of limits. What is kept there
  * and wants more than the limit at hand is made again. Who plans asks with several limits, one
- * after another, and takes the last: so what a run goes on with is what was answered last, be it
+ * after another, and takes the last: so what a run resumes with is what was answered last, be it
  * from memory. Of what was timed without a limit, all that stays below one is as good an answer
- * with it, but not the other way round: so in the card's folder a limit is part of the name. Which
+ * with it, but not the other way round: so in the GPU's folder a limit is part of the name. Which
  * of both libraries is faster was found out for two plans, and with a limit those may be others.
  */
-#include "backend/cuda/vendor/answers.h"
+#include "backend/cuda/vendor/algorithm_cache.h"
 #include "backend/cuda/vendor/choices.h"
 #include "backend/cuda/runtime/timing.h"
 #include "base/memory.h"
@@ -25,12 +25,12 @@ static const char by_cudnn[] = "\"cuDNN\"", by_cublaslt[] = "\"cuBLASLt\"";
 
 /* A question with its answers around it. */
 struct asking {
-    struct tdmi_cuda_answers *of;
-    const struct tdmi_cuda_question *question;
+    struct tdmi_cuda_algorithm_cache *of;
+    const struct tdmi_cuda_problem *question;
     bool is_of_both, lacked_room;
 };
 
-static void release(struct tdmi_cuda_answers *it, struct tdmi_cuda_answer *answer)
+static void release(struct tdmi_cuda_algorithm_cache *it, struct tdmi_cuda_cached_algorithm *answer)
 {
     if (it->cudnn)
         tdmi_cudnn_plan_release(it->cudnn, &answer->conv);
@@ -41,10 +41,10 @@ static void release(struct tdmi_cuda_answers *it, struct tdmi_cuda_answer *answe
     answer->text = NULL;
 }
 
-void tdmi_cuda_answers_release(struct tdmi_cuda_answers *it)
+void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it)
 {
     while (it->first) {
-        struct tdmi_cuda_answer *answer = it->first;
+        struct tdmi_cuda_cached_algorithm *answer = it->first;
         it->first = answer->next;
         release(it, answer);
         tdmi_free(answer);
@@ -57,14 +57,14 @@ static const char *const acts[] = {"", " relu", " relu6"};
 
 static int describe_conv(const struct tdmi_cudnn_conv *conv, char text[text_room])
 {
-    static const char *const ways[] = {"forward", "input", "weights"};
+    static const char *const directions[] = {"forward", "input", "weights"};
     return snprintf(
         text, text_room,
         "conv %s %s %dx%dx%dx%d to %dx%dx%d kernel %d stride %d dilation %d groups %d pad %d %d %d "
         "%d%s%s%s%s%s",
-        ways[conv->way], tdmi_dtype_name(conv->type), conv->n, conv->in.h, conv->in.w, conv->in.c,
-        conv->out.h, conv->out.w, conv->out.c, conv->kernel, conv->stride, conv->dilation,
-        conv->groups, conv->top, conv->bottom, conv->left, conv->right,
+        directions[conv->direction], tdmi_dtype_name(conv->type), conv->n, conv->in.h, conv->in.w,
+        conv->in.c, conv->out.h, conv->out.w, conv->out.c, conv->kernel, conv->stride,
+        conv->dilation, conv->groups, conv->top, conv->bottom, conv->left, conv->right,
         conv->has_bias ? " bias" : "", conv->adds ? " add" : "", acts[conv->act],
         conv->allows_tf32 ? " tf32" : "", conv->may_vary ? " any order" : "");
 }
@@ -74,15 +74,15 @@ static void describe_product(const struct tdmi_cublaslt_product *product, char t
     snprintf(text, text_room, "product %s %lldx%lldx%lld to %s on %d%s%s%s%s%s%s",
              tdmi_dtype_name(product->type), (long long)product->rows, (long long)product->columns,
              (long long)product->depth, tdmi_dtype_name(product->result), product->alignment,
-             product->is_a_turned ? " first turned" : "",
-             product->is_b_turned ? " second turned" : "", product->has_bias ? " bias" : "",
+             product->is_a_transposed ? " first turned" : "",
+             product->is_b_transposed ? " second turned" : "", product->has_bias ? " bias" : "",
              acts[product->act], product->allows_tf32 ? " tf32" : "",
              product->may_vary ? " any order" : "");
 }
 
 static void describe_problem(const struct asking *it, char text[text_room])
 {
-    const struct tdmi_cuda_question *question = it->question;
+    const struct tdmi_cuda_problem *question = it->question;
     if (!question->conv) {
         describe_product(question->product, text);
         return;
@@ -94,7 +94,7 @@ static void describe_problem(const struct asking *it, char text[text_room])
 
 static size_t limit_of(const struct asking *it)
 {
-    const struct tdmi_cuda_question *question = it->question;
+    const struct tdmi_cuda_problem *question = it->question;
     return question->conv ? question->conv->most_workspace : question->product->most_workspace;
 }
 
@@ -128,7 +128,7 @@ static bool words_of(const char *text, uint64_t words[TDMI_CUBLASLT_ALGORITHM_WO
     return true;
 }
 
-static bool is_inside(const struct tdmi_cuda_answer *answer)
+static bool is_inside(const struct tdmi_cuda_cached_algorithm *answer)
 {
     const size_t most = answer->most_workspace;
     return most == 0 ||
@@ -136,9 +136,10 @@ static bool is_inside(const struct tdmi_cuda_answer *answer)
 }
 
 /* What a file says, if it can be used. */
-static bool take_text(const struct asking *it, const char *text, struct tdmi_cuda_answer *answer)
+static bool take_text(const struct asking *it, const char *text,
+                      struct tdmi_cuda_cached_algorithm *answer)
 {
-    const struct tdmi_cuda_question *question = it->question;
+    const struct tdmi_cuda_problem *question = it->question;
     uint64_t words[TDMI_CUBLASLT_ALGORITHM_WORDS];
     tdm_error err = {0};
     if (it->is_of_both) {
@@ -154,7 +155,7 @@ static bool take_text(const struct asking *it, const char *text, struct tdmi_cud
 
 /* False: the file is of no use. */
 static bool take(const struct asking *it, const char *folder, const char *problem,
-                 struct tdmi_cuda_answer *answer)
+                 struct tdmi_cuda_cached_algorithm *answer)
 {
     tdm_error err = {0};
     if (!folder[0] || tdmi_cuda_choice_read(folder, problem, &answer->text, &err) != TDM_OK)
@@ -185,7 +186,7 @@ static char *copy_of(const char *text)
 }
 
 /* What a file is to say of what was made. */
-static char *text_of(const struct asking *it, const struct tdmi_cuda_answer *answer)
+static char *text_of(const struct asking *it, const struct tdmi_cuda_cached_algorithm *answer)
 {
     char *text = NULL;
     tdm_error err = {0};
@@ -201,10 +202,10 @@ static char *text_of(const struct asking *it, const struct tdmi_cuda_answer *ans
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-static void make(struct asking *it, struct tdmi_cuda_answer *answer)
+static void make(struct asking *it, struct tdmi_cuda_cached_algorithm *answer)
 {
-    const struct tdmi_cuda_question *question = it->question;
-    const struct tdmi_cuda_answers *of = it->of;
+    const struct tdmi_cuda_problem *question = it->question;
+    const struct tdmi_cuda_algorithm_cache *of = it->of;
     struct tdmi_cuda_timing timing;
     tdm_error err = {0};
     tdmi_cuda_timing_open(&timing, of->device, question->conv, question->product);
@@ -227,10 +228,10 @@ static void make(struct asking *it, struct tdmi_cuda_answer *answer)
     tdmi_cuda_timing_close(&timing);
 }
 
-/* The card's folder knows nothing of what a card that was full would have taken. */
-static void find(struct asking *it, struct tdmi_cuda_answer *answer)
+/* The GPU's folder knows nothing of what a GPU that was full would have taken. */
+static void find(struct asking *it, struct tdmi_cuda_cached_algorithm *answer)
 {
-    const struct tdmi_cuda_answers *of = it->of;
+    const struct tdmi_cuda_algorithm_cache *of = it->of;
     const bool is_limited = answer->most_workspace > 0;
     const bool is_apart = is_limited && it->is_of_both; /* from what was found without the limit */
     char limited[text_room + 32];
@@ -246,20 +247,22 @@ static void find(struct asking *it, struct tdmi_cuda_answer *answer)
         keep(of->folder, name, answer->text);
 }
 
-/* The run goes on with this one. */
-static void keep_for_run(struct tdmi_cuda_answers *it, struct tdmi_cuda_answer *answer)
+/* The run resumes with this one. */
+static void keep_for_run(struct tdmi_cuda_algorithm_cache *it,
+                         struct tdmi_cuda_cached_algorithm *answer)
 {
     if (answer->is_kept)
         return;
-    for (struct tdmi_cuda_answer *other = it->first; other; other = other->next)
+    for (struct tdmi_cuda_cached_algorithm *other = it->first; other; other = other->next)
         if (strcmp(other->problem, answer->problem) == 0)
             other->is_kept = false;
     answer->is_kept = true;
     keep(it->kept, answer->problem, answer->text);
 }
 
-const struct tdmi_cuda_answer *tdmi_cuda_answers_to(struct tdmi_cuda_answers *it,
-                                                    const struct tdmi_cuda_question *question)
+const struct tdmi_cuda_cached_algorithm *
+tdmi_cuda_algorithm_cache_find(struct tdmi_cuda_algorithm_cache *it,
+                               const struct tdmi_cuda_problem *question)
 {
     struct asking asking = {
         .of = it, .question = question, .is_of_both = question->conv && question->product};
@@ -268,7 +271,7 @@ const struct tdmi_cuda_answer *tdmi_cuda_answers_to(struct tdmi_cuda_answers *it
         return NULL;
     describe_problem(&asking, problem);
     const size_t most = limit_of(&asking);
-    struct tdmi_cuda_answer *answer = it->first;
+    struct tdmi_cuda_cached_algorithm *answer = it->first;
     while (answer && (strcmp(answer->problem, problem) != 0 || answer->most_workspace != most))
         answer = answer->next;
     if (!answer && (answer = tdmi_alloc(1, sizeof *answer)) != NULL) {

@@ -1,8 +1,8 @@
 /*
- * Pictures by another decoder: the loader's batches with a card that decodes are those without, to
+ * Images by another decoder: the loader's batches with a GPU that decodes are those without, to
  * the byte and to the word of what is said of files that are none, where the library that stands
  * for nvJPEG has the host's transform. It decodes what it should, and nothing else; what it refuses
- * the host decodes; what the card lacks is told.
+ * the host decodes; what the GPU lacks is reported.
  */
 #include "backend/cuda/fakes/fake_nvjpeg.h"
 #include "backend/cuda/shim/shim_backend.h"
@@ -29,7 +29,7 @@ struct fixture {
     int64_t n_skipped; /* by the last loader */
 };
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
 static void add(struct fixture *f, const char *name, const void *bytes, size_t length)
 {
@@ -38,7 +38,7 @@ static void add(struct fixture *f, const char *name, const void *bytes, size_t l
     tree_file(&f->tree, path, bytes, length);
 }
 
-/* JPEG of a picture with edges, orientation in an EXIF segment where it is not 1. */
+/* JPEG of an image with edges, orientation in an EXIF segment where it is not 1. */
 static void add_jpeg(struct fixture *f, const char *name, int width, int height, int quality,
                      int orientation)
 {
@@ -64,7 +64,7 @@ static void add_jpeg(struct fixture *f, const char *name, int width, int height,
     tdmi_image_release(&image);
 }
 
-/* Every file of the fuzzers' corpus of pictures, whole, cut and with a byte in the middle changed.
+/* Every file of the fuzzers' corpus of images, whole, cut and with a byte in the middle changed.
  */
 static void add_corpus(struct fixture *f)
 {
@@ -366,7 +366,7 @@ static void what_is_missing_is_told(void **state)
     is_absent(f, "found version 10.4, and 11.0 or newer is wanted");
     f->fake->version[0] = 12;
     f->fake->create_code = 7;
-    is_absent(f, "opening nvJPEG on the card: it says 7");
+    is_absent(f, "opening nvJPEG on the GPU: it says 7");
     f->fake->create_code = 0;
     tdmi_shim_nvjpeg("/nowhere/libnvjpeg.so.13");
     is_absent(f, "/nowhere/libnvjpeg.so.13");
@@ -398,20 +398,20 @@ static void lacks_memory(struct fixture *f, const char *words)
     close_decoder(f);
 }
 
-/* A card without memory ends it, and says so: pictures that the host decoded instead would be
+/* A GPU without memory ends it, and says so: images that the host decoded instead would be
  * others than those of a run that found some. */
 static void no_memory_is_told(void **state)
 {
     struct fixture *f = *state;
     fake_runtime_limit(64);
-    lacks_memory(f, "decoding pictures on the card: no room for");
+    lacks_memory(f, "decoding pictures on the GPU: no room for");
     fake_runtime_limit(0);
     f->fake->has_no_memory = 1;
-    lacks_memory(f, "decoding pictures on the card: nvJPEG finds no memory there");
+    lacks_memory(f, "decoding pictures on the GPU: nvJPEG finds no memory there");
     f->fake->has_no_memory = 0;
 }
 
-/* Pictures that real programs made and broke, where they are. */
+/* Images that real programs made and broke, where they are. */
 static void collected_pictures_are_the_hosts(void **state)
 {
     struct fixture *f = *state;
