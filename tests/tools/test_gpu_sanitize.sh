@@ -42,7 +42,7 @@ expect_stderr_matches 'there is no program .*nothing'
 # The program itself says that there is no card.
 if ! nvidia-smi >/dev/null 2>&1; then
     expect_exit 4 sanitize COMPUTE_SANITIZER="$PWD/stand-in"
-    expect_stderr_matches 'there is no card to run on: .'
+    expect_stderr_matches 'there is no GPU to run on: .'
 fi
 
 rm -f asked.txt

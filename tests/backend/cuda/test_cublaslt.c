@@ -68,7 +68,7 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     return algorithm;
 }
 
-static void products_of_every_type_and_lie_are_right(void **state)
+static void products_of_every_type_and_layout_are_right(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home);
@@ -96,7 +96,7 @@ static void products_of_every_type_and_lie_are_right(void **state)
 static const struct tdmi_cublaslt_product plain = {
     .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
 
-static void the_fastest_algorithm_that_runs_is_taken(void **state)
+static void the_fastest_working_algorithm_is_chosen(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home);
@@ -154,7 +154,7 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **state)
+static void choices_are_kept_and_timed_again_where_damaged(void **state)
 {
     /* from the end: the quotation mark, digits of the algorithm, all that is behind it */
     static const struct {
@@ -198,10 +198,9 @@ static int make_slow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_every_type_and_lie_are_right),
-        cmocka_unit_test_setup(the_fastest_algorithm_that_runs_is_taken, make_slow),
-        cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
-                               make_slow),
+        cmocka_unit_test(products_of_every_type_and_layout_are_right),
+        cmocka_unit_test_setup(the_fastest_working_algorithm_is_chosen, make_slow),
+        cmocka_unit_test_setup(choices_are_kept_and_timed_again_where_damaged, make_slow),
     };
     void *library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
     fake = library ? dlsym(library, "fake_cublaslt") : NULL;

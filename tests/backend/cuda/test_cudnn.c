@@ -37,7 +37,7 @@ static void refused(const char *file, const char *sentence)
     fail_msg("'%s' is nowhere in what was said of %s", sentence, file);
 }
 
-static void a_library_that_is_missing_or_old_is_refused_with_a_sentence(void **state)
+static void a_missing_or_old_library_is_refused_with_a_reason(void **state)
 {
     (void)state;
     refused("/nowhere/libcudnn.so.9", "opening cuDNN 9: ");
@@ -66,7 +66,7 @@ static bool note_place(void *self, const char *path)
     return false;
 }
 
-static void it_is_looked_for_in_folders_of_cuda_and_of_python(void **state)
+static void the_folders_of_cuda_and_python_are_searched(void **state)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
@@ -99,7 +99,7 @@ static bool note_relative(void *self, const char *path)
     return false;
 }
 
-static void nothing_is_looked_for_in_the_current_folder(void **state)
+static void the_current_folder_is_not_searched(void **state)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
@@ -156,7 +156,7 @@ static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
     return engine;
 }
 
-static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
+static void the_fastest_engine_of_the_right_kind_is_chosen(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
@@ -191,7 +191,7 @@ static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
 }
 
 /* The sentence names what was asked for, and nothing more. */
-static void that_no_engine_is_there_is_told_as_it_was_asked(void **state)
+static void the_error_without_an_engine_names_the_request(void **state)
 {
     struct tdmi_cudnn_conv it = shapes[0];
     struct tdmi_cudnn_plan plan;
@@ -245,7 +245,7 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **state)
+static void choices_are_kept_and_timed_again_where_damaged(void **state)
 {
     static const struct {
         long at;
@@ -272,7 +272,7 @@ static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **sta
     folder_remove(&home);
 }
 
-static void a_run_takes_again_what_it_began_with(void **state)
+static void a_resumed_run_uses_its_first_choices(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), run = folder_new();
     int engine;
@@ -295,7 +295,7 @@ static void a_run_takes_again_what_it_began_with(void **state)
     folder_remove(&run);
 }
 
-static void a_card_without_it_says_so(void **state)
+static void a_gpu_without_the_library_reports_it(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device;
@@ -327,15 +327,14 @@ static int make_slow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_library_that_is_missing_or_old_is_refused_with_a_sentence),
-        cmocka_unit_test(it_is_looked_for_in_folders_of_cuda_and_of_python),
-        cmocka_unit_test(nothing_is_looked_for_in_the_current_folder),
-        cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_taken, make_slow),
-        cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
-                               make_slow),
-        cmocka_unit_test_setup(a_run_takes_again_what_it_began_with, make_slow),
-        cmocka_unit_test(that_no_engine_is_there_is_told_as_it_was_asked),
-        cmocka_unit_test(a_card_without_it_says_so),
+        cmocka_unit_test(a_missing_or_old_library_is_refused_with_a_reason),
+        cmocka_unit_test(the_folders_of_cuda_and_python_are_searched),
+        cmocka_unit_test(the_current_folder_is_not_searched),
+        cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_chosen, make_slow),
+        cmocka_unit_test_setup(choices_are_kept_and_timed_again_where_damaged, make_slow),
+        cmocka_unit_test_setup(a_resumed_run_uses_its_first_choices, make_slow),
+        cmocka_unit_test(the_error_without_an_engine_names_the_request),
+        cmocka_unit_test(a_gpu_without_the_library_reports_it),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     fake = library ? dlsym(library, "fake_cudnn") : NULL;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* A GPU of compute capability 9.0 with 132 multiprocessors, as cuDNN writes one down. */
-static const char card[] =
+static const char gpu[] =
     "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,"
     "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
     "\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
@@ -159,12 +159,12 @@ static void ask_network(tdmi_cudnn *cudnn, const char *name, int size)
     tdmi_graph_free(graph);
 }
 
-static void cudnn_takes_every_convolution_of_our_networks(void **state)
+static void cudnn_plans_every_convolution_of_our_networks(void **state)
 {
     tdmi_cudnn *cudnn;
     tdm_error err = {0};
     (void)state;
-    if (tdmi_cudnn_open(NULL, card, &cudnn, &err) != TDM_OK) {
+    if (tdmi_cudnn_open(NULL, gpu, &cudnn, &err) != TDM_OK) {
         print_message("cuDNN is not asked: %s\n", err.frames[0].text);
         skip();
     }
@@ -179,7 +179,7 @@ static void cudnn_takes_every_convolution_of_our_networks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cudnn_takes_every_convolution_of_our_networks),
+        cmocka_unit_test(cudnn_plans_every_convolution_of_our_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

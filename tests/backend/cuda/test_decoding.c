@@ -194,7 +194,7 @@ static void release(struct handed *it)
     tdmi_text_release(&it->words);
 }
 
-/* How far a byte is from the host's. */
+/* Difference of a byte to the host's. */
 static int compare(struct fixture *f, struct tdmi_loader_options options)
 {
     struct handed wanted = hand_out(&options);
@@ -214,7 +214,7 @@ static int compare(struct fixture *f, struct tdmi_loader_options options)
     return far;
 }
 
-static void batches_are_the_hosts(void **state)
+static void batches_are_those_of_the_host(void **state)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -236,7 +236,7 @@ static void batches_are_the_hosts(void **state)
     close_decoder(f);
 }
 
-static void whatever_else_the_loader_does(void **state)
+static void every_loader_option_works_with_the_gpu(void **state)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -259,7 +259,7 @@ static void whatever_else_the_loader_does(void **state)
     options = options_of(f);
     options.memory_bytes = 30 << 20;
     assert_int_equal(compare(f, options), 0);
-    /* What is reduced while it is decoded is the host's. */
+    /* The host decodes files that are reduced while decoding. */
     options = options_of(f);
     options.preprocess.uses_draft = true;
     assert_int_equal(compare(f, options), 0);
@@ -281,7 +281,7 @@ static int n_decoded(struct fixture *f)
 }
 
 /* And of those that came with it, every one that is not refused is decoded as ever. */
-static void what_it_refuses_is_the_hosts(void **state)
+static void files_that_nvjpeg_refuses_are_decoded_by_the_host(void **state)
 {
     struct fixture *f = *state;
     open_decoder(f);
@@ -307,7 +307,7 @@ static void what_it_refuses_is_the_hosts(void **state)
 
 /* Another transform is seen: a sample more of luma and of blue is 1 + 1.772 more of blue, and
  * filters overshoot. Where engines are missing all goes by kernels. */
-static void what_it_makes_is_taken(void **state)
+static void decoded_images_come_from_nvjpeg(void **state)
 {
     struct fixture *f = *state;
     f->fake->has_engines = 0;
@@ -322,7 +322,7 @@ static void what_it_makes_is_taken(void **state)
 }
 
 /* More than is decoded at once comes in parts. */
-static void large_pictures_come_in_parts(void **state)
+static void large_images_are_decoded_in_groups(void **state)
 {
     struct fixture *f = *state;
     struct fixture large = *f;
@@ -359,7 +359,7 @@ static void is_absent(struct fixture *f, const char *words)
     tdmi_backend_shim.device.close(f->device);
 }
 
-static void what_is_missing_is_told(void **state)
+static void a_missing_nvjpeg_is_an_error(void **state)
 {
     struct fixture *f = *state;
     f->fake->version[0] = 10;
@@ -400,7 +400,7 @@ static void lacks_memory(struct fixture *f, const char *words)
 
 /* A GPU without memory ends it, and says so: images that the host decoded instead would be
  * others than those of a run that found some. */
-static void no_memory_is_told(void **state)
+static void too_little_memory_is_an_error_of_the_batch(void **state)
 {
     struct fixture *f = *state;
     fake_runtime_limit(64);
@@ -412,7 +412,7 @@ static void no_memory_is_told(void **state)
 }
 
 /* Images that real programs made and broke, where they are. */
-static void collected_pictures_are_the_hosts(void **state)
+static void collected_images_are_those_of_the_host(void **state)
 {
     struct fixture *f = *state;
     const char *data = getenv("TANDEM_TEST_DATA");
@@ -434,14 +434,16 @@ static void collected_pictures_are_the_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(batches_are_the_hosts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whatever_else_the_loader_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_it_refuses_is_the_hosts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_it_makes_is_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(large_pictures_come_in_parts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_missing_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_memory_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(collected_pictures_are_the_hosts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(batches_are_those_of_the_host, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_loader_option_works_with_the_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_nvjpeg_refuses_are_decoded_by_the_host, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(decoded_images_come_from_nvjpeg, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_images_are_decoded_in_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_nvjpeg_is_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_little_memory_is_an_error_of_the_batch, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(collected_images_are_those_of_the_host, set_up, tear_down),
     };
     tdm_log_set_level(TDM_LOG_SILENT);
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void a_gpu_describes_itself(void **state)
 
 enum { n_values = 300, bytes = n_values * sizeof(float) };
 
-/* What a training does with a GPU, in small: images come on a stream of their own, a step is
+/* A small model of a training: images come on a stream of their own, a step is
  * queued, recorded and replayed. */
 struct course {
     tdmi_device *device;

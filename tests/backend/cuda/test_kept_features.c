@@ -16,7 +16,7 @@ enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, n_val 
 
 /* ---- a GPU -------------------------------------------------------------------------------- */
 
-static struct tdmi_backend card;
+static struct tdmi_backend gpu;
 
 static struct {
     int64_t free_bytes; /* that it tells; 0: nothing */
@@ -31,7 +31,7 @@ static struct {
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err)
 {
     (void)err;
-    *backend = &card;
+    *backend = &gpu;
     return TDM_OK;
 }
 
@@ -71,13 +71,13 @@ static bool memory_of_gpu(const tdmi_device *device, int64_t *free_bytes, int64_
 
 static void use_gpu(bool keeps_rows)
 {
-    card = tdmi_backend_shim;
-    card.name = "cuda";
-    card.memory.alloc = alloc_on_gpu;
-    card.memory.free = free_on_gpu;
-    card.device.memory = memory_of_gpu;
+    gpu = tdmi_backend_shim;
+    gpu.name = "cuda";
+    gpu.memory.alloc = alloc_on_gpu;
+    gpu.memory.free = free_on_gpu;
+    gpu.device.memory = memory_of_gpu;
     if (!keeps_rows)
-        card.memory.gather = NULL;
+        gpu.memory.gather = NULL;
     memset(&seen, 0, sizeof seen);
     fake_runtime_guard(true);
     fake_runtime_pace(FAKE_AT_ONCE);
@@ -155,7 +155,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     }
 }
 
-static void rows_that_stay_train_to_the_bits_of_those_that_travel(void **state)
+static void features_kept_on_the_gpu_train_to_the_same_bits(void **state)
 {
     static const struct kind kinds[] = {
         {"f32", "f32", "f32", NULL, -1, 0, false},
@@ -170,7 +170,7 @@ static void rows_that_stay_train_to_the_bits_of_those_that_travel(void **state)
 }
 
 /* Samples without a row, here and there in a batch, and a class that comes often. */
-static void pictures_without_a_row_are_left_out_as_ever(void **state)
+static void images_without_features_are_left_out(void **state)
 {
     static const struct kind kinds[] = {
         {"broken", "f32", "f32", NULL, -1, 0, false},
@@ -200,7 +200,7 @@ static int64_t copied_by(const struct tdm_train_options *options)
 }
 
 /* A number in place of each row, but for the one time; what validates as often. */
-static void each_row_is_copied_once(void **state)
+static void each_feature_row_is_copied_once(void **state)
 {
     enum { epochs = 6 };
     const struct tree *tree = *state;
@@ -252,7 +252,7 @@ static void damage_rows(void *self, const tdm_event *event)
     globfree(&found);
 }
 
-static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
+static void recomputed_features_are_the_ones_kept(void **state)
 {
     static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
     const struct tree *tree = *state;
@@ -283,7 +283,7 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void where_memory_is_short_rows_travel(void **state)
+static void features_are_copied_when_memory_is_short(void **state)
 {
     const size_t train = (n_pictures - n_val) * width * sizeof(float),
                  val = n_val * width * sizeof(float);
@@ -349,7 +349,7 @@ static void where_memory_is_short_rows_travel(void **state)
         const char *run, *words;
         size_t less; /* bytes */
         int n_made;
-    } cards[] = {
+    } gpus[] = {
         {"roomy", "features that train, and those that validate, stay on the card", 0, 2},
         {"tight",
          "features that validate do not fit on the GPU and are copied batch by batch: they take "
@@ -361,14 +361,14 @@ static void where_memory_is_short_rows_travel(void **state)
          val + train / 2, 1},
     };
     for (int k = 0; k < 3; k++) {
-        options = on_gpu(tree, cards[k].run);
+        options = on_gpu(tree, gpus[k].run);
         use_gpu(true);
         seen.tables[0] = train;
         seen.tables[1] = val;
-        seen.free_bytes = high - (int64_t)cards[k].less * 10 / 9;
-        train_heard(&options, cards[k].words, true);
-        assert_int_equal(seen.n_made, cards[k].n_made);
-        same_runs(tree, "copied", cards[k].run);
+        seen.free_bytes = high - (int64_t)gpus[k].less * 10 / 9;
+        train_heard(&options, gpus[k].words, true);
+        assert_int_equal(seen.n_made, gpus[k].n_made);
+        same_runs(tree, "copied", gpus[k].run);
     }
 }
 
@@ -387,7 +387,7 @@ static int64_t recorded(const struct tree *tree, const char *run, const char *na
     return value;
 }
 
-static void the_record_says_how_much_stays(void **state)
+static void the_record_has_the_bytes_of_kept_features(void **state)
 {
     const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
     const struct tree *tree = *state;
@@ -412,7 +412,7 @@ static void the_record_says_how_much_stays(void **state)
 }
 
 /* A batch beyond those that rows are made of at once costs what the head takes of it. */
-static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **state)
+static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
 {
     static const int batches[] = {48, 64, 72};
     const struct tree *tree = *state;
@@ -432,7 +432,7 @@ static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **s
 }
 
 /* As much as the largest batch takes on rows, where it would not fit on images. */
-static void a_batch_is_chosen_by_what_the_head_takes(void **state)
+static void batch_auto_counts_the_memory_of_the_head(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result;
@@ -463,7 +463,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
 }
 
 /* In the middle of the second epoch, by either way, and resumed by the other. */
-static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
+static void a_resumed_run_has_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result;
@@ -490,7 +490,7 @@ static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
     }
 }
 
-static void what_thaws_finds_the_memory_of_rows_free(void **state)
+static void unfreezing_frees_the_memory_of_features(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_options options = on_gpu(tree, "copied");
@@ -518,23 +518,21 @@ static void what_thaws_finds_the_memory_of_rows_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_that_stay_train_to_the_bits_of_those_that_travel,
+        cmocka_unit_test_setup_teardown(features_kept_on_the_gpu_train_to_the_same_bits, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(images_without_features_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_feature_row_is_copied_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(recomputed_features_are_the_ones_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(features_are_copied_when_memory_is_short, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_record_has_the_bytes_of_kept_features, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_memory_of_a_backbone_does_not_grow_with_the_batch,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pictures_without_a_row_are_left_out_as_ever, set_up,
+        cmocka_unit_test_setup_teardown(batch_auto_counts_the_memory_of_the_head, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(each_row_is_copied_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rows_that_are_made_anew_are_the_ones_that_stay, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(where_memory_is_short_rows_travel, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_record_says_how_much_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_batch_is_chosen_by_what_the_head_takes, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_run_that_is_gone_on_with_has_the_same_bits, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_thaws_finds_the_memory_of_rows_free, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_resumed_run_has_the_same_bits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unfreezing_frees_the_memory_of_features, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void close_gpu(tdmi_device *device)
     assert_int_equal(convs->alive + convs->handles + products->alive, 0);
 }
 
-/* Which is the slower, beyond what a busy machine does to either. */
+/* Make one library slower by more than a busy machine would. */
 static void make_slow(bool is_cudnn)
 {
     convs->every_ns = is_cudnn ? 1500000 : 0;
@@ -70,7 +70,7 @@ static int chosen(const struct folder *home, const char *run, enum tdmi_dtype ty
     return n;
 }
 
-static void the_faster_of_both_computes_and_a_run_keeps_which(void **state)
+static void the_faster_library_computes_and_a_run_keeps_the_choice(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     (void)state;
@@ -92,7 +92,7 @@ static void the_faster_of_both_computes_and_a_run_keeps_which(void **state)
 }
 
 /* Within a limit cuDNN's engine may be another, and then the slower of both. */
-static void a_limit_is_asked_about_on_its_own(void **state)
+static void each_limit_has_a_choice_of_its_own(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     struct tdmi_op_desc desc = desc_of(NULL, TDMI_DTYPE_F32);
@@ -124,7 +124,7 @@ static void a_limit_is_asked_about_on_its_own(void **state)
     folder_remove(&runs);
 }
 
-/* Of the kind of the desc above, in bf16, for the gradient of the weights. */
+/* The desc above in bf16, for the gradient of the weights. */
 enum { wide = 64 };
 static const struct tdmi_cudnn_conv of_conv = {.direction = TDMI_CUDNN_OF_WEIGHTS,
                                                .type = TDMI_DTYPE_BF16,
@@ -144,7 +144,7 @@ static const struct tdmi_cublaslt_product of_product = {.type = TDMI_DTYPE_BF16,
                                                         .alignment = sizeof(float)};
 
 /* x, w and y are what the product calls a, b and d, and there is one of each. */
-static void who_is_timed_in_turn_works_on_the_same_memory(void **state)
+static void both_libraries_are_timed_in_the_same_memory(void **state)
 {
     static const struct {
         enum tdmi_cudnn_direction direction;
@@ -178,7 +178,7 @@ static void who_is_timed_in_turn_works_on_the_same_memory(void **state)
 
 /* A gradient of weights is f32 for cuBLASLt and bf16 for cuDNN: a GPU that has room for the one
  * and not for the other times neither of both. */
-static void what_is_shared_has_room_for_the_larger(void **state)
+static void shared_memory_has_room_for_the_larger_tensor(void **state)
 {
     static const size_t limits[] = {wide * wide * 4 + 1, wide * wide * 4};
     (void)state;
@@ -206,7 +206,7 @@ static int products_of(tdmi_device *device, const struct tdmi_op_desc *desc)
     return products->guesses - before;
 }
 
-static void only_what_is_a_product_is_asked_as_one(void **state)
+static void only_products_are_offered_to_cublaslt(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
@@ -252,7 +252,7 @@ static void only_what_is_a_product_is_asked_as_one(void **state)
     folder_remove(&home);
 }
 
-static void without_cudnn_products_are_cublaslts(void **state)
+static void without_cudnn_products_are_computed_by_cublaslt(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device;
@@ -266,7 +266,7 @@ static void without_cudnn_products_are_cublaslts(void **state)
     folder_remove(&home);
 }
 
-static void a_node_says_what_computes_it(void **state)
+static void a_node_names_its_algorithm(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
@@ -294,8 +294,8 @@ static void a_node_says_what_computes_it(void **state)
     }
 }
 
-/* What is planned has room for each direction, and a limit is one for either library. */
-static void its_workspace_is_planned_and_limited(void **state)
+/* Planned workspace has room for each direction, and a limit holds for both libraries. */
+static void workspace_is_planned_and_limited(void **state)
 {
     (void)state;
     for (int k = 0; k < 6; k++) {
@@ -329,14 +329,14 @@ static void its_workspace_is_planned_and_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_of_both_computes_and_a_run_keeps_which),
-        cmocka_unit_test(a_limit_is_asked_about_on_its_own),
-        cmocka_unit_test(who_is_timed_in_turn_works_on_the_same_memory),
-        cmocka_unit_test(what_is_shared_has_room_for_the_larger),
-        cmocka_unit_test(only_what_is_a_product_is_asked_as_one),
-        cmocka_unit_test(a_node_says_what_computes_it),
-        cmocka_unit_test(its_workspace_is_planned_and_limited),
-        cmocka_unit_test(without_cudnn_products_are_cublaslts),
+        cmocka_unit_test(the_faster_library_computes_and_a_run_keeps_the_choice),
+        cmocka_unit_test(each_limit_has_a_choice_of_its_own),
+        cmocka_unit_test(both_libraries_are_timed_in_the_same_memory),
+        cmocka_unit_test(shared_memory_has_room_for_the_larger_tensor),
+        cmocka_unit_test(only_products_are_offered_to_cublaslt),
+        cmocka_unit_test(a_node_names_its_algorithm),
+        cmocka_unit_test(workspace_is_planned_and_limited),
+        cmocka_unit_test(without_cudnn_products_are_computed_by_cublaslt),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);

@@ -104,7 +104,7 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
 /* Each is brought in its turn and replayed; a step of 17 images is shards of 5, 5, 5 and 2, and
  * has three arrays to write to. Where some are left out, shards are ragged, or there is nothing in
  * one. */
-static void shards_of_a_step_are_replayed_one_by_one(void **state)
+static void groups_of_a_step_are_replayed_one_by_one(void **state)
 {
     struct bench of;
     (void)state;
@@ -177,7 +177,7 @@ static int64_t expect_warning(struct refusal *it, const char *because)
     return it->replays;
 }
 
-static void steps_that_cannot_be_recorded_are_queued_and_that_is_said_once(void **state)
+static void steps_that_cannot_be_recorded_are_queued_with_one_warning(void **state)
 {
     struct bench of;
     (void)state;
@@ -233,8 +233,8 @@ static struct refusal failing(const struct bench *of, int shard, int first, int 
     return it;
 }
 
-/* What was recorded has not run when its first replay fails: it is queued, in the same step. */
-static void a_first_replay_that_fails_is_queued_once(void **state)
+/* A recording has not run when its first replay fails: the same step queues its work. */
+static void a_step_is_queued_when_its_first_replay_fails(void **state)
 {
     struct bench of;
     struct refusal it;
@@ -254,7 +254,7 @@ static void a_first_replay_that_fails_is_queued_once(void **state)
 }
 
 /* It has run before: so it is the device that fails, and no step may be taken for done. */
-static void a_later_replay_that_fails_ends_training(void **state)
+static void a_failure_of_a_later_replay_ends_training(void **state)
 {
     struct bench of;
     float tail[TDMI_TAIL_VALUES];
@@ -346,8 +346,8 @@ static tdm_status take_and_end(tdmi_stream *stream, tdmi_recording **recording, 
                         : tdmi_backend_shim.stream.capture_end(stream, recording, err);
 }
 
-/* Of each recording that was made, whatever it is free for meanwhile, and nothing of replays. */
-static void what_a_recording_takes_of_the_card_is_seen(void **state)
+/* The memory of each new recording is counted, that of replays is not. */
+static void the_memory_of_recordings_is_measured(void **state)
 {
     static const struct {
         int64_t taken, seen; /* of this one; of all */
@@ -385,7 +385,7 @@ static void what_a_recording_takes_of_the_card_is_seen(void **state)
 }
 
 /* Or it would be taken for the recording's, and lost. */
-static void what_failed_before_a_recording_is_told_by_the_wait_behind_it(void **state)
+static void a_failure_before_a_recording_is_reported_by_the_next_wait(void **state)
 {
     tdmi_stream *stream;
     tdmi_device *device;
@@ -400,7 +400,7 @@ static void what_failed_before_a_recording_is_told_by_the_wait_behind_it(void **
     tdmi_backend_shim.device.close(device);
 }
 
-/* What cannot be recorded is no part of a recording, and whoever tries hears of it. */
+/* Work that cannot be recorded fails, and the recording with it. */
 static void a_copy_inside_a_recording_is_refused(void **state)
 {
     tdmi_stream *stream;
@@ -425,13 +425,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replayed_steps_have_the_bits_of_queued_ones),
-        cmocka_unit_test(shards_of_a_step_are_replayed_one_by_one),
-        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_and_that_is_said_once),
-        cmocka_unit_test(a_first_replay_that_fails_is_queued_once),
-        cmocka_unit_test(a_later_replay_that_fails_ends_training),
+        cmocka_unit_test(groups_of_a_step_are_replayed_one_by_one),
+        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_with_one_warning),
+        cmocka_unit_test(a_step_is_queued_when_its_first_replay_fails),
+        cmocka_unit_test(a_failure_of_a_later_replay_ends_training),
         cmocka_unit_test(other_work_is_another_recording),
-        cmocka_unit_test(what_a_recording_takes_of_the_card_is_seen),
-        cmocka_unit_test(what_failed_before_a_recording_is_told_by_the_wait_behind_it),
+        cmocka_unit_test(the_memory_of_recordings_is_measured),
+        cmocka_unit_test(a_failure_before_a_recording_is_reported_by_the_next_wait),
         cmocka_unit_test(a_copy_inside_a_recording_is_refused),
     };
     fake_runtime_pace(FAKE_SLOW_KERNELS);

@@ -122,7 +122,7 @@ static tdm_status begin_nothing(tdmi_stream *stream, tdm_error *err)
     return TDM_FAIL(err, TDM_E_SYSTEM, "planted: no beginning");
 }
 
-static void a_card_that_replays_wrongly_is_caught(void **state)
+static void a_gpu_that_replays_wrongly_is_caught(void **state)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, twice = tdmi_backend_shim,
                         never = tdmi_backend_shim;
@@ -168,7 +168,7 @@ static void gather_one_less(tdmi_stream *stream, const void *table, size_t row_b
     tdmi_backend_shim.memory.gather(stream, table, row_bytes, numbers, n - 1, to);
 }
 
-static void a_card_that_gathers_wrongly_is_caught(void **state)
+static void a_gpu_that_gathers_wrongly_is_caught(void **state)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, less = tdmi_backend_shim;
     const struct tdmi_backend *const backends[] = {&nothing, &less, &tdmi_backend_shim};
@@ -192,8 +192,8 @@ int main(int n_arguments, char **arguments)
     int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
-        cmocka_unit_test(a_card_that_replays_wrongly_is_caught),
-        cmocka_unit_test(a_card_that_gathers_wrongly_is_caught),
+        cmocka_unit_test(a_gpu_that_replays_wrongly_is_caught),
+        cmocka_unit_test(a_gpu_that_gathers_wrongly_is_caught),
     };
     fake_runtime_pace(FAKE_BY_CHANCE);
     return cmocka_run_group_tests(tests, NULL, NULL);

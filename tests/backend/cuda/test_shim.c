@@ -33,7 +33,7 @@ static void expect_problem(int code, const char *says)
         fail_msg("the problem is '%s' and should say '%s'", tdmi_shim_facts().problem, says);
 }
 
-static void what_is_undefined_on_a_card_fails(void **state)
+static void undefined_behaviour_of_kernels_fails(void **state)
 {
     float value = 0.0f;
     (void)state;
@@ -49,7 +49,7 @@ static void what_is_undefined_on_a_card_fails(void **state)
     assert_true(isnan(value));
 }
 
-static void what_no_card_can_launch_is_refused(void **state)
+static void impossible_launches_are_refused(void **state)
 {
     (void)state;
     tdmi_shim_use((struct tdmi_shim_order){.edge_blocks = 3});
@@ -67,8 +67,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_meet_at_barriers_and_in_warps),
-        cmocka_unit_test(what_is_undefined_on_a_card_fails),
-        cmocka_unit_test(what_no_card_can_launch_is_refused),
+        cmocka_unit_test(undefined_behaviour_of_kernels_fails),
+        cmocka_unit_test(impossible_launches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

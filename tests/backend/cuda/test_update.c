@@ -115,23 +115,23 @@ static bool has_same_arithmetic(void)
 /* exact: lengths, added up in double in another order, come to the same float. */
 static void compare(const tdmi_graph *graph, struct how how, bool is_exact)
 {
-    struct world law, card;
+    struct world law, gpu;
     open_world(&law, graph);
-    open_world(&card, graph);
+    open_world(&gpu, graph);
     train(&law, &tdmi_backend_ref, how);
     tdmi_shim_use((struct tdmi_shim_order){.is_reversed = how.clip_norm > 0.0});
-    train(&card, &tdmi_backend_shim, how);
+    train(&gpu, &tdmi_backend_shim, how);
     for (int a = 0; a < n_arrays; a++) {
         const int64_t n = values_of(graph, a);
         for (int64_t i = 0; i < n; i++) {
-            const double wanted = (double)law.arrays[a][i], got = (double)card.arrays[a][i];
+            const double wanted = (double)law.arrays[a][i], got = (double)gpu.arrays[a][i];
             if (!(fabs(got - wanted) <= (is_exact ? 0.0 : 4e-6 * (0.1 + fabs(wanted)))))
                 fail_msg("%s, clipped to %g, array %d: value %lld is %.9g, wanted %.9g",
                          how.optimizer->name, how.clip_norm, a, (long long)i, got, wanted);
         }
     }
     close_world(&law);
-    close_world(&card);
+    close_world(&gpu);
 }
 
 static void every_optimizer_ends_where_it_ends_on_ref(void **state)

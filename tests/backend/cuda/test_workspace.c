@@ -36,7 +36,7 @@ static void close_gpu(tdmi_device *device)
     assert_int_equal(fake->alive + fake->handles + products->alive, 0);
 }
 
-/* Of its plan; -1: there is none. */
+/* Workspace of the plan; -1: there is none. */
 static int64_t workspace_within(tdmi_device *device, size_t most)
 {
     struct tdmi_cudnn_conv it = conv;
@@ -56,7 +56,7 @@ static int64_t workspace_of(const struct folder *home, const char *run, size_t m
     return bytes;
 }
 
-static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **state)
+static void a_limit_chooses_an_engine_with_less_workspace(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
@@ -78,7 +78,7 @@ static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **sta
 }
 
 /* It knows nothing of limits when it is resumed, on a GPU with more memory or less. */
-static void a_run_goes_on_with_what_it_had_room_for(void **state)
+static void a_resumed_run_keeps_its_choices_whatever_the_limit(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     (void)state;
@@ -98,7 +98,7 @@ static void a_run_goes_on_with_what_it_had_room_for(void **state)
 
 /* Limits are asked about one after another, for one size of a batch and then for the next: what
  * both have in common is answered from memory then, and kept all the same. */
-static void a_run_keeps_what_was_answered_last(void **state)
+static void a_run_keeps_the_last_choice(void **state)
 {
     static const struct {
         size_t limits[4];
@@ -120,7 +120,7 @@ static void a_run_keeps_what_was_answered_last(void **state)
     }
 }
 
-static void a_card_tells_what_was_limited_from_what_was_not(void **state)
+static void the_gpus_folder_keeps_limited_choices_apart(void **state)
 {
     struct folder home = folder_new();
     (void)state;
@@ -137,7 +137,7 @@ static void a_card_tells_what_was_limited_from_what_was_not(void **state)
 }
 
 /* A GPU whose memory was full when it was asked. */
-static void what_a_full_card_chose_is_the_runs_alone(void **state)
+static void choices_of_a_full_gpu_are_kept_by_the_run_alone(void **state)
 {
     struct folder home = folder_new(), runs = folder_new();
     (void)state;
@@ -161,12 +161,11 @@ static int make_plain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(an_engine_that_wants_less_is_taken_where_there_is_no_more,
-                               make_plain),
-        cmocka_unit_test_setup(a_run_goes_on_with_what_it_had_room_for, make_plain),
-        cmocka_unit_test_setup(a_run_keeps_what_was_answered_last, make_plain),
-        cmocka_unit_test_setup(a_card_tells_what_was_limited_from_what_was_not, make_plain),
-        cmocka_unit_test_setup(what_a_full_card_chose_is_the_runs_alone, make_plain),
+        cmocka_unit_test_setup(a_limit_chooses_an_engine_with_less_workspace, make_plain),
+        cmocka_unit_test_setup(a_resumed_run_keeps_its_choices_whatever_the_limit, make_plain),
+        cmocka_unit_test_setup(a_run_keeps_the_last_choice, make_plain),
+        cmocka_unit_test_setup(the_gpus_folder_keeps_limited_choices_apart, make_plain),
+        cmocka_unit_test_setup(choices_of_a_full_gpu_are_kept_by_the_run_alone, make_plain),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);

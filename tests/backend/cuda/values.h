@@ -75,7 +75,7 @@ static inline void *tensor(enum tdmi_dtype type, int64_t n, int off, uint32_t st
     return memory;
 }
 
-/* How far a stored value may be from the true one: half a step of the type, and some of f32. */
+/* Allowed error of a stored value: half a step of the type, and some of f32. */
 static inline double step_of(enum tdmi_dtype type, double size)
 {
     const double part = type == TDMI_DTYPE_F32    ? 0x1p-21

@@ -1,6 +1,4 @@
-/*
- * Batch norm in training: what each pass adds up or writes.
- */
+/* Batch norm in training. */
 #include "backend/cuda/kernels/batch_norm.h"
 #include "backend/cuda/kernels/activation.cuh"
 #include "backend/cuda/kernels/conv/column_sums.cuh"
@@ -77,7 +75,7 @@ static struct tdmi_cuda_columns columns_of(const struct tdmi_cuda_norm &call, in
                                 most_chunks);
 }
 
-/* Both passes over what reads. */
+/* Both passes of the sums of what `read` returns. */
 template <int N, class Read>
 static int add_up(struct CUstream_st *queue, const struct tdmi_cuda_norm &call,
                   const struct tdmi_cuda_columns &it, Read read)

@@ -17,7 +17,7 @@ static __device__ __forceinline__ struct span between(int begin, int end, int si
     return {begin > 0 ? begin : 0, end < size ? end : size};
 }
 
-/* Of `size` pixels, those that window `at` sees. */
+/* Range of the `size` pixels that window `at` sees. */
 static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_window &it, int at,
                                                       int before, int size)
 {
@@ -25,7 +25,7 @@ static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_win
     return between(begin, begin + it.kernel, size);
 }
 
-/* Of `size` windows, those that see pixel `at`. */
+/* Range of the `size` windows that see pixel `at`. */
 static __device__ __forceinline__ struct span seeing(const struct tdmi_cuda_window &it, int at,
                                                      int before, int size)
 {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                 sum);
 }
 
-/* What a window's sum is multiplied with. */
+/* Factor that makes a window's sum its mean. */
 static __device__ __forceinline__ float
 weight_of(const struct tdmi_cuda_window &it, const struct span &rows, const struct span &columns)
 {

@@ -17,7 +17,7 @@ struct CUstream_st;
 
 enum { TDMI_CUDA_UPDATE_VALUES = 4096 /* of a block, at most */ };
 
-/* What a block of threads does. */
+/* The values that one block of threads updates. */
 struct tdmi_cuda_update_block {
     int64_t offset;
     int32_t n, tensor;
@@ -32,12 +32,12 @@ struct tdmi_cuda_update_tensor {
     int32_t has_decay;
 };
 
-/* What a tensor's own length has made of the facts. */
+/* The step of a tensor that its own norm adapted. */
 struct tdmi_cuda_update_adapted {
     float scale, rate, decay;
 };
 
-/* Of the gradient of all tensors. */
+/* Result of checking the gradient of all tensors. */
 struct tdmi_cuda_update_verdict {
     float scale; /* of gradients' sums */
     int32_t is_left_out;

@@ -95,7 +95,7 @@ static struct tdmi_cuda_conv_plans plans_of(const struct tdmi_op_desc *desc)
 
 /* ---- packed weights ------------------------------------------------------------------------- */
 
-/* What is packed, by offset; the whole is 0 where nothing is. */
+/* Offsets in the packed memory; whole: its size, 0 where nothing is packed. */
 struct packed {
     size_t transposed; /* (out, …), for libraries */
     size_t folded;     /* (…, out), for conv.cu, where a batch norm is folded in */
@@ -176,7 +176,7 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* What is behind the product, in place. */
+/* Bias, residual and activation after the product, in place. */
 static void finish(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                    const struct tdmi_op_call *call, const float *bias)
 {
@@ -309,7 +309,7 @@ static void input_by_cublaslt(tdmi_stream *stream, const struct tdmi_op_desc *de
     multiply(stream, plan, product, "conv by cuBLASLt, gradient of its input");
 }
 
-/* What dx is added to may be dx itself, so the product goes to the workspace then. */
+/* dx_add may be dx itself, so the gradient goes to the workspace first. */
 static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call, const struct tdmi_cudnn_plan *plan)
 {

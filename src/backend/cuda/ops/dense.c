@@ -21,7 +21,7 @@ struct plans {
     bool is_whole; /* forward: the activation, too */
 };
 
-/* Without training, a relu behind it: cuBLASLt has no other. */
+/* Only a relu, and only without training: cuBLASLt has no other activation. */
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_fusion *fusion = &desc->fusion;
@@ -145,7 +145,7 @@ static void multiply(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
     tdmi_cuda_note(stream, tdmi_cuda_product_run(stream, plan, &call), what);
 }
 
-/* In place, as a pass of its own. */
+/* The activation in place, as a separate pass. */
 static void activate(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {

@@ -13,7 +13,7 @@ struct tdmi_update_list {
     struct tdmi_cuda_update it;
 };
 
-/* Where parts of that memory begin. */
+/* Offsets of the parts of that memory. */
 struct layout {
     size_t blocks, tensors, squares, adapted, verdict, bytes;
 };

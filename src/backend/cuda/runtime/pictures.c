@@ -22,7 +22,7 @@ enum {
     LINE = 16 /* rows and their bytes are rounded up to it */
 };
 
-/* One that serves any number of threads. */
+/* A decoder; it serves any number of threads. */
 struct decoder {
     struct tdmi_decoder base; /* first, so that its functions find it */
     const struct tdmi_backend *backend;
@@ -50,7 +50,7 @@ static size_t rounded(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* What was in it is lost. Nobody may be at work in it. */
+/* The old content is lost, and no queued work may use it. */
 static tdm_status grow(const struct decoder *decoder, struct buffer *buffer, size_t bytes,
                        bool is_pinned, tdm_error *err)
 {
@@ -188,7 +188,7 @@ static size_t put_pass(const struct tdmi_decoder_pass *pass, uint8_t *here, uint
     return rounded(at + taps, ALIGNMENT);
 }
 
-/* What a file's passes are told, on the GPU. */
+/* Upload the tables of a file's passes. */
 struct passes {
     struct tdmi_cuda_resize across, down;
 };

@@ -33,7 +33,7 @@ static void size_product(const struct tdmi_cublaslt_product *it, size_t bytes[TD
     bytes[TDMI_PRODUCT_D] = (size_t)it->rows * (size_t)it->columns * result;
 }
 
-/* Which of a convolution's tensors a product's is, where it computes the same. */
+/* The tensor of a convolution that a product's tensor is, if both compute the same. */
 static enum tdmi_cudnn_tensor place_of(enum tdmi_cudnn_direction direction, int tensor)
 {
     static const enum tdmi_cudnn_tensor places[][TDMI_PRODUCT_TENSORS] = {
@@ -111,7 +111,7 @@ void tdmi_cuda_timing_close(struct tdmi_cuda_timing *it)
     *it = (struct tdmi_cuda_timing){0};
 }
 
-/* What is timed: one of both. */
+/* The plan that is timed: one of both. */
 struct candidate {
     const struct tdmi_cudnn_plan *conv;
     const struct tdmi_cublaslt_plan *product;

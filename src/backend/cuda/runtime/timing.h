@@ -9,7 +9,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/cudnn_plan.h"
 
-/* Of a product */
+/* Tensors of a product. */
 enum { TDMI_PRODUCT_A, TDMI_PRODUCT_B, TDMI_PRODUCT_BIAS, TDMI_PRODUCT_D, TDMI_PRODUCT_TENSORS };
 
 struct tdmi_cuda_timing {

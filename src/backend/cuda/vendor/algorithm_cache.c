@@ -1,13 +1,14 @@
 /*
- * Answers: from memory, from the run's file, from the GPU's file, or made.
+ * An entry comes from memory, from the run's file, from the GPU's file, or is timed now.
  *
- * A limit on workspace is no part of a problem's name in a run's folder: a run that was planned
- * where memory was short resumes with what it had, and knows nothing of limits. What is kept there
- * and wants more than the limit at hand is made again. Who plans asks with several limits, one
- * after another, and takes the last: so what a run resumes with is what was answered last, be it
- * from memory. Of what was timed without a limit, all that stays below one is as good an answer
- * with it, but not the other way round: so in the GPU's folder a limit is part of the name. Which
- * of both libraries is faster was found out for two plans, and with a limit those may be others.
+ * In a run's folder a limit on workspace is no part of the problem's name: a run that was planned
+ * with little memory resumes with the same algorithms, whatever memory is free then. An entry that
+ * needs more than the present limit is chosen again. The planner tries several limits and uses the
+ * last, so the run keeps the entry that was used last.
+ *
+ * In the GPU's folder the limit is part of the name: an algorithm that was chosen without a limit
+ * is right within one that it stays below, but not the reverse. Which library is faster was timed
+ * for two plans, and within a limit those may be others.
  */
 #include "backend/cuda/vendor/algorithm_cache.h"
 #include "backend/cuda/vendor/choices.h"
@@ -19,35 +20,35 @@
 
 enum { text_room = TDMI_CUDA_PROBLEM_ROOM };
 
-/* In a run's folder: the library was asked and had nothing. */
+/* In a run's folder: the library has no algorithm. */
 static const char nothing[] = "null";
 static const char by_cudnn[] = "\"cuDNN\"", by_cublaslt[] = "\"cuBLASLt\"";
 
-/* A question with its answers around it. */
-struct asking {
+/* A search of the cache. */
+struct search {
     struct tdmi_cuda_algorithm_cache *of;
-    const struct tdmi_cuda_problem *question;
+    const struct tdmi_cuda_problem *problem;
     bool is_of_both, lacked_room;
 };
 
-static void release(struct tdmi_cuda_algorithm_cache *it, struct tdmi_cuda_cached_algorithm *answer)
+static void release(struct tdmi_cuda_algorithm_cache *it, struct tdmi_cuda_cached_algorithm *entry)
 {
     if (it->cudnn)
-        tdmi_cudnn_plan_release(it->cudnn, &answer->conv);
+        tdmi_cudnn_plan_release(it->cudnn, &entry->conv);
     if (it->cublaslt)
-        tdmi_cublaslt_plan_release(it->cublaslt, &answer->product);
-    answer->is_there = false;
-    tdmi_free(answer->text);
-    answer->text = NULL;
+        tdmi_cublaslt_plan_release(it->cublaslt, &entry->product);
+    entry->is_there = false;
+    tdmi_free(entry->text);
+    entry->text = NULL;
 }
 
 void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it)
 {
     while (it->first) {
-        struct tdmi_cuda_cached_algorithm *answer = it->first;
-        it->first = answer->next;
-        release(it, answer);
-        tdmi_free(answer);
+        struct tdmi_cuda_cached_algorithm *entry = it->first;
+        it->first = entry->next;
+        release(it, entry);
+        tdmi_free(entry);
     }
 }
 
@@ -80,22 +81,22 @@ static void describe_product(const struct tdmi_cublaslt_product *product, char t
              product->may_vary ? " any order" : "");
 }
 
-static void describe_problem(const struct asking *it, char text[text_room])
+static void describe_problem(const struct search *it, char text[text_room])
 {
-    const struct tdmi_cuda_problem *question = it->question;
-    if (!question->conv) {
-        describe_product(question->product, text);
+    const struct tdmi_cuda_problem *problem = it->problem;
+    if (!problem->conv) {
+        describe_product(problem->product, text);
         return;
     }
-    const int n = describe_conv(question->conv, text);
+    const int n = describe_conv(problem->conv, text);
     if (it->is_of_both && n < text_room)
         snprintf(text + n, (size_t)(text_room - n), " or a product");
 }
 
-static size_t limit_of(const struct asking *it)
+static size_t limit_of(const struct search *it)
 {
-    const struct tdmi_cuda_problem *question = it->question;
-    return question->conv ? question->conv->most_workspace : question->product->most_workspace;
+    const struct tdmi_cuda_problem *problem = it->problem;
+    return problem->conv ? problem->conv->most_workspace : problem->product->most_workspace;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -128,44 +129,43 @@ static bool words_of(const char *text, uint64_t words[TDMI_CUBLASLT_ALGORITHM_WO
     return true;
 }
 
-static bool is_inside(const struct tdmi_cuda_cached_algorithm *answer)
+static bool is_inside(const struct tdmi_cuda_cached_algorithm *entry)
 {
-    const size_t most = answer->most_workspace;
+    const size_t most = entry->most_workspace;
     return most == 0 ||
-           (answer->conv.workspace_bytes <= most && answer->product.workspace_bytes <= most);
+           (entry->conv.workspace_bytes <= most && entry->product.workspace_bytes <= most);
 }
 
-/* What a file says, if it can be used. */
-static bool take_text(const struct asking *it, const char *text,
-                      struct tdmi_cuda_cached_algorithm *answer)
+/* Use the text of a file, if it is valid. */
+static bool take_text(const struct search *it, const char *text,
+                      struct tdmi_cuda_cached_algorithm *entry)
 {
-    const struct tdmi_cuda_problem *question = it->question;
+    const struct tdmi_cuda_problem *problem = it->problem;
     uint64_t words[TDMI_CUBLASLT_ALGORITHM_WORDS];
     tdm_error err = {0};
     if (it->is_of_both) {
-        answer->is_product = strcmp(text, by_cublaslt) == 0;
-        return answer->is_product || strcmp(text, by_cudnn) == 0;
+        entry->is_product = strcmp(text, by_cublaslt) == 0;
+        return entry->is_product || strcmp(text, by_cudnn) == 0;
     }
-    if (question->conv)
-        return tdmi_cudnn_plan_read(it->of->cudnn, text, &answer->conv, &err) == TDM_OK;
-    return words_of(text, words) &&
-           tdmi_cublaslt_plan_take(it->of->cublaslt, question->product, words, &answer->product,
-                                   &err) == TDM_OK;
+    if (problem->conv)
+        return tdmi_cudnn_plan_read(it->of->cudnn, text, &entry->conv, &err) == TDM_OK;
+    return words_of(text, words) && tdmi_cublaslt_plan_take(it->of->cublaslt, problem->product,
+                                                            words, &entry->product, &err) == TDM_OK;
 }
 
-/* False: the file is of no use. */
-static bool take(const struct asking *it, const char *folder, const char *problem,
-                 struct tdmi_cuda_cached_algorithm *answer)
+/* False: there is no usable file. */
+static bool take(const struct search *it, const char *folder, const char *problem,
+                 struct tdmi_cuda_cached_algorithm *entry)
 {
     tdm_error err = {0};
-    if (!folder[0] || tdmi_cuda_choice_read(folder, problem, &answer->text, &err) != TDM_OK)
+    if (!folder[0] || tdmi_cuda_choice_read(folder, problem, &entry->text, &err) != TDM_OK)
         return false;
-    if (strcmp(answer->text, nothing) == 0)
+    if (strcmp(entry->text, nothing) == 0)
         return true;
-    answer->is_there = take_text(it, answer->text, answer);
-    if (answer->is_there && is_inside(answer))
+    entry->is_there = take_text(it, entry->text, entry);
+    if (entry->is_there && is_inside(entry))
         return true;
-    release(it->of, answer);
+    release(it->of, entry);
     return false;
 }
 
@@ -185,103 +185,103 @@ static char *copy_of(const char *text)
     return copy;
 }
 
-/* What a file is to say of what was made. */
-static char *text_of(const struct asking *it, const struct tdmi_cuda_cached_algorithm *answer)
+/* The text of an entry for a file. */
+static char *text_of(const struct search *it, const struct tdmi_cuda_cached_algorithm *entry)
 {
     char *text = NULL;
     tdm_error err = {0};
-    if (!answer->is_there)
+    if (!entry->is_there)
         return copy_of(nothing);
     if (it->is_of_both)
-        return copy_of(answer->is_product ? by_cublaslt : by_cudnn);
-    if (!it->question->conv)
-        return hex_of(answer->product.algorithm);
-    (void)!tdmi_cudnn_plan_write(it->of->cudnn, &answer->conv, &text, &err);
+        return copy_of(entry->is_product ? by_cublaslt : by_cudnn);
+    if (!it->problem->conv)
+        return hex_of(entry->product.algorithm);
+    (void)!tdmi_cudnn_plan_write(it->of->cudnn, &entry->conv, &text, &err);
     return text;
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-static void make(struct asking *it, struct tdmi_cuda_cached_algorithm *answer)
+static void make(struct search *it, struct tdmi_cuda_cached_algorithm *entry)
 {
-    const struct tdmi_cuda_problem *question = it->question;
+    const struct tdmi_cuda_problem *problem = it->problem;
     const struct tdmi_cuda_algorithm_cache *of = it->of;
     struct tdmi_cuda_timing timing;
     tdm_error err = {0};
-    tdmi_cuda_timing_open(&timing, of->device, question->conv, question->product);
+    tdmi_cuda_timing_open(&timing, of->device, problem->conv, problem->product);
     if (it->is_of_both) {
         const double conv =
-            timing.is_ready ? tdmi_cuda_time_conv(&timing, question->conv_plan) : -1.0;
+            timing.is_ready ? tdmi_cuda_time_conv(&timing, problem->conv_plan) : -1.0;
         const double product =
-            timing.is_ready ? tdmi_cuda_time_product(&timing, question->product_plan) : -1.0;
-        answer->is_product = product >= 0.0 && (conv < 0.0 || product < conv);
-        answer->is_there = true;
-    } else if (question->conv)
-        answer->is_there = tdmi_cudnn_plan_find(of->cudnn, question->conv,
-                                                timing.is_ready ? tdmi_cuda_time_conv : NULL,
-                                                &timing, &answer->conv, &err) == TDM_OK;
+            timing.is_ready ? tdmi_cuda_time_product(&timing, problem->product_plan) : -1.0;
+        entry->is_product = product >= 0.0 && (conv < 0.0 || product < conv);
+        entry->is_there = true;
+    } else if (problem->conv)
+        entry->is_there = tdmi_cudnn_plan_find(of->cudnn, problem->conv,
+                                               timing.is_ready ? tdmi_cuda_time_conv : NULL,
+                                               &timing, &entry->conv, &err) == TDM_OK;
     else
-        answer->is_there = tdmi_cublaslt_plan_find(of->cublaslt, question->product,
-                                                   timing.is_ready ? tdmi_cuda_time_product : NULL,
-                                                   &timing, &answer->product, &err) == TDM_OK;
+        entry->is_there = tdmi_cublaslt_plan_find(of->cublaslt, problem->product,
+                                                  timing.is_ready ? tdmi_cuda_time_product : NULL,
+                                                  &timing, &entry->product, &err) == TDM_OK;
     it->lacked_room = timing.lacked_room;
     tdmi_cuda_timing_close(&timing);
 }
 
-/* The GPU's folder knows nothing of what a GPU that was full would have taken. */
-static void find(struct asking *it, struct tdmi_cuda_cached_algorithm *answer)
+/* The GPU's folder has no choices that were made while its memory was full. */
+static void find(struct search *it, struct tdmi_cuda_cached_algorithm *entry)
 {
     const struct tdmi_cuda_algorithm_cache *of = it->of;
-    const bool is_limited = answer->most_workspace > 0;
+    const bool is_limited = entry->most_workspace > 0;
     const bool is_apart = is_limited && it->is_of_both; /* from what was found without the limit */
     char limited[text_room + 32];
-    snprintf(limited, sizeof limited, "%s within %zu", answer->problem, answer->most_workspace);
-    const char *name = is_limited ? limited : answer->problem;
-    answer->is_kept = !is_apart && take(it, of->kept, answer->problem, answer);
-    if (answer->is_kept || (!is_apart && take(it, of->folder, answer->problem, answer)) ||
-        (is_limited && take(it, of->folder, name, answer)))
+    snprintf(limited, sizeof limited, "%s within %zu", entry->problem, entry->most_workspace);
+    const char *name = is_limited ? limited : entry->problem;
+    entry->is_kept = !is_apart && take(it, of->kept, entry->problem, entry);
+    if (entry->is_kept || (!is_apart && take(it, of->folder, entry->problem, entry)) ||
+        (is_limited && take(it, of->folder, name, entry)))
         return;
-    make(it, answer);
-    answer->text = text_of(it, answer);
-    if (answer->is_there && !it->lacked_room)
-        keep(of->folder, name, answer->text);
+    make(it, entry);
+    entry->text = text_of(it, entry);
+    if (entry->is_there && !it->lacked_room)
+        keep(of->folder, name, entry->text);
 }
 
-/* The run resumes with this one. */
+/* Make this the run's entry. */
 static void keep_for_run(struct tdmi_cuda_algorithm_cache *it,
-                         struct tdmi_cuda_cached_algorithm *answer)
+                         struct tdmi_cuda_cached_algorithm *entry)
 {
-    if (answer->is_kept)
+    if (entry->is_kept)
         return;
     for (struct tdmi_cuda_cached_algorithm *other = it->first; other; other = other->next)
-        if (strcmp(other->problem, answer->problem) == 0)
+        if (strcmp(other->problem, entry->problem) == 0)
             other->is_kept = false;
-    answer->is_kept = true;
-    keep(it->kept, answer->problem, answer->text);
+    entry->is_kept = true;
+    keep(it->kept, entry->problem, entry->text);
 }
 
 const struct tdmi_cuda_cached_algorithm *
 tdmi_cuda_algorithm_cache_find(struct tdmi_cuda_algorithm_cache *it,
-                               const struct tdmi_cuda_problem *question)
+                               const struct tdmi_cuda_problem *problem)
 {
-    struct asking asking = {
-        .of = it, .question = question, .is_of_both = question->conv && question->product};
-    char problem[text_room];
-    if ((question->conv && !it->cudnn) || (question->product && !it->cublaslt))
+    struct search search = {
+        .of = it, .problem = problem, .is_of_both = problem->conv && problem->product};
+    char name[text_room];
+    if ((problem->conv && !it->cudnn) || (problem->product && !it->cublaslt))
         return NULL;
-    describe_problem(&asking, problem);
-    const size_t most = limit_of(&asking);
-    struct tdmi_cuda_cached_algorithm *answer = it->first;
-    while (answer && (strcmp(answer->problem, problem) != 0 || answer->most_workspace != most))
-        answer = answer->next;
-    if (!answer && (answer = tdmi_alloc(1, sizeof *answer)) != NULL) {
-        memcpy(answer->problem, problem, sizeof problem);
-        answer->most_workspace = most;
-        answer->next = it->first;
-        it->first = answer;
-        find(&asking, answer);
+    describe_problem(&search, name);
+    const size_t most = limit_of(&search);
+    struct tdmi_cuda_cached_algorithm *entry = it->first;
+    while (entry && (strcmp(entry->problem, name) != 0 || entry->most_workspace != most))
+        entry = entry->next;
+    if (!entry && (entry = tdmi_alloc(1, sizeof *entry)) != NULL) {
+        memcpy(entry->problem, name, sizeof name);
+        entry->most_workspace = most;
+        entry->next = it->first;
+        it->first = entry;
+        find(&search, entry);
     }
-    if (answer)
-        keep_for_run(it, answer);
-    return answer;
+    if (entry)
+        keep_for_run(it, entry);
+    return entry;
 }

@@ -1,4 +1,4 @@
-/* Questions about a convolution. */
+/* Choosing a library's algorithms for a convolution. */
 #include "backend/cuda/vendor/conv_plans.h"
 
 bool tdmi_cuda_algorithm_exists(const struct tdmi_cuda_algorithm *algorithm)
@@ -13,7 +13,7 @@ size_t tdmi_cuda_algorithm_workspace_room(const struct tdmi_cuda_algorithm *algo
                                                          : 0);
 }
 
-/* Without what is behind the product. */
+/* The convolution alone, without bias and activation. */
 static struct tdmi_cudnn_conv conv_of(const struct tdmi_op_desc *desc,
                                       enum tdmi_cudnn_direction direction)
 {

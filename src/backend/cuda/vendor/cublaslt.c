@@ -151,7 +151,7 @@ static int operation_of(const struct tdmi_cublaslt_calls *calls,
     return code;
 }
 
-/* All of a plan but its algorithm; cuBLASLt's code. */
+/* Make a plan without its algorithm; returns cuBLASLt's code. */
 static int describe(const struct tdmi_cublaslt_calls *calls, const struct tdmi_cublaslt_product *it,
                     struct tdmi_cublaslt_plan *plan)
 {

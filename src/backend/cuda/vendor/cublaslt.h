@@ -57,7 +57,7 @@ typedef double tdmi_cublaslt_timer(void *self, const struct tdmi_cublaslt_plan *
 tdm_status tdmi_cublaslt_plan_find(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
                                    tdmi_cublaslt_timer *timer, void *self,
                                    struct tdmi_cublaslt_plan *plan, tdm_error *err) TDM_MUST_USE;
-/* With an algorithm that was chosen before. TDM_E_INPUT: cuBLASLt does not take it. */
+/* Use an algorithm that was chosen before. TDM_E_INPUT: cuBLASLt refuses it. */
 tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
                                    const uint64_t algorithm[TDMI_CUBLASLT_ALGORITHM_WORDS],
                                    struct tdmi_cublaslt_plan *plan, tdm_error *err) TDM_MUST_USE;

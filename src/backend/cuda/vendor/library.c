@@ -1,4 +1,4 @@
-/* Where NVIDIA's libraries lie, and opening them. */
+/* Finding and opening NVIDIA's libraries. */
 #include "backend/cuda/vendor/library.h"
 #include "base/system/env.h"
 

@@ -275,7 +275,7 @@ static double factor_at(const void *memory, const struct layout *it, bool is_tra
                is_transposed ? row * it->leading + column : column * it->leading + row);
 }
 
-/* What is queued: everything by value. */
+/* Arguments of a queued product, by value. */
 struct queued {
     struct operation operation;
     struct layout first, second, result;

@@ -157,7 +157,7 @@ static size_t bytes_of_type(int type)
     }
 }
 
-/* What each attribute of the reference is made of, and whose it is. */
+/* Type, size and descriptor of each attribute, from the reference. */
 static bool is_right(int kind, int name, int type)
 {
     static const struct {
@@ -521,7 +521,7 @@ int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int typ
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* What is queued: everything by value. */
+/* Arguments of a queued graph, by value. */
 struct queued {
     struct flat flat;
     void *at[most_tensors], *workspace;

@@ -1,6 +1,6 @@
 /*
- * What the fake cuDNN answers, and what it was asked; a test finds it there by this name. Its
- * engines, in the order in which its heuristics name them:
+ * Control of the stand-in for cuDNN: what it answers, and what was called. A test finds the object
+ * by its name. The engines, in the order of its heuristics:
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H

@@ -1,4 +1,4 @@
-/* What the fake nvJPEG does, and what it was asked; a test finds it there by this name. */
+/* Control of the stand-in for nvJPEG: what it answers, and what was called. */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_NVJPEG_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_NVJPEG_H
 

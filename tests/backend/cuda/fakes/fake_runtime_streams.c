@@ -212,7 +212,7 @@ int tdmi_shim_queue(const struct tdmi_shim_launch *launch)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Where the list of open objects names this one; NULL: nowhere. */
+/* The link of the list of open objects that points to this one; NULL: none. */
 #define PLACE_OF(type, list)                                           \
     static type *place_of_##list(type object)                          \
     {                                                                  \

@@ -37,7 +37,7 @@ struct fibre {
     int from;                     /* whose value is wanted; -1: who gave one */
 };
 
-/* Of a thread of the processor, from its first launch to its end. */
+/* State of a CPU thread, from its first launch to its end. */
 struct crew {
     int n_stacks;         /* threads a block may have */
     struct fibre *fibres; /* one a stack */
@@ -335,7 +335,7 @@ static int64_t size_of(struct tdmi_shim_place it)
     return (int64_t)it.x * it.y * it.z;
 }
 
-/* What a GPU takes; its compiler does not look. */
+/* Limits of launches, which nvcc does not check. */
 static bool is_possible(struct tdmi_shim_place grid, struct tdmi_shim_place block)
 {
     return size_of(grid) > 0 && size_of(block) > 0 && size_of(block) <= most_threads &&

@@ -21,7 +21,7 @@ static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self
     return tdmi_shim_launch(&it);
 }
 
-/* What a library of ours shows of itself; it stays open. NULL: there is none. */
+/* The control object of a stand-in, which stays open; NULL: there is none. */
 static void *open_fake(const char *file, const char *name)
 {
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -25,7 +25,7 @@ static __device__ __forceinline__ int64_t offset_of(int64_t image, int y, int x,
     return ((image * of.h + y) * of.w + x) * of.c;
 }
 
-/* What the window of an output pixel has at (tap, channel of the group). */
+/* Value of an output pixel's window at (tap, channel of the group). */
 template <class T>
 static __device__ __forceinline__ float in_window(const struct tdmi_cuda_conv &c, const T *x,
                                                   int group, int64_t pixel, int64_t k)

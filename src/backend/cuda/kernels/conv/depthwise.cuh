@@ -1,4 +1,4 @@
-/* What the kernels of depthwise convolutions share: rows of pixels on their way to registers. */
+/* Loading rows of pixels into registers, for all kernels of depthwise convolutions. */
 #ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
 #define TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
 

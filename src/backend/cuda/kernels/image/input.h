@@ -26,7 +26,7 @@ struct tdmi_cuda_input {
 int tdmi_cuda_input_forward(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
                             const uint8_t *const *pixels, void *y);
 
-/* What is done to one image, as the GPU reads it. */
+/* The changes of one image, as the GPU reads them. */
 struct tdmi_cuda_change {
     int32_t dx, dy, fill, is_flipped;
     int32_t n_colours;

@@ -5,7 +5,7 @@
 
 enum { block_threads = 256, narrowest = 3 /* colours that are narrower are just doubled */ };
 
-/* Where pixel (x, y) of the stored image goes: begin + x · step_x + y · step_y, in pixels. */
+/* Pixel (x, y) of the stored image goes to begin + x · step_x + y · step_y, in pixels. */
 struct orientation {
     int64_t begin, step_x, step_y;
 };
