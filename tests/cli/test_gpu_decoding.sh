@@ -1,6 +1,6 @@
-# train --decode card: pictures decoded by a library that stands for nvJPEG beside the shim in the
-# place of libtandem_cuda.so (docs/design/gpu.md). It has the host's inverse transform, so all bits
-# are those of --decode cpu: of trainings, of features and of what is said of files that are none.
+# train --decode card: images decoded by the stand-in for nvJPEG, with the shim in place of
+# libtandem_cuda.so (docs/design/gpu.md). It has the host's inverse transform, so trainings, features
+# and messages about bad files are those of --decode cpu.
 . "$SOURCE/tests/cli/lib.sh"
 
 gpu=$BUILD/tests/gpu
@@ -37,7 +37,7 @@ same() { # name options…
     said=$(grep -o 'skipped: .*' "$err" | sort)
     expect_same 0 "$(n_decoded)" "$name: --decode cpu gives no file away"
     expect_exit 0 train -o "$name-card" --decode card "$@"
-    expect_true "$name: the card decodes ($(n_decoded) pictures)" [ "$(n_decoded)" -gt "$least" ]
+    expect_true "$name: the GPU decodes ($(n_decoded) pictures)" [ "$(n_decoded)" -gt "$least" ]
     expect_same "$said" "$(grep -o 'skipped: .*' "$err" | sort)" "$name: what is skipped"
     for file in best last; do
         expect_true "$name: $file weights are the same" \
@@ -65,11 +65,11 @@ expect_same 0 "$(json_value features.reused)" "features of another decoder are o
 expect_exit 0 train -o frozen-again --decode card "$@"
 expect_true "those of the same are found" [ "$(json_value features.reused)" -gt 20 ]
 
-# ---- gone on with -------------------------------------------------------------------------------
+# ---- resumed ------------------------------------------------------------------------------------
 expect_exit 0 train -o parts --decode card --epochs 1
 : >decoded
 expect_exit 0 train -o parts --decode card --epochs 2 --resume
-expect_true "it goes on with the card" [ "$(n_decoded)" -gt 20 ]
+expect_true "it still decodes on the GPU" [ "$(n_decoded)" -gt 20 ]
 expect_true "weights are those of a run that never stopped" \
     cmp parts/best.safetensors plain-card/best.safetensors
 : >decoded

@@ -1,7 +1,7 @@
-# What NVIDIA's libraries have to do with commands, by libraries that stand for them beside the shim
-# in the place of libtandem_cuda.so (docs/design/gpu.md): doctor names them, a profile says what
-# computes, a run goes on with what it chose, in any order where that was asked for, and with less
-# workspace where memory is short, also of what is frozen and of what thaws.
+# NVIDIA's libraries in commands, by stand-ins for them, with the shim in place of libtandem_cuda.so
+# (docs/design/gpu.md): doctor lists them, a profile names algorithms, a resumed run keeps its
+# algorithms, with --fast in any order, and with less workspace where memory is short, also for frozen
+# layers and after an unfreeze.
 . "$SOURCE/tests/cli/lib.sh"
 
 gpu=$BUILD/tests/gpu
@@ -58,12 +58,12 @@ assert nodes["conv1"]["input_gradient"] is None and nodes["pool1"]["forward"] is
 expect_exit 0 on_gpu "$@"
 expect_stdout_matches '^ +weight gradient +cuDNN engine [0-9]+, [0-9.]+ .?i?B$'
 expect_exit 0 "$TANDEM" bench compute --model lenet5 --batch 4 --seconds 0.5 --profile --json
-expect_true "a processor has ways, too" python3 -c '
+expect_true "the CPU names its algorithms, too" python3 -c '
 import json, sys
 nodes = {node["name"]: node for node in json.load(open(sys.argv[1]))["profile"]}
 assert nodes["conv1"]["forward"]["by"] and nodes["conv1"]["weight_gradient"]["by"]' "$out"
 
-# ---- a run goes on with what it chose ----------------------------------------------------------
+# ---- a resumed run keeps its algorithms --------------------------------------------------------
 expect_exit 0 on_gpu synth pictures --classes 2 --per-class 8 --size 32 --format ppm --quiet
 train() {
     on_gpu train pictures --device cuda --threads 1 --model lenet5 --size 12 --batch 4 \
@@ -72,12 +72,12 @@ train() {
 rm -rf home
 expect_exit 0 train -o parts --epochs 1
 expect_true "choices are in the run" test -n "$(ls parts/kernels)"
-expect_true "and in the card's folder" test -n "$(ls home/cuda)"
+expect_true "and in the GPU's folder" test -n "$(ls home/cuda)"
 contents parts/kernels >before
 rm -rf home
 expect_exit 0 train -o parts --epochs 3 --resume
 contents parts/kernels >after
-expect_true "gone on with, it asks nothing" test ! -e home/cuda
+expect_true "resumed, it chooses nothing" test ! -e home/cuda
 expect_true "and keeps its choices" cmp before after
 expect_exit 0 train -o whole --epochs 3
 expect_true "weights are those of a run that never stopped" \
@@ -96,7 +96,7 @@ export TANDEM_FAKE_WORKSPACE=9000000 # of the fastest engines
 expect_exit 0 train -o roomy --epochs 1
 expect_true "there is enough" sh -c "! grep -q 'of workspace at most' '$err'"
 rm -rf home
-# Room for one that is timed, but not for what trains beside what judges.
+# Room for an algorithm that is timed, but not for training beside validation.
 export TANDEM_FAKE_BYTES=15000000
 expect_exit 0 train -o short --epochs 1
 expect_stderr_matches 'libraries get 8 MiB of workspace at most, .* free on the card are [0-9]+ MiB'
@@ -104,7 +104,7 @@ contents short/kernels >before
 unset TANDEM_FAKE_BYTES
 rm -rf home
 expect_exit 0 train -o short --epochs 2 --resume
-expect_true "with memory again it goes on as it began" sh -c "! grep -q 'of workspace at most' '$err'"
+expect_true "with memory again it resumes as it began" sh -c "! grep -q 'of workspace at most' '$err'"
 contents short/kernels >after
 expect_true "with the same choices" cmp before after
 expect_true "and asks nothing" test ! -e home/cuda
@@ -114,8 +114,9 @@ expect_exit 4 train -o roomy --epochs 2 --resume
 expect_stderr_matches 'free on the card are [0-9]+ MiB'
 unset TANDEM_FAKE_BYTES
 
-# ---- a frozen base and what thaws, where memory is short -----------------------------------------
-# Rows take 9 MiB at most, of a judge's workspace; all that thaws later takes 18, and is counted first.
+# ---- a frozen backbone and an unfreeze, where memory is short -------------------------------------
+# Features take 9 MiB at most, for the evaluator's workspace; training after the unfreeze takes 18, and
+# is counted first.
 head="--weights parts --freeze base --hidden 4 --epochs 2"
 thaws="--weights parts --unfreeze 1 --unfreeze-layers 1 --hidden 4 --epochs 4"
 short() { # name bytes options…
@@ -128,7 +129,7 @@ short() { # name bytes options…
     export TANDEM_FAKE_BYTES=$bytes
     expect_exit 0 train -o "$name-short" "$@"
     expect_same 1 "$(grep -c 'libraries get 8 MiB of workspace at most' "$err")" \
-        "$name: they get less, told once"
+        "$name: they get less, reported once"
     expect_true "$name: before anything is trained" sh -c \
         "sed '/^ *1  /q' '$err' | grep -q 'libraries get 8 MiB'"
     expect_true "$name: what is planned fits" sh -c \
@@ -147,7 +148,7 @@ rm -rf home
 # shellcheck disable=SC2086
 expect_exit 0 train -o thawing-short $thaws --epochs 5 --resume
 contents thawing-short/kernels >after
-expect_same "" "$(grep -vxF -f after before)" "it goes on with the same choices"
+expect_same "" "$(grep -vxF -f after before)" "it resumes with the same choices"
 
 # ---- --batch auto leaves a tenth of memory alone, before the batch gives way -----------------------
 # All that libraries want takes 18.7 MB.
@@ -164,7 +165,7 @@ unset TANDEM_FAKE_BYTES
 rm -rf home
 expect_exit 0 train -o chosen --batch auto --epochs 2 --resume
 contents chosen/kernels >after
-expect_true "it goes on with the same choices" cmp before after
+expect_true "it resumes with the same choices" cmp before after
 unset TANDEM_FAKE_WORKSPACE
 
 # What recordings take counts: 64 pictures at a time take 1.3 MB, 32 take 0.8, and 1.1 are left beside
@@ -204,7 +205,7 @@ expect_exit 0 many -o light
 expect_true "what is little changes nothing ($(json_value batch_reason))" \
     sh -c "! grep -q 'with what' light/run.json"
 expect_exit 0 train -o told --epochs 1
-expect_true "whose batch was known tells it, too" grep -Eq '"recorded_bytes": ?10,' told/run.json
+expect_true "a run with a given batch records it, too" grep -Eq '"recorded_bytes": ?10,' told/run.json
 unset TANDEM_FAKE_BYTES TANDEM_FAKE_RECORDING_BYTES TANDEM_FAKE_REPLAY_MS
 
 # ---- any order, where it was asked for ---------------------------------------------------------
@@ -215,16 +216,16 @@ rm -rf home
 expect_exit 0 train -o fast --fast --epochs 1
 problems fast >of_fast
 problems whole >of_whole
-expect_true "nobody else has any order" sh -c '! grep -q "any order" of_whole'
+expect_true "no other run has any order" sh -c '! grep -q "any order" of_whole'
 expect_true "all that training alone computes has" sh -c \
     "grep -E 'conv (input|weights)|first turned' of_fast | grep -vq 'any order'; [ \$? = 1 ]"
-expect_true "and nothing that judges" sh -c \
+expect_true "and nothing of validation" sh -c \
     "grep -q relu of_fast && ! grep relu of_fast | grep -q 'any order'"
 contents fast/kernels >before
 rm -rf home
 expect_exit 0 train -o fast --fast --epochs 2 --resume
 contents fast/kernels >after
-expect_true "gone on with, it keeps its choices" cmp before after
+expect_true "resumed, it keeps its choices" cmp before after
 expect_true "and asks nothing" test ! -e home/cuda
 expect_exit 0 train -o auto --fast --batch auto --precision bf16 --epochs 1
 expect_true "what is timed may vary, too" sh -c \

@@ -1,6 +1,5 @@
-# train on a card that is none: the kernels of backend cuda, run by their shim in the place of
-# libtandem_cuda.so (docs/design/gpu.md). What is stored in fewer bits, what is replayed,
-# what is resumed.
+# train on a fake GPU: the kernels of backend cuda, run by the shim in place of libtandem_cuda.so
+# (docs/design/gpu.md). Half precision, replayed steps, resumed runs.
 . "$SOURCE/tests/cli/lib.sh"
 
 if [ ! -f "$BUILD/tests/gpu/libtandem_cuda.so" ] || [ ! -f "$BUILD/libtandem_cuda.so" ]; then
@@ -47,7 +46,7 @@ expect_true "the loss in bf16 is near ($(json_value train.loss), $f32)" \
 expect_stderr_matches 'precision bf16: what judges here is stored so, too'
 bf16=$(json_value val.loss)
 expect_exit 0 "$TANDEM" evaluate bf16 pictures --part val --threads 1 --json
-expect_true "who opens the model judges nearly as training did ($(json_value loss), $bf16)" \
+expect_true "evaluate's loss is nearly that of training ($(json_value loss), $bf16)" \
     close "$(json_value loss)" "$bf16" 0.05
 # The first steps are left out, until the scale has halved often enough.
 expect_exit 0 on_gpu -o f16 --precision f16 --epochs 12
@@ -100,18 +99,18 @@ expect_true "a batch is one shard ($(json_value shard))" [ "$(json_value shard)"
 expect_true "its steps are replayed ($(wc -c <replays), $(json_value steps))" \
     [ "$(wc -c <replays)" -eq $(($(json_value steps) + 1)) ]
 
-# ---- rows of a frozen base are of the type that they were computed in ------------------------
+# ---- cached features have the type that they were computed in --------------------------------
 export TANDEM_HOME="$temp/home"
 expect_exit 0 on_gpu -o rows --weights f32 --freeze base --hidden 4 --epochs 1
 expect_stderr_matches 'features that train, and those that validate, stay on the card: 0\.0 MiB'
 expect_exit 0 on_gpu -o rows16 --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
-expect_same 0 "$(json_value features.reused)" "rows in f32 are not those in bf16"
+expect_same 0 "$(json_value features.reused)" "features in f32 are not those in bf16"
 expect_exit 0 on_gpu -o again --weights f32 --freeze base --hidden 4 --epochs 1 --precision bf16
-expect_same 24 "$(json_value features.reused)" "rows in bf16 are found"
+expect_same 24 "$(json_value features.reused)" "features in bf16 are found"
 expect_true "and weights are the same" cmp rows16/best.safetensors again/best.safetensors
 expect_exit 0 "$TANDEM" evaluate again pictures --threads 1 --json
 
-# ---- and have the same bits whether they stay on the card or travel --------------------------
+# ---- and the same bits whether they stay on the GPU or are copied ----------------------------
 set -- --weights f32 --freeze base --hidden 4 --augment flip,crop:1 --views 2
 expect_exit 0 on_gpu "$@" -o stay --epochs 4
 expect_stderr_matches 'stay on the card'
@@ -123,7 +122,7 @@ expect_true "the best weights are the same" cmp stay/best.safetensors travel/bes
 expect_true "the last weights are the same" cmp stay/last.safetensors travel/last.safetensors
 unset TANDEM_HOME
 
-# ---- a card of little memory: parts of a batch, kept by whoever goes on with more of it -------
+# ---- little GPU memory: parts of a batch, which a resumed run keeps ---------------------------
 set -- --size 16 --batch 16 --schedule constant
 export TANDEM_FAKE_BYTES=7900000 # parts of 8 need 5.3 MB beside weights of 2.3, all 16 need 5.9
 expect_exit 0 on_gpu "$@" -o little --epochs 1
@@ -151,21 +150,21 @@ expect_exit 0 on_gpu "$@" -o little --epochs 2 --resume
 expect_exit 0 on_gpu "$@" -o asked --shard 8 --epochs 2
 expect_true "weights are those of --shard 8" cmp little/best.safetensors asked/best.safetensors
 
-# ---- pictures on their way: brought ahead and changed on the card, the bits of a plain one -----
-# Copies as late as a card may make them, and steps as slow; whoever forgets to wait is found out.
-# The last one makes features of all pictures first, and trains on them.
+# ---- images prefetched and augmented on the GPU: the bits of a plain one -----------------------
+# Copies and steps as late as a GPU may do them, so that a missing wait shows. The last one computes
+# features of all images first, and trains on them.
 n=0
 for way in "--augment crop:2,flip" "--augment jitter:0.3:0.3:0.3:0,cutout:3,mixup:0.2" \
     "--augment rotate:10,cutmix" "--augment none" "--augment none --freeze base"; do
     n=$((n + 1))
-    for card in plain once late slow chance; do
+    for gpu in plain once late slow chance; do
         unset TANDEM_FAKE_PLAIN TANDEM_FAKE_PACE
         [ $gpu = plain ] && export TANDEM_FAKE_PLAIN=1
         export TANDEM_FAKE_PACE=$gpu TANDEM_HOME="$PWD/home-$gpu"
         # shellcheck disable=SC2086 # words of their own
         expect_exit 0 on_gpu -o "$gpu$n" --batch 4 --epochs 3 --optimizer sgd $way
         for file in best last; do
-            expect_true "$way, $gpu: $file weights are those of a plain card" \
+            expect_true "$way, $gpu: $file weights are those of a plain GPU" \
                 cmp "$gpu$n/$file.safetensors" "plain$n/$file.safetensors"
         done
     done
@@ -173,14 +172,14 @@ done
 unset TANDEM_FAKE_PLAIN TANDEM_FAKE_PACE
 expect_true "changes change something" sh -c '! cmp -s plain1/best.safetensors plain4/best.safetensors'
 
-# ---- what a card alone can do ---------------------------------------------------------------
+# ---- options for GPUs alone ------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --precision bf16 -o none
 expect_stderr_matches 'option --precision bf16: on --device cpu everything is computed and stored'
 expect_exit 2 "$TANDEM" train pictures --model lenet5 --fast -o none
 expect_stderr_matches 'option --fast lets the libraries of a card add in any order; on --device cpu'
 expect_true "what is refused leaves no run" test ! -e none
 
-# ---- any order: told, recorded, and kept by whoever goes on ---------------------------------
+# ---- --fast is reported, recorded, and kept by a resumed run ---------------------------------
 expect_exit 0 on_gpu -o fast --fast --epochs 1
 expect_stderr_matches 'fast: the card.s libraries may add in any order'
 expect_true "the run records it" grep -q '"fast": 1' fast/run.json
@@ -193,7 +192,7 @@ expect_stderr_matches 'option --fast is 0, but the run was begun with 1'
 # ---- measured as it trains: the step queued whole, nodes some times in a row ------------------
 expect_exit 0 env LD_LIBRARY_PATH="$BUILD/tests/gpu" "$TANDEM" bench compute --device cuda --threads 1 \
     --model convnet7 --image 8 --batch 4 --classes 2 --precision bf16 --seconds 0.5 --profile --json
-expect_same 4 "$(json_value shard)" "the shard of a card is the batch"
+expect_same 4 "$(json_value shard)" "on a GPU one group is the batch"
 expect_true "norms and the optimiser's step have rates" python3 -c '
 import json, sys
 v = json.load(open(sys.argv[1]))
