@@ -101,5 +101,5 @@ expect_stdout_matches '^  nvJPEG +12\.4\.0'
 expect_exit 0 env TANDEM_FAKE_NVJPEG=libm.so.6 LD_LIBRARY_PATH="$gpu" "$TANDEM" doctor --no-measure
 expect_stdout_matches '^  nvJPEG +not found: '
 expect_true "it says what is done without" sh -c \
-    "tr -s ' \n' '  ' <'$out' | grep -q 'without it JPEG files are decoded on the processor'"
+    "tr -s ' \n' '  ' <'$out' | grep -q 'without it JPEG files are decoded on the CPU'"
 finish
