@@ -142,7 +142,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     snprintf(name, sizeof name, "%s-copied", kind->name);
     struct tdm_train_options options = of_kind(tree, kind, name);
     use_gpu(false);
-    train_heard(&options, "on the GPU:", false);
+    train_heard(&options, "on the card:", false);
     for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char kept[60];
         snprintf(kept, sizeof kept, "%s-%d", kind->name, pace);
@@ -302,12 +302,12 @@ static void features_are_copied_when_memory_is_short(void **state)
 
     /* a GPU that refuses what it is asked for, and says nothing beforehand */
     static const char *const refused[] = {
-        "features that train do not fit on the GPU and are copied batch by batch: they take 0.0 "
-        "MiB, which the GPU refused",
-        "features that validate do not fit on the GPU and are copied batch by batch: they take "
-        "0.0 MiB, which the GPU refused",
-        "features that train, and those that validate, do not fit on the GPU and are copied batch "
-        "by batch: they take 0.0 MiB, which the GPU refused"};
+        "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
+        "MiB, which the card refused",
+        "features that validate do not fit on the card and are copied batch by batch: they take "
+        "0.0 MiB, which the card refused",
+        "features that train, and those that validate, do not fit on the card and are copied batch "
+        "by batch: they take 0.0 MiB, which the card refused"};
     for (int i = 0; i < 3; i++) {
         char name[20];
         snprintf(name, sizeof name, "refused-%d", i);
@@ -352,11 +352,11 @@ static void features_are_copied_when_memory_is_short(void **state)
     } gpus[] = {
         {"roomy", "features that train, and those that validate, stay on the card", 0, 2},
         {"tight",
-         "features that validate do not fit on the GPU and are copied batch by batch: they take "
+         "features that validate do not fit on the card and are copied batch by batch: they take "
          "0.0 MiB, and beside the training there is room for 0.0 MiB",
          val / 2, 1},
         {"tighter",
-         "features that train do not fit on the GPU and are copied batch by batch: they take 0.0 "
+         "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
          "MiB, and beside the training there is room for 0.0 MiB",
          val + train / 2, 1},
     };
