@@ -12,14 +12,27 @@ endif()
 if(NOT cuda_missing)
   set(TDM_HAVE_CUDA 1)
   set(TDM_CUDA_VERSION "${CUDAToolkit_VERSION}")
-  # Machine code for data-centre GPUs (later GPUs of the same generation run it, too), and
-  # PTX of the newest for what comes after.
-  set(cuda_code -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90)
-  if(CUDAToolkit_VERSION VERSION_LESS 12.8)
-    list(APPEND cuda_code -gencode arch=compute_90,code=compute_90)
-  else()
-    list(APPEND cuda_code -gencode "arch=compute_100,code=[sm_100,compute_100]")
+  # Machine code for these compute capabilities (later GPUs of the same generation run it, too), and
+  # PTX of the last one for newer GPUs.
+  set(TANDEM_CUDA_ARCHS "" CACHE STRING
+    "compute capabilities to build kernels for, as 80;90 (empty: those of data centre GPUs)")
+  set(cuda_archs ${TANDEM_CUDA_ARCHS})
+  if(NOT cuda_archs)
+    set(cuda_archs 80 90)
+    if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+      list(APPEND cuda_archs 100)
+    endif()
   endif()
+  set(cuda_code)
+  foreach(arch ${cuda_archs})
+    if(NOT arch MATCHES "^[0-9]+[af]?$")
+      message(FATAL_ERROR "TANDEM_CUDA_ARCHS=${TANDEM_CUDA_ARCHS}: '${arch}' is no compute "
+        "capability; write them as nvcc does without the dot, with semicolons: 80;90")
+    endif()
+    list(APPEND cuda_code -gencode arch=compute_${arch},code=sm_${arch})
+  endforeach()
+  list(GET cuda_archs -1 newest)
+  list(APPEND cuda_code -gencode arch=compute_${newest},code=compute_${newest})
 endif()
 
 # cuda_objects(result sources…): an object file of each .cu, by nvcc itself, so that no flag that is

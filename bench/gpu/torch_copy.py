@@ -1,4 +1,4 @@
-"""torch_copy.py [--device cuda] [--bytes N] [--seconds S]: bytes per second that a copy within the card's
+"""torch_copy.py [--device cuda] [--bytes N] [--seconds S]: bytes per second that a copy within the GPU's
 memory moves, read and written both counted; what kernels that only move memory are a share of. One line
 of JSON."""
 import argparse
@@ -15,12 +15,12 @@ def main():
     parser.add_argument("--bytes", type=int, default=1 << 30)
     parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args()
-    is_card = options.device.startswith("cuda")
+    is_gpu = options.device.startswith("cuda")
     source = torch.randint(0, 255, (options.bytes,), dtype=torch.uint8, device=options.device)
     target = torch.empty_like(source)
 
     def wait():
-        if is_card:
+        if is_gpu:
             torch.cuda.synchronize()
 
     for _ in range(3):

@@ -1,7 +1,7 @@
 """torch_job.py DATA COUNT IMAGE: the usual recipe of a frozen base in PyTorch. Xception with random weights
-stands frozen in evaluation mode under autocast, each epoch runs all pictures through it and trains a dense
+stands frozen in evaluation mode under autocast, each epoch runs all images through it and trains a dense
 layer of 512, dropout and the classes with Adam. DATA: an IDX file of COUNT pictures; a DataLoader with workers
-brings batches to the card. Prints seconds of all epochs, without starting Python, as one line of JSON."""
+brings batches to the GPU. Prints seconds of all epochs, without starting Python, as one line of JSON."""
 import argparse
 import json
 import os

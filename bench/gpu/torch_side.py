@@ -1,10 +1,12 @@
-"""torch_side.py MODEL train|features BATCH IMAGE: images per second of PyTorch on a card, batches in its
-memory, channels last, autocast. features: evaluation mode, no gradients, up to the pooled features. train:
+"""torch_side.py MODEL train|features BATCH IMAGE: images per second of PyTorch on a GPU, channels last,
+autocast. features: evaluation mode, no gradients, up to the pooled features. train:
 forward, cross-entropy, backward and a step of SGD with momentum (fused, one launch) for all layers.
 
 --setting eager     as written
 --setting compile   torch.compile(mode="max-autotune-no-cudagraphs")
 --setting graphs    torch.compile(mode="max-autotune"): CUDA graphs too
+--inputs copied     bytes in pinned memory, copied and scaled in each step
+--inputs resident   numbers in the GPU's memory
 
 Prints one line of JSON. --device cpu is for this file's own test.
 """
@@ -33,6 +35,7 @@ def arguments():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--precision", choices=list(TYPES), default="bf16")
     parser.add_argument("--setting", choices=["eager", "compile", "graphs"], default="eager")
+    parser.add_argument("--inputs", choices=["copied", "resident"], default="copied")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--classes", type=int, default=1000)
     return parser.parse_args()
@@ -47,7 +50,8 @@ def cast(options):
     return torch.autocast(kind, TYPES[options.precision], enabled=options.precision != "f32")
 
 
-def train_step(options, model, x):
+def train_step(options, model, images):
+    x = images()
     model.train()
     labels = torch.randint(options.classes, (len(x),), device=x.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=x.is_cuda)
@@ -57,7 +61,7 @@ def train_step(options, model, x):
     def step():
         optimizer.zero_grad(set_to_none=True)
         with cast(options):
-            loss = torch.nn.functional.cross_entropy(forward(x), labels)
+            loss = torch.nn.functional.cross_entropy(forward(images()), labels)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -65,7 +69,7 @@ def train_step(options, model, x):
     return step
 
 
-def features_step(options, model, x):
+def features_step(options, model, images):
     model.eval()
     forward = model.features
     if options.setting in MODES:
@@ -73,9 +77,21 @@ def features_step(options, model, x):
 
     def step():
         with torch.no_grad(), cast(options):
-            forward(x)
+            forward(images())
 
     return step
+
+
+def inputs(options):
+    """A function that returns the batch of a step."""
+    shape = (options.batch, networks.input_channels(options.model), options.image, options.image)
+    if options.inputs == "resident":
+        x = torch.randn(shape, device=options.device).to(memory_format=torch.channels_last)
+        return lambda: x
+    pixels = torch.randint(256, shape, dtype=torch.uint8).to(memory_format=torch.channels_last)
+    if options.device.startswith("cuda"):
+        pixels = pixels.pin_memory()
+    return lambda: pixels.to(options.device, non_blocking=True).float().div_(127.5).sub_(1)
 
 
 def wait(options):
@@ -110,17 +126,15 @@ def main():
     torch.backends.cudnn.benchmark = True
     model = networks.build(options.model, options.classes, image=options.image)
     model = model.to(options.device, memory_format=torch.channels_last)
-    x = torch.randn(options.batch, networks.input_channels(options.model), options.image, options.image,
-                    device=options.device).to(memory_format=torch.channels_last)
-    step = (train_step if options.mode == "train" else features_step)(options, model, x)
+    step = (train_step if options.mode == "train" else features_step)(options, model, inputs(options))
     found = rates(options, step)
-    is_card = options.device.startswith("cuda")
+    is_gpu = options.device.startswith("cuda")
     print(json.dumps({
         "peer": "PyTorch " + torch.__version__, "setting": options.setting,
         "precision": options.precision, "images_per_second": statistics.median(found), "low": min(found),
         "high": max(found), "groups": len(found),
-        "card": torch.cuda.get_device_name() if is_card else None,
-        "peak_bytes": torch.cuda.max_memory_allocated() if is_card else None}), flush=True)
+        "gpu": torch.cuda.get_device_name() if is_gpu else None, "inputs": options.inputs,
+        "peak_bytes": torch.cuda.max_memory_allocated() if is_gpu else None}), flush=True)
 
 
 if __name__ == "__main__":

@@ -104,16 +104,17 @@ static void profiler_release(struct profiler *profiler)
     tdmi_free(profiler->pixels);
 }
 
-/* Of a batch norm that takes its own sums, in values of one image: forward it reads x twice and
- * writes y; backward it reads x and dy twice, y too where it has to see what an activation let
- * through, and writes dx. What it adds is read, and has a gradient of its own behind an act. */
-static double values_of_norm(const struct tdmi_node_plan *it, double size)
+/* Values of one image that a batch norm with its own sums moves: forward it reads x twice and
+ * writes y; backward it reads x and dy twice and writes dx. Behind an activation the host reads y
+ * twice, too; a GPU does so only where a residual is added. A residual is read, and has a gradient
+ * of its own behind an activation. */
+static double values_of_norm(const struct tdmi_node_plan *it, bool is_host, double size)
 {
     const bool has_act = it->desc.fusion.act != TDMI_ACT_NONE;
     const bool adds = it->desc.fusion.adds_residual;
     double tensors = 3.0 + adds;
     if (it->has_backward)
-        tensors += 5.0 + 2.0 * has_act + (adds && has_act);
+        tensors += 5.0 + 2.0 * (has_act && (is_host || adds)) + (adds && has_act);
     return tensors * size;
 }
 
@@ -132,7 +133,8 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
     double moved = (plan->has_backward ? 3.0 : 1.0) * values;
     if (node->kind == TDMI_OP_BATCH_NORM && plan->desc.is_training && !plan->is_virtual &&
         !plan->desc.keeps_statistics)
-        moved = values_of_norm(plan, (double)tdmi_shape_values(node->out));
+        moved = values_of_norm(plan, it->plan->backend->device.is_host,
+                               (double)tdmi_shape_values(node->out));
     double bytes = (double)tdmi_dtype_bytes(it->plan->storage) * moved;
     double seconds = row->forward_seconds + row->backward_seconds;
     row->operations_per_s = operations * it->batch->n / seconds;

@@ -135,7 +135,7 @@ static void a_card_that_is_not_there_is_told_in_a_sentence(void **state)
         return;
     }
     if (!strstr(err.frames[0].text, "counted from 0"))
-        assert_non_null(strstr(err.frames[0].text, "opening card 1023: there is no NVIDIA driver"));
+        assert_non_null(strstr(err.frames[0].text, "opening GPU 1023: there is no NVIDIA driver"));
     assert_int_equal(tdmi_cuda_backend(&backend, &err), TDM_OK);
     assert_string_equal(backend->name, "cuda");
     assert_false(backend->device.is_host);

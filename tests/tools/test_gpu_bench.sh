@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench/gpu/run without a card: what it would run, what it refuses, and both sides in tiny shapes on the processor.
+# bench/gpu/run without a GPU: what it would run, what it refuses, and both sides in tiny shapes on the CPU.
 . "$SOURCE/tests/cli/lib.sh"
 
 command -v python3 >/dev/null || {
@@ -25,14 +25,17 @@ expect_exit 2 gpu --rounds 0
 expect_exit 1 gpu --tandem "$PWD/nothing" --rows lenet5-small
 if ! nvidia-smi >/dev/null 2>&1; then
     expect_exit 4 gpu --rows lenet5-small
-    expect_stderr_matches 'tandem sees no card'
+    expect_stderr_matches 'tandem sees no GPU'
 fi
 
-# A side that fails is told with its own words, and the other is measured.
+# A side that fails is reported with its own words, and the other is measured.
 expect_exit 1 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small --settings eager --python false \
     -o refused.json
 expect_stdout_matches 'eager .*-'
 expect_stdout_matches 'not measured: exit code 1'
+expect_exit 1 gpu --device cpu --precision f32 --tiny --rounds 1 --rows lenet5-small --settings eager --timeout 0.01 \
+    -o slow.json
+expect_stderr_matches 'stopped after 0\.01 s'
 
 # Both sides measured: a stand-in shows how they are read, paired and told, whatever is installed here …
 stand_in=$SOURCE/tests/tools/torch_stand_in.py

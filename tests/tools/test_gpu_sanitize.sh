@@ -1,4 +1,4 @@
-# bench/gpu/sanitize where compute-sanitizer or the card is missing, and with one that is none: what it is asked,
+# bench/gpu/sanitize where compute-sanitizer or the GPU is missing, and with a fake one: what it is asked,
 # and how its answers are told.
 . "$SOURCE/tests/cli/lib.sh"
 
@@ -39,10 +39,10 @@ chmod +x stand-in
 expect_exit 2 env TANDEM="$PWD/nothing" COMPUTE_SANITIZER="$PWD/stand-in" "$SOURCE/bench/gpu/sanitize" -o logs
 expect_stderr_matches 'there is no program .*nothing'
 
-# The program itself says that there is no card.
+# The program itself reports that there is no GPU.
 if ! nvidia-smi >/dev/null 2>&1; then
     expect_exit 4 sanitize COMPUTE_SANITIZER="$PWD/stand-in"
-    expect_stderr_matches 'there is no card to run on: .'
+    expect_stderr_matches 'there is no GPU to run on: .'
 fi
 
 rm -f asked.txt

@@ -17,6 +17,6 @@ elif script.name == "torch_side.py":
     setting = arguments[arguments.index("--setting") + 1]
     rate = {"eager": 1e-3, "compile": 2e-3, "graphs": 1.5e-3}[setting]
     print(json.dumps({"peer": "stand-in", "setting": setting, "images_per_second": rate, "low": rate,
-                      "high": rate, "groups": 3, "card": None, "peak_bytes": None}))
+                      "high": rate, "groups": 3, "gpu": None, "peak_bytes": None}))
 elif script.name != "torch_job.py":
     sys.exit(f"{script.name} is none of bench/gpu's scripts")

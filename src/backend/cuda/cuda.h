@@ -1,6 +1,6 @@
 /*
- * Inside backend cuda: a card, a queue of work on it, and the kernels by op. Files that include no
- * header of CUDA (op_*.c, kernels.c, columns.c, every .cu) also run under the shim.
+ * Internals of backend cuda: a GPU, a queue of work on it, and the kernels by op. All files but
+ * those of runtime/ include no header of CUDA.
  */
 #ifndef TANDEM_BACKEND_CUDA_CUDA_H
 #define TANDEM_BACKEND_CUDA_CUDA_H
@@ -10,7 +10,7 @@
 struct CUstream_st;
 
 struct tdmi_device {
-    int index; /* of the cards that CUDA sees, counted from 0 */
+    int index; /* among the GPUs that CUDA sees, from 0 */
     int multiprocessors;
     int compute_major, compute_minor;
     int runtime_version, driver_version; /* 13000 for 13.0 */
@@ -19,7 +19,7 @@ struct tdmi_device {
     struct tdmi_cuda_libraries *libraries; /* libraries.h */
 };
 
-/* Calls return no status: the first thing that failed is kept, and told by the next wait. */
+/* Calls return no status: the first failure is kept, and reported by the next wait. */
 struct tdmi_stream {
     tdmi_device *device;
     struct CUstream_st *queue;
@@ -27,26 +27,31 @@ struct tdmi_stream {
     const char *failed;
 };
 
-/* Its card becomes that of the calling thread. */
+/* Make it the GPU of the calling thread. */
 void tdmi_cuda_make_current(const tdmi_device *device);
-/* The queue to start kernels on: its card becomes that of the calling thread. */
+/* The queue to launch kernels on; its GPU becomes that of the calling thread. */
 struct CUstream_st *tdmi_cuda_queue(const tdmi_stream *stream);
-/* Keeps the code of a launch, if it is one of failure. what: "softmax, forward". */
+/* Keep the code of a launch that failed. what: "softmax, forward". */
 void tdmi_cuda_note(tdmi_stream *stream, int code, const char *what);
 
-/* One of each op. */
+/* The kernel of each op. */
 extern const struct tdmi_kernel *const tdmi_cuda_kernels[TDMI_OP_KINDS];
 extern const struct tdmi_kernel tdmi_cuda_relu, tdmi_cuda_relu6, tdmi_cuda_add;
 extern const struct tdmi_kernel tdmi_cuda_batch_norm, tdmi_cuda_softmax;
 extern const struct tdmi_update_table tdmi_cuda_update_table; /* ops/update.c */
 extern const struct tdmi_kernel tdmi_cuda_conv, tdmi_cuda_dense, tdmi_cuda_input;
-extern const struct tdmi_kernel tdmi_cuda_depthwise; /* for tdmi_cuda_conv: those that it can run */
+extern const struct tdmi_kernel tdmi_cuda_depthwise; /* called by tdmi_cuda_conv */
 extern const struct tdmi_kernel tdmi_cuda_hswish, tdmi_cuda_sigmoid, tdmi_cuda_concat;
 extern const struct tdmi_kernel tdmi_cuda_pad, tdmi_cuda_lrn, tdmi_cuda_dropout, tdmi_cuda_logistic;
 extern const struct tdmi_kernel tdmi_cuda_max_pool, tdmi_cuda_avg_pool, tdmi_cuda_global_pool;
 
 extern const struct tdmi_change_table tdmi_cuda_changes;   /* changes.c */
-extern const struct tdmi_picture_table tdmi_cuda_pictures; /* pictures.c */
+extern const struct tdmi_picture_table tdmi_cuda_pictures; /* images.c */
+
+/* Clear the images n … max_images of an activation or gradient of this shape: a plan of a library
+ * reads all that the array holds (ops/ragged.c). */
+void tdmi_cuda_clear_tail(tdmi_stream *stream, const struct tdmi_op_desc *desc, int n,
+                          struct tdmi_shape shape, const void *array);
 
 /* update->tail, ops/tail.c */
 void tdmi_cuda_tail_of(tdmi_stream *stream, const struct tdmi_judgement *judgements,

@@ -40,7 +40,7 @@ tdm_status tdmi_plugin_open(const char *name, const char *what, size_t table_byt
         return TDM_FAIL(err, TDM_E_MEMORY, "opening %s, %s, wants %zu MiB: out of memory", file,
                         what, room_bytes >> 20);
     if (!library)
-        library = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+        library = dlopen(file, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (!library) {
         const char *why = dlerror();
         snprintf(found, sizeof found, "the loader says '%s'", why ? why : "nothing");

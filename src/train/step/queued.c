@@ -6,16 +6,10 @@ struct part {
     const struct tdmi_queued *of;
     float *sums;
     int n;              /* pictures */
-    int first, last;    /* segments, forward before the first of all; last < first: none */
     bool packs;         /* weights, before it */
     bool is_last_shard; /* sums of its segments are those of the batch */
     bool ends;          /* what follows the step is part of it */
 };
-
-static bool is_recorded(const struct tdmi_collective *collective)
-{
-    return collective && collective->is_recorded;
-}
 
 static float *sums_of_batch(const struct tdmi_queued *of)
 {
@@ -48,7 +42,7 @@ static tdm_status queue_segment(const struct part *part, int segment, tdm_error 
     if (!part->is_last_shard)
         return TDM_OK;
     tdmi_sums_add(of->sums, range->first_value, range->n_values);
-    return is_recorded(of->collective) ? begin_collective(of, segment, err) : TDM_OK;
+    return of->collective ? begin_collective(of, segment, err) : TDM_OK;
 }
 
 static tdm_status queue_part(void *self, tdm_error *err)
@@ -57,12 +51,12 @@ static tdm_status queue_part(void *self, tdm_error *err)
     const struct tdmi_queued *of = part->of;
     if (part->packs)
         tdmi_packed_queue(of->packed, tdmi_executor_stream(of->lane), of->values, of->packed_from);
-    if (part->first == 0 && part->n > 0)
+    if (part->n > 0)
         tdmi_executor_forward_part(of->lane, of->values, 0, of->plan->graph->n_nodes - 1,
                                    part->sums);
-    for (int segment = part->first; segment <= part->last; segment++)
+    for (int segment = 0; segment < of->plan->n_segments; segment++)
         TDM_TRY(queue_segment(part, segment, err), err, "backward");
-    if (part->ends && is_recorded(of->collective))
+    if (part->ends && of->collective)
         TDM_TRY(finish_collective(of, err), err, "backward");
     if (part->ends && of->next)
         of->next->queue(of->next->self, sums_of_batch(of));
@@ -72,9 +66,7 @@ static tdm_status queue_part(void *self, tdm_error *err)
 /* What a part is, beside what the key says in words of its own. */
 static int64_t number_of(const struct part *part)
 {
-    const int64_t n = part->of->plan->n_segments + 1;
-    return ((part->first * n + part->last + 1) * 2 + part->packs) * 4 + 2 * part->is_last_shard +
-           part->ends;
+    return 4 * part->packs + 2 * part->is_last_shard + part->ends;
 }
 
 /* Where there are no pictures, little is left to record, and clearing belongs to it. */
@@ -96,7 +88,7 @@ static tdm_status run_part(struct part *part, tdm_error *err)
 /* Of a shard in all its segments; is_packed: a shard before it has packed weights. */
 static struct part begin_shard(const struct tdmi_queued *of, int s, bool *is_packed)
 {
-    struct part part = {.of = of, .last = of->plan->n_segments - 1};
+    struct part part = {.of = of};
     const int shard = tdmi_sums_take(of->sums, s);
     part.sums = tdmi_sums_of(of->sums, shard);
     part.n = of->bring(of->self, shard);
@@ -115,28 +107,10 @@ static tdm_status run_early(const struct tdmi_queued *of, int s, bool *is_packed
     return of->plan->backend->stream.wait(tdmi_executor_stream(of->lane), err);
 }
 
-/* The host has its say between segments. */
-static tdm_status run_by_segment(const struct tdmi_queued *of, struct part part, tdm_error *err)
-{
-    for (int segment = 0; segment < of->plan->n_segments; segment++) {
-        part.first = part.last = segment;
-        TDM_TRY(run_part(&part, err), err, "queueing segment %d", segment + 1);
-        TDM_TRY(begin_collective(of, segment, err), err, "between segments");
-        part.packs = false;
-    }
-    TDM_TRY(finish_collective(of, err), err, "between segments");
-    part.first = of->plan->n_segments;
-    part.last = part.first - 1;
-    part.ends = true;
-    return run_part(&part, err);
-}
-
 static tdm_status run_last(const struct tdmi_queued *of, bool *is_packed, tdm_error *err)
 {
     struct part part = begin_shard(of, of->n_shards - 1, is_packed);
     tdmi_sums_settle(of->sums);
-    if (of->collective && !of->collective->is_recorded)
-        return run_by_segment(of, part, err);
     part.ends = true;
     return run_part(&part, err);
 }

@@ -5,11 +5,9 @@
  *
  *     several shards   [shard 0]  [shard 1] +  [shard 2]  [shard 3 ─ sums ─ update]
  *     one              [forward ─ s0 ─ s1 ─ s2 ─ update]
- *     one, and a collective that queues work of the device alone
+ *     one, and a collective
  *                      [forward ─ s0 ─┬─ s1 ─┬─ s2 ─┬─ finish ─ update]
  *                                     c0     c1     c2
- *     one, and one that the host takes part in
- *                      [forward ─ s0] c0 [s1] c1 [s2] c2  finish  [update]
  *
  * Of one process there is no collective: a step is one recording then, which costs one launch, and
  * segments leave no mark in it.
@@ -21,17 +19,15 @@
 #include "train/step/recorder.h"
 #include "train/step/sums.h"
 
-/* The slot between segments: how what ranks have summed becomes one. Called in each step, for each
- * segment in its order, also by a rank whose batch has no pictures. */
+/* The slot between segments: reduces the sums of all ranks. Called for each segment in its order,
+ * also by a rank whose batch has no images. */
 struct tdmi_collective {
     void *self;
     /* Both calls only queue work on the device, on other streams too (event_record, event_wait),
      * and the same for the same values: they are recorded with the step, and not called where it is
-     * replayed. Otherwise they are called in each step, may wait and copy, and each segment is a
-     * recording of its own. */
-    bool is_recorded;
-    /* values[0, n), of the device, are this rank's as soon as the stream has come so far; nothing
-     * that is queued after this touches them, until finish. May return before it is done. */
+     * replayed. values[0, n), of the device, are this rank's as soon as the stream has come so far;
+     * nothing that is queued after this touches them, until finish. May return before it is done.
+     */
     tdm_status (*begin)(void *self, tdmi_stream *stream, float *values, int64_t n, tdm_error *err);
     /* What is queued on the stream after this finds the sums of all ranks in all that was begun. */
     tdm_status (*finish)(void *self, tdmi_stream *stream, tdm_error *err);

@@ -115,12 +115,7 @@ static tdm_status reserve_exchange(tdmi_step *step, tdm_error *err)
 }
 
 /* Whole and ragged shards, for each array that shards write to, and some with pictures left out. */
-static int recordings_of(const tdmi_plan *plan, const struct tdmi_step_options *options)
-{
-    enum { kinds = 32 };
-    const bool is_by_segment = options->collective && !options->collective->is_recorded;
-    return is_by_segment ? kinds * (plan->n_segments + 1) : kinds;
-}
+enum { most_recordings = 32 };
 
 static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *options, tdm_error *err)
 {
@@ -144,8 +139,8 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
     struct tdmi_sums_options sums = sums_of(step->plan, options, step->n_lanes);
     if (!step->plan->backend->device.is_host) {
         sums.stream = tdmi_executor_stream(step->lanes[0]);
-        TDM_TRY(tdmi_recorder_open(step->plan->backend, step->device, sums.stream,
-                                   recordings_of(step->plan, options), &step->recorder, err),
+        TDM_TRY(tdmi_recorder_open(step->plan->backend, step->device, sums.stream, most_recordings,
+                                   &step->recorder, err),
                 err, "preparing steps of %d images", max_batch);
     }
     TDM_TRY(tdmi_sums_open(step->plan->backend, step->device, &sums, &step->sums, err), err,

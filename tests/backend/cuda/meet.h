@@ -16,7 +16,7 @@ int meet_turn(int blocks, int threads, const int *from, int *to);
 int meet_apart(int threads);
 /* Lane 0 meets a warp whose other lanes have left. */
 int meet_alone(int threads);
-/* What a block shares, before anybody has written to it. */
+/* Shared memory of a block before it was written. */
 int meet_unwritten(float *value);
 int meet_too_much(void);
 int meet_grid(unsigned x, unsigned y, unsigned threads);

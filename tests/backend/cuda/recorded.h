@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Of the shim, but without a way to record. */
+/* The shim's backend without recording. */
 static inline struct tdmi_backend plain_backend(void)
 {
     struct tdmi_backend plain = tdmi_backend_shim;
@@ -20,7 +20,7 @@ static inline struct tdmi_backend plain_backend(void)
     return plain;
 }
 
-/* Of n pictures on all ranks: what the session does for each batch. */
+/* A step of n images, as the session runs it for each batch. */
 static inline tdm_status try_step_of(struct training *it, const struct tdmi_batch *batch, int n,
                                      const struct tdmi_mixing *mixing,
                                      struct tdmi_update_rates rates, float *tail, tdm_error *err)
@@ -61,7 +61,7 @@ static inline void same_values(const struct training *a, const struct training *
     free(of_b);
 }
 
-/* How many lines of what speak(self) writes to standard error have both words. */
+/* Number of lines with both words that speak(self) writes to standard error. */
 static inline int lines_with(const char *word, const char *other, void (*speak)(void *self),
                              void *self)
 {

@@ -1,26 +1,22 @@
 /*
- * Convolutions by what looks like cuDNN (fake_cudnn.c): opening it, its graphs in every type
- * against conv.cu, which engine is taken, and what is kept of that.
+ * Convolutions by the stand-in for cuDNN (fake_cudnn.c): opening it, which engine is chosen, and
+ * what files keep of it. Results of its graphs: test_ops.c.
  */
 #include "backend/cuda/fakes/fake_cudnn.h"
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/values.h"
-#include "backend/cuda/kernels/conv/conv.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/library.h"
-#include "backend/cuda/kernels/conv/weights.h"
 #include "base/file/file.h"
-#include "models/network.h"
-#include "graph/plan.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "backend/cuda/fakes/fake_card.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 
 static struct fake_cudnn *fake;
 
-static void close_card(tdmi_device *device)
+static void close_gpu(tdmi_device *device)
 {
     tdmi_backend_shim.device.close(device);
     assert_int_equal(fake->alive, 0);
@@ -41,7 +37,7 @@ static void refused(const char *file, const char *sentence)
     fail_msg("'%s' is nowhere in what was said of %s", sentence, file);
 }
 
-static void a_library_that_is_missing_or_old_is_refused_with_a_sentence(void **state)
+static void a_missing_or_old_library_is_refused_with_a_reason(void **state)
 {
     (void)state;
     refused("/nowhere/libcudnn.so.9", "opening cuDNN 9: ");
@@ -52,7 +48,7 @@ static void a_library_that_is_missing_or_old_is_refused_with_a_sentence(void **s
     refused(FAKE_CUDNN, "found version 9.5, and 9.8 or newer is wanted");
     fake->version = 91900;
     fake->handle_code = 1001;
-    refused(FAKE_CUDNN, "cuDNN 9.19 says 1001, no card for you");
+    refused(FAKE_CUDNN, "cuDNN 9.19 says 1001, no GPU for you");
     fake->handle_code = 0;
     assert_int_equal(fake->alive + fake->handles, 0);
 }
@@ -70,7 +66,7 @@ static bool note_place(void *self, const char *path)
     return false;
 }
 
-static void it_is_looked_for_in_folders_of_cuda_and_of_python(void **state)
+static void the_folders_of_cuda_and_python_are_searched(void **state)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
@@ -103,7 +99,7 @@ static bool note_relative(void *self, const char *path)
     return false;
 }
 
-static void nothing_is_looked_for_in_the_current_folder(void **state)
+static void the_current_folder_is_not_searched(void **state)
 {
     static const char *const names[] = {"libcudnn.so.9", NULL};
     static const char *const folders[] = {"nvidia/cudnn/lib", NULL};
@@ -123,218 +119,47 @@ static void nothing_is_looked_for_in_the_current_folder(void **state)
     folder_remove(&here);
 }
 
-/* ---- graphs --------------------------------------------------------------------------------- */
+/* ---- choosing ------------------------------------------------------------------------------- */
 
-/* One problem's tensors in its type, and the same values in f32. */
-struct tensors {
-    struct tdmi_cuda_weights matrix;
-    int64_t n_x, n_y, n_w;
-    void *x, *y, *added, *turned, *result;
-    float *x32, *y32, *added32, *weights, *bias, *wanted, *got;
-    void *blocks[12], *workspace;
-};
+static const struct tdmi_cudnn_conv shapes[] = {{.in = {7, 5, 8},
+                                                 .out = {7, 5, 6},
+                                                 .n = 2,
+                                                 .kernel = 3,
+                                                 .stride = 1,
+                                                 .dilation = 1,
+                                                 .groups = 1,
+                                                 .top = 1,
+                                                 .bottom = 1,
+                                                 .left = 1,
+                                                 .right = 1}};
 
-static struct tensors tensors_of(const struct tdmi_cudnn_conv *it)
+/* The engine that a plan of shapes[0], or of a few images more, runs on; -1: there is no plan. */
+static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
 {
-    struct tensors of = {
-        .matrix = {it->type, (int64_t)it->kernel * it->kernel * (it->in.c / it->groups), it->out.c},
-        .n_x = it->n * tdmi_shape_values(it->in),
-        .n_y = it->n * tdmi_shape_values(it->out),
-    };
-    of.n_w = of.matrix.rows * of.matrix.columns;
-    const int64_t most = of.n_x + of.n_y + of.n_w;
-    of.x = tensor(it->type, of.n_x, 0, 1, &of.blocks[0]);
-    of.y = tensor(it->type, of.n_y, 0, 2, &of.blocks[1]);
-    of.added = tensor(it->type, of.n_y, 0, 3, &of.blocks[2]);
-    of.turned = tensor(it->type, of.n_w, 0, 0, &of.blocks[3]);
-    of.result = tensor(it->type, most, 0, 0, &of.blocks[4]);
-    of.x32 = tensor(TDMI_DTYPE_F32, of.n_x, 0, 1, &of.blocks[5]);
-    of.y32 = tensor(TDMI_DTYPE_F32, of.n_y, 0, 2, &of.blocks[6]);
-    of.added32 = tensor(TDMI_DTYPE_F32, of.n_y, 0, 3, &of.blocks[7]);
-    of.weights = tensor(TDMI_DTYPE_F32, of.n_w, 0, 4, &of.blocks[8]);
-    of.bias = tensor(TDMI_DTYPE_F32, it->out.c, 0, 5, &of.blocks[9]);
-    of.wanted = tensor(TDMI_DTYPE_F32, most, 0, 0, &of.blocks[10]);
-    of.got = tensor(TDMI_DTYPE_F32, of.n_w, 0, 0, &of.blocks[11]);
-    assert_int_equal(tdmi_cuda_weights_turn(NULL, &of.matrix, of.weights, NULL, of.turned), 0);
-    return of;
-}
-
-static void drop(struct tensors *of)
-{
-    for (size_t i = 0; i < sizeof of->blocks / sizeof *of->blocks; i++)
-        tdmi_free(of->blocks[i]);
-    tdmi_free(of->workspace);
-}
-
-/* What a plan is run with: bias and what is added, where it asks for them. */
-static void run_plan(tdmi_device *device, const struct tdmi_cudnn_plan *plan,
-                     const struct tdmi_cudnn_conv *it, struct tensors *of)
-{
+    const struct tdmi_cudnn_plan *plan = tdmi_cuda_conv_plan(device, it);
     tdmi_stream stream = {.device = device};
-    void *const tensors[TDMI_CUDNN_TENSORS] = {
-        [TDMI_CUDNN_X] = it->way == TDMI_CUDNN_OF_INPUT ? of->result : of->x,
-        [TDMI_CUDNN_W] = it->way == TDMI_CUDNN_OF_WEIGHTS ? of->result : of->turned,
-        [TDMI_CUDNN_Y] = it->way == TDMI_CUDNN_FORWARD ? of->result : of->y,
-        [TDMI_CUDNN_BIAS] = it->has_bias ? of->bias : NULL,
-        [TDMI_CUDNN_ADDED] = it->adds ? of->added : NULL,
-    };
+    void *tensors[TDMI_CUDNN_TENSORS];
+    int before[FAKE_ENGINES], engine = -1;
+    if (!plan)
+        return -1;
+    memcpy(before, fake->runs, sizeof before);
+    for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
+        assert_non_null(tensors[i] = tdmi_alloc_aligned(1 << 14));
     void *workspace = tdmi_alloc_aligned(tdmi_cuda_workspace_room(plan->workspace_bytes));
     assert_non_null(workspace);
     assert_int_equal(tdmi_cuda_conv_run(&stream, plan, tensors, workspace), 0);
+    for (int i = 0; i < FAKE_ENGINES; i++)
+        engine = fake->runs[i] > before[i] ? i : engine;
+    for (int i = 0; i < TDMI_CUDNN_TENSORS; i++)
+        tdmi_free(tensors[i]);
     tdmi_free(workspace);
-}
-
-/* conv.cu on f32, and what is behind it by hand. */
-static void run_law(const struct tdmi_cudnn_conv *it, struct tensors *of)
-{
-    const struct tdmi_cuda_conv law = {TDMI_DTYPE_F32, it->in,     it->out,      it->n,
-                                       it->kernel,     it->stride, it->dilation, it->groups,
-                                       it->top,        it->left};
-    const float *bias = it->has_bias ? of->bias : NULL;
-    of->workspace = tdmi_alloc_aligned(tdmi_cuda_conv_workspace_bytes(&law) + 1);
-    assert_non_null(of->workspace);
-    if (it->way == TDMI_CUDNN_OF_WEIGHTS) {
-        assert_int_equal(
-            tdmi_cuda_conv_weight_gradient(NULL, &law, of->x32, of->y32, of->wanted, of->workspace),
-            0);
-        return;
-    }
-    if (it->way == TDMI_CUDNN_OF_INPUT) {
-        assert_int_equal(
-            tdmi_cuda_conv_data_gradient(NULL, &law, of->y32, of->weights, NULL, of->wanted), 0);
-        return;
-    }
-    assert_int_equal(tdmi_cuda_conv_forward(NULL, &law, of->x32, of->weights, bias, of->wanted), 0);
-    for (int64_t i = 0; i < of->n_y; i++) {
-        float value = of->wanted[i] + (it->adds ? of->added32[i] : 0.0f);
-        if (it->act != TDMI_ACT_NONE && value < 0.0f)
-            value = 0.0f;
-        of->wanted[i] = it->act == TDMI_ACT_RELU6 && value > 6.0f ? 6.0f : value;
-    }
-}
-
-static void expect_law(tdmi_device *device, const struct tdmi_cudnn_conv *it)
-{
-    struct tensors of = tensors_of(it);
-    const struct tdmi_cudnn_plan *plan = tdmi_cuda_conv_plan(device, it);
-    const bool is_of_weights = it->way == TDMI_CUDNN_OF_WEIGHTS;
-    assert_non_null(plan);
-    run_law(it, &of);
-    run_plan(device, plan, it, &of);
-    if (is_of_weights)
-        assert_int_equal(tdmi_cuda_weights_turn_back(NULL, &of.matrix, of.result, of.got), 0);
-    const int64_t n = is_of_weights ? of.n_w : it->way == TDMI_CUDNN_OF_INPUT ? of.n_x : of.n_y;
-    for (int64_t i = 0; i < n; i++) /* sums are added in another order: a few of their steps */
-        expect_near(is_of_weights ? (double)of.got[i] : value_at(of.result, it->type, i),
-                    (double)of.wanted[i],
-                    step_of(it->type, fabs((double)of.wanted[i])) + 0x1p-8 * 0x1p-10, "value", i);
-    drop(&of);
-}
-
-static const struct tdmi_cudnn_conv shapes[] = {
-    {.in = {7, 5, 8},
-     .out = {7, 5, 6},
-     .n = 2,
-     .kernel = 3,
-     .stride = 1,
-     .dilation = 1,
-     .groups = 1,
-     .top = 1,
-     .bottom = 1,
-     .left = 1,
-     .right = 1},
-    {.in = {8, 8, 3},
-     .out = {4, 4, 5},
-     .n = 1,
-     .kernel = 3,
-     .stride = 2,
-     .dilation = 1,
-     .groups = 1,
-     .bottom = 1,
-     .right = 1},
-    {.in = {6, 6, 4},
-     .out = {3, 3, 70},
-     .n = 3,
-     .kernel = 1,
-     .stride = 2,
-     .dilation = 1,
-     .groups = 1},
-    {.in = {9, 9, 6},
-     .out = {9, 9, 4},
-     .n = 1,
-     .kernel = 3,
-     .stride = 1,
-     .dilation = 2,
-     .groups = 2,
-     .top = 2,
-     .bottom = 2,
-     .left = 2,
-     .right = 2},
-    {.in = {5, 7, 3},
-     .out = {4, 7, 4},
-     .n = 2,
-     .kernel = 3,
-     .stride = 1,
-     .dilation = 1,
-     .groups = 1,
-     .top = 1,
-     .bottom = 0,
-     .left = 0,
-     .right = 2},
-};
-
-static void graphs_of_every_type_give_what_conv_gives(void **state)
-{
-    struct folder home = folder_new();
-    tdmi_device *device = open_card(&home, NULL);
-    (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){0});
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (int t = 0; t < n_float_types; t++) {
-            struct tdmi_cudnn_conv it = shapes[s];
-            it.type = float_types[t];
-            expect_law(device, &it);
-            it.way = TDMI_CUDNN_OF_WEIGHTS;
-            expect_law(device, &it);
-            it.way = TDMI_CUDNN_OF_INPUT;
-            expect_law(device, &it);
-            it.way = TDMI_CUDNN_FORWARD;
-            expect_law(device, &it);
-            it.adds = true;
-            expect_law(device, &it);
-            it.has_bias = true;
-            it.act = TDMI_ACT_RELU;
-            expect_law(device, &it);
-            it.adds = false;
-            it.act = TDMI_ACT_RELU6;
-            expect_law(device, &it);
-        }
-    close_card(device);
-    folder_remove(&home);
-}
-
-/* ---- choosing ------------------------------------------------------------------------------- */
-
-/* The engine that a plan runs on. */
-static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
-{
-    struct tensors of = tensors_of(it);
-    const struct tdmi_cudnn_plan *plan = tdmi_cuda_conv_plan(device, it);
-    int before[FAKE_ENGINES], engine = -1;
-    if (plan) {
-        memcpy(before, fake->runs, sizeof before);
-        run_plan(device, plan, it, &of);
-        for (int i = 0; i < FAKE_ENGINES; i++)
-            engine = fake->runs[i] > before[i] ? i : engine;
-    }
-    drop(&of);
     return engine;
 }
 
-static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
+static void the_fastest_engine_of_the_right_kind_is_chosen(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home, NULL);
+    tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cudnn_conv it = shapes[0];
     (void)state;
     memset(fake->runs, 0, sizeof fake->runs);
@@ -361,13 +186,12 @@ static void the_fastest_engine_of_the_right_kind_is_taken(void **state)
     assert_int_equal(engine_of(device, &it), -1);
     assert_int_equal(engine_of(device, &it), -1);
     fake->guesses_nothing = fake->takes_no_pointwise = 0;
-    close_card(device);
+    close_gpu(device);
     folder_remove(&home);
 }
 
-/* How often engines without an order were run while a network was planned. */
 /* The sentence names what was asked for, and nothing more. */
-static void that_no_engine_is_there_is_told_as_it_was_asked(void **state)
+static void the_error_without_an_engine_names_the_request(void **state)
 {
     struct tdmi_cudnn_conv it = shapes[0];
     struct tdmi_cudnn_plan plan;
@@ -385,44 +209,17 @@ static void that_no_engine_is_there_is_told_as_it_was_asked(void **state)
     tdmi_cudnn_close(cudnn);
 }
 
-static int unordered_runs(tdmi_device *device, bool may_vary)
-{
-    struct tdmi_network network;
-    tdmi_graph *graph = NULL;
-    tdmi_plan *plan = NULL;
-    const int before = fake->runs[FAKE_UNORDERED];
-    const struct tdmi_plan_options request = {
-        .max_images = 2, .is_training = true, .device = device, .may_vary = may_vary};
-    assert_int_equal(tdmi_network_find("lenet5", &network, NULL), TDM_OK);
-    assert_int_equal(tdmi_network_build(&network, &network.preprocess, 3, &graph, NULL), TDM_OK);
-    assert_int_equal(tdmi_plan_make(graph, &tdmi_backend_shim, &request, &plan, NULL), TDM_OK);
-    tdmi_plan_free(plan);
-    tdmi_graph_free(graph);
-    return fake->runs[FAKE_UNORDERED] - before;
-}
-
-static void a_network_whose_bits_may_vary_asks_for_any_order(void **state)
-{
-    struct folder home = folder_new();
-    tdmi_device *device = open_card(&home, NULL);
-    (void)state;
-    assert_int_equal(unordered_runs(device, false), 0);
-    assert_true(unordered_runs(device, true) > 0);
-    close_card(device);
-    folder_remove(&home);
-}
-
 /* ---- keeping -------------------------------------------------------------------------------- */
 
 static int guesses_for(const struct folder *home, const char *kept, int *engine)
 {
-    tdmi_device *device = open_card(home, NULL);
+    tdmi_device *device = open_gpu(home, NULL);
     const int before = fake->guesses;
     if (kept)
         tdmi_cuda_libraries_keep(device->libraries, kept);
     *engine = engine_of(device, &shapes[0]);
     assert_int_equal(engine_of(device, &shapes[0]), *engine);
-    close_card(device);
+    close_gpu(device);
     return fake->guesses - before;
 }
 
@@ -448,7 +245,7 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **state)
+static void choices_are_kept_and_timed_again_where_damaged(void **state)
 {
     static const struct {
         long at;
@@ -475,7 +272,7 @@ static void what_was_timed_is_kept_and_made_again_where_it_is_damaged(void **sta
     folder_remove(&home);
 }
 
-static void a_run_takes_again_what_it_began_with(void **state)
+static void a_resumed_run_uses_its_first_choices(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), run = folder_new();
     int engine;
@@ -488,7 +285,7 @@ static void a_run_takes_again_what_it_began_with(void **state)
     assert_int_equal(engine, FAKE_RIGHT);
     assert_int_equal(guesses_for(&home, folder_path(&run, "kernels"), &engine), 0);
     assert_int_equal(engine, FAKE_FALLS_BACK);
-    /* what the card already knew is put beside a new run, too */
+    /* what the GPU already knew is put beside a new run, too */
     assert_int_equal(guesses_for(&home, folder_path(&run, "new"), &engine), 0);
     assert_int_equal(engine, FAKE_RIGHT);
     assert_int_equal(guesses_for(&other, folder_path(&run, "new"), &engine), 0);
@@ -498,7 +295,7 @@ static void a_run_takes_again_what_it_began_with(void **state)
     folder_remove(&run);
 }
 
-static void a_card_without_it_says_so(void **state)
+static void a_gpu_without_the_library_reports_it(void **state)
 {
     struct folder home = folder_new();
     tdmi_device *device;
@@ -512,10 +309,10 @@ static void a_card_without_it_says_so(void **state)
     assert_non_null(strstr(text, "no cuDNN (opening cuDNN 9: "));
     assert_non_null(strstr(text, "no cuBLASLt (opening cuBLASLt: "));
     tdmi_backend_shim.device.close(device);
-    device = open_card(&home, NULL);
+    device = open_gpu(&home, NULL);
     tdmi_cuda_libraries_describe(device->libraries, text, sizeof text);
     assert_string_equal(text, "cuDNN 9.19.0, cuBLASLt 13.1.0");
-    close_card(device);
+    close_gpu(device);
     folder_remove(&home);
 }
 
@@ -530,17 +327,14 @@ static int make_slow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_library_that_is_missing_or_old_is_refused_with_a_sentence),
-        cmocka_unit_test(it_is_looked_for_in_folders_of_cuda_and_of_python),
-        cmocka_unit_test(nothing_is_looked_for_in_the_current_folder),
-        cmocka_unit_test(graphs_of_every_type_give_what_conv_gives),
-        cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_taken, make_slow),
-        cmocka_unit_test_setup(what_was_timed_is_kept_and_made_again_where_it_is_damaged,
-                               make_slow),
-        cmocka_unit_test_setup(a_run_takes_again_what_it_began_with, make_slow),
-        cmocka_unit_test(that_no_engine_is_there_is_told_as_it_was_asked),
-        cmocka_unit_test(a_network_whose_bits_may_vary_asks_for_any_order),
-        cmocka_unit_test(a_card_without_it_says_so),
+        cmocka_unit_test(a_missing_or_old_library_is_refused_with_a_reason),
+        cmocka_unit_test(the_folders_of_cuda_and_python_are_searched),
+        cmocka_unit_test(the_current_folder_is_not_searched),
+        cmocka_unit_test_setup(the_fastest_engine_of_the_right_kind_is_chosen, make_slow),
+        cmocka_unit_test_setup(choices_are_kept_and_timed_again_where_damaged, make_slow),
+        cmocka_unit_test_setup(a_resumed_run_uses_its_first_choices, make_slow),
+        cmocka_unit_test(the_error_without_an_engine_names_the_request),
+        cmocka_unit_test(a_gpu_without_the_library_reports_it),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     fake = library ? dlsym(library, "fake_cudnn") : NULL;

@@ -1,6 +1,6 @@
 /*
  * Every convolution of our networks that is not depthwise, asked of cuDNN itself, where that is
- * installed: no card is needed to plan for one that is only described. For each, forward with all
+ * installed: no GPU is needed to plan for one that is only described. For each, forward with all
  * that may be behind it, both gradients, in every type: the graph is taken; and for a product alone
  * there is an engine of the right kind, whose plan can be written down and taken again. (Engines
  * for what is behind a product are compiled when they are planned, which needs a driver.)
@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A card of compute capability 9.0 with 132 multiprocessors, as cuDNN writes one down. */
-static const char card[] =
+/* A GPU of compute capability 9.0 with 132 multiprocessors, as cuDNN writes one down. */
+static const char gpu[] =
     "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,"
     "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
     "\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
@@ -39,7 +39,7 @@ static void expect_graph(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, co
     tdmi_cudnn_descriptor graph;
     tdm_error err = {0};
     if (tdmi_cudnn_graph_of(&builder, it, &graph, &err) != TDM_OK)
-        fail_msg("%s, way %d, type %s: %s", name, it->way, tdmi_dtype_name(it->type),
+        fail_msg("%s, way %d, type %s: %s", name, it->direction, tdmi_dtype_name(it->type),
                  err.frames[0].text);
     tdmi_cudnn_builder_release(&builder);
     count->graphs++;
@@ -61,7 +61,7 @@ static void expect_plan(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it, con
     tdm_error err = {0};
     char *json = NULL;
     if (tdmi_cudnn_plan_find(cudnn, it, NULL, NULL, &plan, &err) != TDM_OK)
-        fail_msg("%s, way %d, type %s: %s", name, it->way, tdmi_dtype_name(it->type),
+        fail_msg("%s, way %d, type %s: %s", name, it->direction, tdmi_dtype_name(it->type),
                  err.frames[0].text);
     assert_int_equal(tdmi_cudnn_plan_write(cudnn, &plan, &json, NULL), TDM_OK);
     assert_int_equal(tdmi_cudnn_plan_read(cudnn, json, &again, NULL), TDM_OK);
@@ -109,12 +109,12 @@ static void ask(tdmi_cudnn *cudnn, const struct tdmi_node *node, enum tdmi_dtype
         .right = attrs->pad_right,
     };
     for (int way = TDMI_CUDNN_FORWARD; way <= TDMI_CUDNN_OF_WEIGHTS; way++) {
-        it.way = (enum tdmi_cudnn_way)way;
+        it.direction = (enum tdmi_cudnn_direction)way;
         expect_graph(cudnn, &it, node->name, count);
         expect_plan(cudnn, &it, node->name, count);
         expect_limited(cudnn, it, count);
     }
-    it.way = TDMI_CUDNN_FORWARD;
+    it.direction = TDMI_CUDNN_FORWARD;
     it.has_bias = true;
     expect_graph(cudnn, &it, node->name, count);
     it.act = TDMI_ACT_RELU6;
@@ -159,12 +159,12 @@ static void ask_network(tdmi_cudnn *cudnn, const char *name, int size)
     tdmi_graph_free(graph);
 }
 
-static void cudnn_takes_every_convolution_of_our_networks(void **state)
+static void cudnn_plans_every_convolution_of_our_networks(void **state)
 {
     tdmi_cudnn *cudnn;
     tdm_error err = {0};
     (void)state;
-    if (tdmi_cudnn_open(NULL, card, &cudnn, &err) != TDM_OK) {
+    if (tdmi_cudnn_open(NULL, gpu, &cudnn, &err) != TDM_OK) {
         print_message("cuDNN is not asked: %s\n", err.frames[0].text);
         skip();
     }
@@ -179,7 +179,7 @@ static void cudnn_takes_every_convolution_of_our_networks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cudnn_takes_every_convolution_of_our_networks),
+        cmocka_unit_test(cudnn_plans_every_convolution_of_our_networks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Pictures on their way to a card, as a training brings them: out of the loader's pinned slots
- * while the step before computes, and changed there. With copies as late as a card may make them,
- * and with steps as slow, the bits are those of pictures that the host changes, brought in their
+ * Images on their way to a GPU, as a training brings them: out of the loader's pinned slots
+ * while the step before computes, and changed there. With copies as late as a GPU may make them,
+ * and with steps as slow, the bits are those of images that the host changes, brought in their
  * turn.
  */
 #include "backend/cuda/shim/shim_backend.h"
@@ -30,7 +30,7 @@ static tdmi_graph *colour_graph(int channels)
     return graph;
 }
 
-/* A card that leaves everything to the host. */
+/* A GPU that leaves everything to the host. */
 static struct tdmi_backend plain_backend(void)
 {
     struct tdmi_backend plain = tdmi_backend_shim;
@@ -58,9 +58,9 @@ struct feeding {
     uint32_t views;
 };
 
-/* Its slots are pinned by the card; NULL: the host changes pictures. */
+/* Its slots are pinned by the GPU; NULL: the host changes images. */
 static tdmi_feed *open_feed(const struct virtual_source *virtual, const struct feeding *how,
-                            tdmi_device *card)
+                            tdmi_device *gpu)
 {
     static const int label_map[] = {0, 1, 2, 0, 2, 1, 1};
     struct tdmi_loader_options options = options_of(virtual, &shuffled);
@@ -70,9 +70,9 @@ static tdmi_feed *open_feed(const struct virtual_source *virtual, const struct f
     options.augment_seed = 11;
     options.views.n = how->views;
     options.depth = how->depth;
-    if (card) {
+    if (gpu) {
         options.leaves_rest = true;
-        options.allocator = (struct tdmi_loader_allocator){take_pinned, give_pinned, card};
+        options.allocator = (struct tdmi_loader_allocator){take_pinned, give_pinned, gpu};
     }
     assert_int_equal(tdmi_feed_open_pictures(open_loader(&options), &feed, NULL), TDM_OK);
     return feed;
@@ -114,10 +114,10 @@ static void compare_at(const struct feeding *how, enum fake_pace pace)
     virtual_open(&virtual);
     open_bench_of(&of, colour_graph(how->channels));
     assert_int_equal(tdmi_augment_read(how->spec, &augment, NULL), TDM_OK);
-    struct training host = begin(&of, &plain, way), card = begin(&of, &tdmi_backend_shim, way);
+    struct training host = begin(&of, &plain, way), gpu = begin(&of, &tdmi_backend_shim, way);
     tdmi_update_use_stream(host.update, tdmi_step_stream(host.step));
-    tdmi_update_use_stream(card.update, tdmi_step_stream(card.step));
-    tdmi_feed *feeds[2] = {open_feed(&virtual, how, NULL), open_feed(&virtual, how, card.device)};
+    tdmi_update_use_stream(gpu.update, tdmi_step_stream(gpu.step));
+    tdmi_feed *feeds[2] = {open_feed(&virtual, how, NULL), open_feed(&virtual, how, gpu.device)};
     const int64_t n = of.graph->param_values;
     float *params[2] = {calloc((size_t)n, sizeof(float)), calloc((size_t)n, sizeof(float))};
     for (uint32_t epoch = 0; epoch < n_epochs; epoch++) {
@@ -125,27 +125,27 @@ static void compare_at(const struct feeding *how, enum fake_pace pace)
         fake_runtime_pace(FAKE_AT_ONCE);
         train_epoch(&host, feeds[0], &augment, epoch, false, tails[0]);
         fake_runtime_pace(pace);
-        train_epoch(&card, feeds[1], &augment, epoch, true, tails[1]);
+        train_epoch(&gpu, feeds[1], &augment, epoch, true, tails[1]);
         if (memcmp(tails[0], tails[1], sizeof tails[0]) != 0)
             fail_msg("%s, epoch %u, pace %d: other losses", how->spec, epoch, (int)pace);
         fetch(&host, params[0], host.params, n);
-        fetch(&card, params[1], card.params, n);
+        fetch(&gpu, params[1], gpu.params, n);
         if (memcmp(params[0], params[1], sizeof(float) * (size_t)n) != 0)
             fail_msg("%s, epoch %u, pace %d: other weights", how->spec, epoch, (int)pace);
     }
-    assert_true(how->shard < 8 || tdmi_step_replays(card.step) > most_steps);
+    assert_true(how->shard < 8 || tdmi_step_replays(gpu.step) > most_steps);
     for (int k = 0; k < 2; k++) {
         free(params[k]);
         tdmi_feed_close(feeds[k]);
     }
     end(&host);
-    end(&card);
+    end(&gpu);
     close_bench(&of);
     tdmi_source_close(virtual.source);
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
+static void augmenting_on_the_gpu_trains_to_the_same_bits(void **state)
 {
     static const struct feeding ways[] = {
         {"none", 3, 3, most_batch, 0},
@@ -159,7 +159,7 @@ static void pictures_that_a_card_changes_train_it_to_the_same_bits(void **state)
     };
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
         for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++)
             compare_at(&ways[k], (enum fake_pace)pace);
@@ -192,7 +192,7 @@ static void evaluate_epoch(struct training *it, tdmi_feed *feed, bool is_fed,
 }
 
 /* Batches of one piece, and of three. */
-static void pictures_that_judge_are_brought_ahead_too(void **state)
+static void validation_images_are_prefetched_too(void **state)
 {
     const struct tdmi_backend plain = plain_backend();
     struct virtual_source virtual = source_of(3, false);
@@ -207,130 +207,53 @@ static void pictures_that_judge_are_brought_ahead_too(void **state)
             const struct feeding how = {"none", 3, 1, shard, 0};
             const struct way way = {.shard = shard, .threads = 2, .optimizer = "sgd"};
             struct training host = begin(&of, &plain, way),
-                            card = begin(&of, &tdmi_backend_shim, way);
+                            gpu = begin(&of, &tdmi_backend_shim, way);
             tdmi_feed *feeds[2] = {open_feed(&virtual, &how, NULL),
-                                   open_feed(&virtual, &how, card.device)};
+                                   open_feed(&virtual, &how, gpu.device)};
             memset(judgements, 0, sizeof judgements);
             fake_runtime_pace(FAKE_AT_ONCE);
             evaluate_epoch(&host, feeds[0], false, judgements[0], probabilities[0]);
             fake_runtime_pace((enum fake_pace)pace);
-            evaluate_epoch(&card, feeds[1], true, judgements[1], probabilities[1]);
+            evaluate_epoch(&gpu, feeds[1], true, judgements[1], probabilities[1]);
             assert_memory_equal(judgements[0], judgements[1], sizeof judgements[0]);
             assert_memory_equal(probabilities[0], probabilities[1], sizeof probabilities[0]);
             tdmi_feed_close(feeds[0]);
             tdmi_feed_close(feeds[1]);
             end(&host);
-            end(&card);
+            end(&gpu);
             fake_runtime_pace(FAKE_AT_ONCE);
         }
     close_bench(&of);
     tdmi_source_close(virtual.source);
 }
 
-/* ---- what the test itself rests on --------------------------------------------------------- */
-
-struct two_streams {
-    tdmi_device *device;
-    tdmi_stream *copies, *work;
-    tdmi_event *event;
-    int *there, *here;
-};
-
-static struct two_streams open_two(void)
-{
-    struct two_streams it;
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    assert_int_equal(shim->device.open(0, &it.device, NULL), TDM_OK);
-    assert_int_equal(shim->stream.open(it.device, &it.copies, NULL), TDM_OK);
-    assert_int_equal(shim->stream.open(it.device, &it.work, NULL), TDM_OK);
-    assert_int_equal(shim->stream.event_open(it.device, &it.event, NULL), TDM_OK);
-    it.there = shim->memory.alloc(it.device, sizeof *it.there);
-    it.here = shim->memory.alloc_pinned(it.device, sizeof *it.here);
-    assert_true(it.there && it.here);
-    return it;
-}
-
-static void close_two(struct two_streams *it)
-{
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    shim->stream.event_close(it->event);
-    shim->stream.close(it->copies);
-    shim->stream.close(it->work);
-    shim->memory.free(it->device, it->there);
-    shim->memory.free_pinned(it->device, it->here);
-    shim->device.close(it->device);
-}
-
-static int seen_by_work(const struct two_streams *it)
-{
-    int value = 0;
-    assert_int_equal(
-        tdmi_backend_shim.memory.download(it->work, &value, it->there, sizeof value, NULL), TDM_OK);
-    return value;
-}
-
-/* A late copy is there for who waits for its event, and reads what is pinned when it is made. */
-static void who_does_not_wait_for_a_copy_finds_what_was_there(void **state)
-{
-    const struct tdmi_backend *shim = &tdmi_backend_shim;
-    (void)state;
-    struct two_streams it = open_two();
-    fake_runtime_pace(FAKE_LATE);
-    (void)fake_runtime_copied();
-    *it.here = 5;
-    assert_int_equal(shim->memory.upload(it.copies, it.there, it.here, sizeof *it.here, NULL),
-                     TDM_OK);
-    assert_int_equal(shim->stream.event_record(it.copies, it.event, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 0);
-    assert_int_equal(shim->stream.event_wait(it.work, it.event, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 5);
-
-    assert_int_equal(shim->memory.upload(it.copies, it.there, it.here, sizeof *it.here, NULL),
-                     TDM_OK);
-    *it.here = 6; /* too early: nobody has waited for the copy */
-    assert_int_equal(shim->stream.wait(it.copies, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 6);
-
-    int ordinary = 7; /* is read at once, as CUDA does */
-    assert_int_equal(shim->memory.upload(it.copies, it.there, &ordinary, sizeof ordinary, NULL),
-                     TDM_OK);
-    ordinary = 8;
-    assert_int_equal(shim->stream.wait(it.copies, NULL), TDM_OK);
-    assert_int_equal(seen_by_work(&it), 7);
-    const struct fake_copied copied = fake_runtime_copied();
-    assert_int_equal(copied.pinned_bytes, 2 * (int64_t)sizeof(int));
-    assert_int_equal(copied.other_bytes, (int64_t)sizeof(int));
-    fake_runtime_pace(FAKE_AT_ONCE);
-    close_two(&it);
-}
-
 /* ---- what is forgotten --------------------------------------------------------------------- */
 
-/* The same memory holds other pictures when their batch is begun. */
-static void pictures_that_were_brought_for_nothing_are_not_taken_for_others(void **state)
+/* The same memory holds other images when their batch is begun. */
+static void unused_prefetched_images_are_discarded(void **state)
 {
     struct bench of;
     (void)state;
     open_bench_of(&of, colour_graph(3));
     const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
     struct training host = begin(&of, &tdmi_backend_shim, way),
-                    card = begin(&of, &tdmi_backend_shim, way);
+                    gpu = begin(&of, &tdmi_backend_shim, way);
     const struct tdmi_batch batch = first_of(&of, most_batch);
-    assert_int_equal(tdmi_step_prefetch(card.step, &batch, NULL), TDM_OK);
-    assert_int_equal(tdmi_step_await_prefetch(card.step, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_prefetch(gpu.step, &batch, NULL), TDM_OK);
+    assert_int_equal(tdmi_step_await_prefetch(gpu.step, NULL), TDM_OK);
     for (int64_t i = 0; i < most_batch * of.image; i++)
         of.pixels[i] ^= 0x5a;
     run(&host, &batch, NULL, false, 0.0);
-    run(&card, &batch, NULL, false, 0.0);
-    assert_memory_equal(host.sums, card.sums,
+    run(&gpu, &batch, NULL, false, 0.0);
+    assert_memory_equal(host.sums, gpu.sums,
                         sizeof *host.sums * (size_t)tdmi_graph_sums_values(of.graph));
     end(&host);
-    end(&card);
+    end(&gpu);
     close_bench(&of);
 }
 
 /* As after a failure: nobody waits for the step, whose copies read pinned memory. */
-static void a_step_that_is_given_up_is_waited_for(void **state)
+static void an_abandoned_step_is_waited_for(void **state)
 {
     struct bench of;
     (void)state;
@@ -366,7 +289,7 @@ static void step_queued(struct training *it, const struct tdmi_batch *batch,
     fetch(it, it->sums, tdmi_step_sums(it->step), tdmi_graph_sums_values(it->of->graph));
 }
 
-static void batches_that_leave_changes_and_others_are_recorded_apart(void **state)
+static void batches_with_and_without_augmentation_are_recorded_apart(void **state)
 {
     const struct tdmi_augment_shape shape = {SIDE, SIDE, 3};
     const struct way way = {.shard = most_batch, .threads = 1, .optimizer = "sgd"};
@@ -377,9 +300,9 @@ static void batches_that_leave_changes_and_others_are_recorded_apart(void **stat
     open_bench_of(&of, colour_graph(3));
     assert_int_equal(tdmi_augment_read("crop:2:7,flip,jitter:0.4:0.4:0.4:0", &augment, NULL),
                      TDM_OK);
-    struct training host = begin(&of, &plain, way), card = begin(&of, &tdmi_backend_shim, way);
+    struct training host = begin(&of, &plain, way), gpu = begin(&of, &tdmi_backend_shim, way);
     tdmi_update_use_stream(host.update, tdmi_step_stream(host.step));
-    tdmi_update_use_stream(card.update, tdmi_step_stream(card.step));
+    tdmi_update_use_stream(gpu.update, tdmi_step_stream(gpu.step));
     uint8_t *changed = malloc((size_t)(most_batch * of.image)), spare[SIDE * SIDE * 3];
     assert_non_null(changed);
     for (uint32_t s = 0; s < 10; s++) {
@@ -395,26 +318,25 @@ static void batches_that_leave_changes_and_others_are_recorded_apart(void **stat
         here.pixels = changed;
         there.keys = s % 2 ? keys : NULL;
         step_queued(&host, &here, &mixing);
-        step_queued(&card, &there, &mixing);
-        assert_memory_equal(host.sums, card.sums,
+        step_queued(&gpu, &there, &mixing);
+        assert_memory_equal(host.sums, gpu.sums,
                             sizeof *host.sums * (size_t)tdmi_graph_sums_values(of.graph));
     }
-    assert_true(tdmi_step_replays(card.step) >= 6);
+    assert_true(tdmi_step_replays(gpu.step) >= 6);
     free(changed);
     end(&host);
-    end(&card);
+    end(&gpu);
     close_bench(&of);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_wait_for_a_copy_finds_what_was_there),
-        cmocka_unit_test(pictures_that_a_card_changes_train_it_to_the_same_bits),
-        cmocka_unit_test(pictures_that_judge_are_brought_ahead_too),
-        cmocka_unit_test(pictures_that_were_brought_for_nothing_are_not_taken_for_others),
-        cmocka_unit_test(a_step_that_is_given_up_is_waited_for),
-        cmocka_unit_test(batches_that_leave_changes_and_others_are_recorded_apart),
+        cmocka_unit_test(augmenting_on_the_gpu_trains_to_the_same_bits),
+        cmocka_unit_test(validation_images_are_prefetched_too),
+        cmocka_unit_test(unused_prefetched_images_are_discarded),
+        cmocka_unit_test(an_abandoned_step_is_waited_for),
+        cmocka_unit_test(batches_with_and_without_augmentation_are_recorded_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * What we say of the numbers of NVIDIA's libraries is what their own headers say, where they are
+ * Our copies of NVIDIA's constants equal those of its headers, where these are
  * installed: cuDNN's, cuBLASLt's, nvJPEG's, and those of the runtime that tests stand in for.
  */
 #include "backend/cuda/fakes/include/numbers.h"
@@ -37,7 +37,7 @@
 #endif
 
 #if HAS_NVJPEG
-static void nvjpegs_are_those_of_its_header(void **state)
+static void numbers_of_nvjpeg_match_its_header(void **state)
 {
     (void)state;
 #define X(ours, theirs, number) assert_int_equal(theirs, number);
@@ -51,7 +51,7 @@ static void nvjpegs_are_those_of_its_header(void **state)
 }
 #endif
 
-static void numbers_are_those_of_the_headers(void **state)
+static void numbers_of_libraries_match_their_headers(void **state)
 {
     (void)state;
 #if HAS_HEADERS
@@ -74,7 +74,7 @@ static void numbers_are_those_of_the_headers(void **state)
 #endif
 }
 
-static void numbers_are_those_of_the_runtime(void **state)
+static void numbers_of_the_runtime_match_its_header(void **state)
 {
     (void)state;
 #if HAS_RUNTIME
@@ -97,10 +97,10 @@ static void numbers_are_those_of_the_runtime(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_those_of_the_headers),
-        cmocka_unit_test(numbers_are_those_of_the_runtime),
+        cmocka_unit_test(numbers_of_libraries_match_their_headers),
+        cmocka_unit_test(numbers_of_the_runtime_match_its_header),
 #if HAS_NVJPEG /* no part of every toolkit */
-        cmocka_unit_test(nvjpegs_are_those_of_its_header),
+        cmocka_unit_test(numbers_of_nvjpeg_match_its_header),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * Steps of known networks on a card's kernels beside ref's: all ops that they are made of, in the
+ * Steps of known networks on a GPU's kernels beside ref's: all ops that they are made of, in the
  * order and shapes that they have them. Small ones here; others by name and size as arguments
  * (`cuda_test_networks xception 64`), which the shim takes minutes over.
  */
@@ -24,7 +24,7 @@ static double length_of(const float *values, const float *less, int64_t n)
     return sqrt(squares);
 }
 
-/* Of a step's sums of gradients, tensor by tensor, and of its tail: the distance by the length. A
+/* Compare a step's sums of gradients, tensor by tensor, and its tail: distance by length. A
  * gradient that is 0 but for rounding (of a bias before another batch norm) has none of its own. */
 static void expect_close(const char *name, const struct training *got,
                          const struct training *wanted, int step, double limit)
@@ -55,19 +55,19 @@ static void train(const char *name, int side, double limit)
     open_bench_of(&of, network_new(name, side, classes));
     struct training host = begin(&of, &tdmi_backend_ref,
                                  (struct way){.shard = n_images, .threads = 1, .optimizer = "sgd"});
-    struct training card = begin(&of, &tdmi_backend_shim,
-                                 (struct way){.shard = n_images, .threads = 1, .optimizer = "sgd"});
+    struct training gpu = begin(&of, &tdmi_backend_shim,
+                                (struct way){.shard = n_images, .threads = 1, .optimizer = "sgd"});
     const struct tdmi_batch batch = first_of(&of, n_images);
     for (int s = 0; s < n_steps; s++) {
         const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};
         run(&host, &batch, &mixing, false, 0.0);
-        tdmi_shim_use((struct tdmi_shim_way){0});
-        run(&card, &batch, &mixing, false, 0.0);
+        tdmi_shim_use((struct tdmi_shim_order){0});
+        run(&gpu, &batch, &mixing, false, 0.0);
         assert_true(tdmi_shim_facts().launches > of.graph->n_nodes);
-        expect_close(name, &card, &host, s, s == 0 ? limit : 0.05);
+        expect_close(name, &gpu, &host, s, s == 0 ? limit : 0.05);
     }
     end(&host);
-    end(&card);
+    end(&gpu);
     close_bench(&of);
 }
 
@@ -95,7 +95,7 @@ static void a_narrow_mobilenet(void **state)
     train("mobilenetv2-0.35", 32, 5e-3);
 }
 
-static void those_that_are_named(void **state)
+static void networks_named_as_arguments(void **state)
 {
     char **names = *state;
     for (int i = 0; names[i] && names[i + 1]; i += 2) {
@@ -113,7 +113,7 @@ int main(int n_arguments, char **arguments)
         cmocka_unit_test(a_narrow_mobilenet),
     };
     const struct CMUnitTest named[] = {
-        cmocka_unit_test_prestate(those_that_are_named, arguments + 1),
+        cmocka_unit_test_prestate(networks_named_as_arguments, arguments + 1),
     };
     return n_arguments > 1 ? cmocka_run_group_tests(named, NULL, NULL)
                            : cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /*
- * Steps that are recorded and replayed (train/step/recorder.h), update and all, against the same
- * steps queued one by one: other rates, ragged batches, mixed labels, clipping from some step on,
- * averages begun late; in memory that nobody but kernels and copies may touch. What is baked into a
- * recording and should lie in memory gives other bits here.
+ * Steps that are recorded and replayed (train/step/recorder.h), with their update, against the same
+ * steps queued one by one: other rates, samples, seeds and epochs, ragged batches, mixed labels,
+ * dropout, clipping from some step on, averages begun late; in memory that only kernels and copies
+ * may touch. A value that is part of a recording and should lie in memory gives other bits here.
  */
 #include "backend/cuda/recorded.h"
 #include "backend/cuda/cuda.h"
@@ -17,6 +17,7 @@ static tdmi_graph *small_graph(void)
     x = tdmi_add_conv(graph, "conv1", x, 6, 3, 2, 1, false);
     x = tdmi_add_relu(graph, "relu1", tdmi_add_batch_norm(graph, "bn1", x));
     x = tdmi_add_global_pool(graph, "pool", tdmi_add_conv(graph, "conv2", x, 9, 3, 1, 1, true));
+    x = tdmi_add_dropout(graph, "dropout", x, 0.25, 1);
     tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));
     assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
     return graph;
@@ -40,9 +41,10 @@ static int64_t compare(const struct bench *of, const struct tdmi_backend *backen
     const struct tdmi_backend plain_shim = plain_backend();
     struct training plain = begin(of, &plain_shim, way);
     struct training recorded = begin(of, backend, way);
-    struct tdmi_augment mixes, none = {0};
+    struct tdmi_augment mixes[2], none = {0};
     float *means[4];
-    assert_int_equal(tdmi_augment_read("mixup:0.4", &mixes, NULL), TDM_OK);
+    assert_int_equal(tdmi_augment_read("mixup:0.4", &mixes[0], NULL), TDM_OK);
+    assert_int_equal(tdmi_augment_read("cutmix:1", &mixes[1], NULL), TDM_OK);
     for (int k = 0; k < 4; k++)
         means[k] =
             placed_floats(&plain, NULL, k % 2 ? of->graph->state_values : of->graph->param_values);
@@ -51,12 +53,17 @@ static int64_t compare(const struct bench *of, const struct tdmi_backend *backen
     for (int s = 0; s < n_steps; s++) {
         int32_t labels[most_batch];
         struct tdmi_batch batch = first_of(of, sizes[s] > 0 ? sizes[s] : 3);
-        const struct tdmi_mixing mixing = {s % 3 == 2 ? &mixes : &none, 5, (uint32_t)s};
+        const struct tdmi_mixing mixing = {s % 3 == 2 ? &mixes[s % 2] : &none, 5 + (uint32_t)s / 7,
+                                           (uint32_t)s};
+        int64_t items[most_batch];
         float tails[2][TDMI_TAIL_VALUES];
         for (int i = 0; i < batch.n; i++)
             labels[i] =
                 sizes[s] == 0 || (s == 5 && i % 3 == 0) ? -1 : (of->labels[i] + s) % classes;
+        for (int i = 0; i < batch.n; i++)
+            items[i] = of->items[i] + 100 * (s % 4);
         batch.labels = labels;
+        batch.items = items;
         if (s == 10) {
             tdmi_update_average(plain.update, means[0], means[1]);
             tdmi_update_average(recorded.update, means[2], means[3]);
@@ -80,7 +87,7 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
     struct bench of;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
     const struct way way = {.shard = most_batch, .threads = 2, .optimizer = "sgd"};
     assert_true(compare(&of, &tdmi_backend_shim, way) >= 4);
@@ -94,15 +101,15 @@ static void replayed_steps_have_the_bits_of_queued_ones(void **state)
     close_bench(&of);
 }
 
-/* Each is brought in its turn and replayed; a step of 17 pictures is shards of 5, 5, 5 and 2, and
+/* Each is brought in its turn and replayed; a step of 17 images is shards of 5, 5, 5 and 2, and
  * has three arrays to write to. Where some are left out, shards are ragged, or there is nothing in
  * one. */
-static void shards_of_a_step_are_replayed_one_by_one(void **state)
+static void groups_of_a_step_are_replayed_one_by_one(void **state)
 {
     struct bench of;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
     const struct way ways[] = {
         {.shard = 12, .threads = 1, .optimizer = "sgd"},
@@ -170,7 +177,7 @@ static int64_t expect_warning(struct refusal *it, const char *because)
     return it->replays;
 }
 
-static void steps_that_cannot_be_recorded_are_queued_and_that_is_said_once(void **state)
+static void steps_that_cannot_be_recorded_are_queued_with_one_warning(void **state)
 {
     struct bench of;
     (void)state;
@@ -226,8 +233,8 @@ static struct refusal failing(const struct bench *of, int shard, int first, int 
     return it;
 }
 
-/* What was recorded has not run when its first replay fails: it is queued, in the same step. */
-static void a_first_replay_that_fails_is_queued_once(void **state)
+/* A recording has not run when its first replay fails: the same step queues its work. */
+static void a_step_is_queued_when_its_first_replay_fails(void **state)
 {
     struct bench of;
     struct refusal it;
@@ -247,7 +254,7 @@ static void a_first_replay_that_fails_is_queued_once(void **state)
 }
 
 /* It has run before: so it is the device that fails, and no step may be taken for done. */
-static void a_later_replay_that_fails_ends_training(void **state)
+static void a_failure_of_a_later_replay_ends_training(void **state)
 {
     struct bench of;
     float tail[TDMI_TAIL_VALUES];
@@ -318,7 +325,7 @@ static void other_work_is_another_recording(void **state)
     tdmi_backend_shim.device.close(device);
 }
 
-/* ---- memory of the card that recordings take --------------------------------------------------
+/* ---- memory of the GPU that recordings take --------------------------------------------------
  */
 
 static int64_t free_now, taken_by_next;
@@ -339,8 +346,8 @@ static tdm_status take_and_end(tdmi_stream *stream, tdmi_recording **recording, 
                         : tdmi_backend_shim.stream.capture_end(stream, recording, err);
 }
 
-/* Of each recording that was made, whatever it is free for meanwhile, and nothing of replays. */
-static void what_a_recording_takes_of_the_card_is_seen(void **state)
+/* The memory of each new recording is counted, that of replays is not. */
+static void the_memory_of_recordings_is_measured(void **state)
 {
     static const struct {
         int64_t taken, seen; /* of this one; of all */
@@ -378,7 +385,7 @@ static void what_a_recording_takes_of_the_card_is_seen(void **state)
 }
 
 /* Or it would be taken for the recording's, and lost. */
-static void what_failed_before_a_recording_is_told_by_the_wait_behind_it(void **state)
+static void a_failure_before_a_recording_is_reported_by_the_next_wait(void **state)
 {
     tdmi_stream *stream;
     tdmi_device *device;
@@ -393,7 +400,7 @@ static void what_failed_before_a_recording_is_told_by_the_wait_behind_it(void **
     tdmi_backend_shim.device.close(device);
 }
 
-/* What cannot be recorded is no part of a recording, and whoever tries hears of it. */
+/* Work that cannot be recorded fails, and the recording with it. */
 static void a_copy_inside_a_recording_is_refused(void **state)
 {
     tdmi_stream *stream;
@@ -418,13 +425,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replayed_steps_have_the_bits_of_queued_ones),
-        cmocka_unit_test(shards_of_a_step_are_replayed_one_by_one),
-        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_and_that_is_said_once),
-        cmocka_unit_test(a_first_replay_that_fails_is_queued_once),
-        cmocka_unit_test(a_later_replay_that_fails_ends_training),
+        cmocka_unit_test(groups_of_a_step_are_replayed_one_by_one),
+        cmocka_unit_test(steps_that_cannot_be_recorded_are_queued_with_one_warning),
+        cmocka_unit_test(a_step_is_queued_when_its_first_replay_fails),
+        cmocka_unit_test(a_failure_of_a_later_replay_ends_training),
         cmocka_unit_test(other_work_is_another_recording),
-        cmocka_unit_test(what_a_recording_takes_of_the_card_is_seen),
-        cmocka_unit_test(what_failed_before_a_recording_is_told_by_the_wait_behind_it),
+        cmocka_unit_test(the_memory_of_recordings_is_measured),
+        cmocka_unit_test(a_failure_before_a_recording_is_reported_by_the_next_wait),
         cmocka_unit_test(a_copy_inside_a_recording_is_refused),
     };
     fake_runtime_pace(FAKE_SLOW_KERNELS);

@@ -1,243 +1,20 @@
 /*
- * What a replay must find anew in memory: whose draws dropout and mixing make, changes of pictures,
- * labels and samples, while nothing else of the step changes; and where layers thaw, another step.
+ * Steps with frozen layers that are recorded and replayed; layers that unfreeze are recorded anew.
+ * Steps of the stand-ins for cuDNN and cuBLASLt, and of a collective, are recorded, too.
  */
+#include "backend/cuda/fakes/fake_cublaslt.h"
+#include "backend/cuda/fakes/fake_cudnn.h"
 #include "backend/cuda/recorded.h"
-#include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels/image/input.h"
 #include "backend/cuda/shim/shim_run.h"
-#include "image/augment/augment.h"
 
-static tdmi_graph *graph_with_dropout(void)
-{
-    int x;
-    tdmi_graph *graph = begin_graph(&x);
-    x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 6, 3, 2, 1, true));
-    x = tdmi_add_dropout(graph, "dropout1", x, 0.3, 1);
-    x = tdmi_add_relu(graph, "relu2", tdmi_add_dense(graph, "dense1", x, 20));
-    x = tdmi_add_dropout(graph, "dropout2", x, 0.5, 2);
-    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense2", x, classes));
-    assert_int_equal(tdmi_graph_finish(graph, "drops", NULL), TDM_OK);
-    return graph;
-}
+#include <dlfcn.h>
 
-/* Nothing moves, so that steps differ by their draws alone. */
+#include "base/folder.h"
+
+/* Nothing moves. */
 static const struct tdmi_update_rates at_rest = {.learning_rate = 0.0f, .step = 1};
 
-/* The same steps, recorded and not; and the sums of one of them, to compare others with. */
-struct drawn {
-    const struct bench *of;
-    struct training recorded, plain;
-    struct tdmi_batch batch;
-    float *kept;
-};
-
-static void open_drawn(struct drawn *it, const struct bench *of, struct way way)
-{
-    static struct tdmi_backend plain; /* outlives the training */
-    plain = plain_backend();
-    it->of = of;
-    it->plain = begin(of, &plain, way);
-    it->recorded = begin(of, &tdmi_backend_shim, way);
-    tdmi_update_use_stream(it->plain.update, tdmi_step_stream(it->plain.step));
-    tdmi_update_use_stream(it->recorded.update, tdmi_step_stream(it->recorded.step));
-    it->batch = first_of(of, most_batch);
-    it->kept = calloc((size_t)tdmi_graph_sums_values(of->graph), sizeof *it->kept);
-    assert_non_null(it->kept);
-}
-
-static void close_drawn(struct drawn *it)
-{
-    free(it->kept);
-    end(&it->recorded);
-    end(&it->plain);
-}
-
-/* With the bits of the step that was queued. */
-static void draw(struct drawn *it, const struct tdmi_mixing *mixing)
-{
-    float tails[2][TDMI_TAIL_VALUES];
-    step(&it->plain, &it->batch, mixing, at_rest, tails[0]);
-    step(&it->recorded, &it->batch, mixing, at_rest, tails[1]);
-    same_values(&it->plain, &it->recorded, (int)mixing->epoch);
-    assert_memory_equal(tails[0], tails[1], sizeof tails[0]);
-}
-
-static size_t sums_bytes(const struct drawn *it)
-{
-    return sizeof(float) * (size_t)tdmi_graph_sums_values(it->of->graph);
-}
-
-static void keep(struct drawn *it)
-{
-    memcpy(it->kept, it->recorded.sums, sums_bytes(it));
-}
-
-static bool is_as_kept(const struct drawn *it)
-{
-    return memcmp(it->kept, it->recorded.sums, sums_bytes(it)) == 0;
-}
-
-/* Each of these replays, and differs from the step that was kept by one thing. */
-static void expect_new_draws(struct drawn *it, struct tdmi_mixing mixing)
-{
-    const struct tdmi_mixing first = mixing;
-    int64_t items[most_batch];
-    for (int i = 0; i < most_batch; i++)
-        items[i] = it->of->items[i] + 100;
-    draw(it, &first); /* queued */
-    draw(it, &first); /* recorded */
-    const int64_t n = tdmi_step_replays(it->recorded.step);
-    assert_true(n > 0);
-    keep(it);
-    mixing.epoch++;
-    draw(it, &mixing);
-    assert_false(is_as_kept(it));
-    draw(it, &first);
-    assert_true(is_as_kept(it));
-    mixing = first;
-    mixing.seed++;
-    draw(it, &mixing);
-    assert_false(is_as_kept(it));
-    it->batch.items = items;
-    draw(it, &first);
-    assert_false(is_as_kept(it));
-    it->batch.items = it->of->items;
-    draw(it, &first);
-    assert_true(is_as_kept(it));
-    assert_true(tdmi_step_replays(it->recorded.step) >= n + 5);
-}
-
-static void dropout_draws_anew_in_each_replay(void **state)
-{
-    static const int shards[] = {most_batch, 6};
-    const struct tdmi_augment none = {0};
-    struct bench of;
-    (void)state;
-    fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
-    open_bench_of(&of, graph_with_dropout());
-    for (int k = 0; k < 2; k++) {
-        struct drawn it;
-        open_drawn(&it, &of, (struct way){.shard = shards[k], .threads = 1, .optimizer = "sgd"});
-        expect_new_draws(&it, (struct tdmi_mixing){&none, 7, 3});
-        close_drawn(&it);
-    }
-    close_bench(&of);
-}
-
-/* Without dropout: what differs is who is mixed with whom, and how much. */
-static void mixing_draws_anew_in_each_replay(void **state)
-{
-    static const char *const specs[] = {"mixup:0.4", "cutmix:1"};
-    struct bench of;
-    int x;
-    (void)state;
-    fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
-    tdmi_graph *graph = begin_graph(&x);
-    x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 6, 3, 2, 1, true));
-    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));
-    assert_int_equal(tdmi_graph_finish(graph, "mixes", NULL), TDM_OK);
-    open_bench_of(&of, graph);
-    for (int k = 0; k < 2; k++) {
-        struct tdmi_augment mixes;
-        struct drawn it;
-        assert_int_equal(tdmi_augment_read(specs[k], &mixes, NULL), TDM_OK);
-        open_drawn(&it, &of, (struct way){.shard = most_batch, .threads = 1, .optimizer = "sgd"});
-        expect_new_draws(&it, (struct tdmi_mixing){&mixes, 7, 3});
-        close_drawn(&it);
-    }
-    close_bench(&of);
-}
-
-/* ---- changes of pictures on the card -------------------------------------------------------- */
-
-enum { n_pictures = 3, high = 7, wide = 9, picture_values = high * wide * 3 };
-
-struct pictures {
-    struct tdmi_cuda_input input;
-    uint8_t bytes[n_pictures * picture_values];
-    const uint8_t *pixels[n_pictures];
-    struct tdmi_cuda_change changes[n_pictures];
-    int32_t means[n_pictures];
-    float y[n_pictures * picture_values];
-};
-
-static void fill(struct pictures *it, uint32_t epoch)
-{
-    struct tdmi_augment augment, first, rest;
-    struct tdmi_mix mixes[n_pictures];
-    struct tdmi_augment_key keys[n_pictures];
-    static const int32_t labels[n_pictures] = {0, 1, 2};
-    const struct tdmi_augment_shape shape = {high, wide, 3};
-    tdmi_rng rng = tdmi_rng_at(5, TDMI_RNG_TEST, 1, epoch);
-    assert_int_equal(
-        tdmi_augment_read("crop:2,flip,jitter:0.4:0.4:0.4:0.1,cutout:4,mixup:0.4", &augment, NULL),
-        TDM_OK);
-    assert_true(tdmi_augment_divide(&augment, &first, &rest));
-    for (size_t i = 0; i < sizeof it->bytes; i++)
-        it->bytes[i] = (uint8_t)tdmi_rng_below(&rng, 256);
-    for (int i = 0; i < n_pictures; i++)
-        keys[i] = (struct tdmi_augment_key){.seed = 3, .epoch = epoch, .sample = i};
-    tdmi_augment_pair(&augment, keys, labels, n_pictures, shape, mixes);
-    for (int i = 0; i < n_pictures; i++) {
-        struct tdmi_augment_change change;
-        tdmi_augment_draw(&rest, keys[i], shape, &change);
-        it->changes[i] = tdmi_cuda_change_of(&change, &mixes[i], i);
-        it->pixels[i] = it->bytes + (n_pictures - 1 - i) * picture_values;
-    }
-}
-
-/* stream NULL: at once. */
-static void queue_changed(struct pictures *it, const tdmi_stream *stream)
-{
-    struct CUstream_st *queue = stream ? tdmi_cuda_queue(stream) : NULL;
-    assert_int_equal(tdmi_cuda_input_means(queue, &it->input, it->pixels, it->changes, it->means),
-                     0);
-    assert_int_equal(
-        tdmi_cuda_input_changed(queue, &it->input, it->pixels, it->changes, it->means, it->y), 0);
-}
-
-static void pictures_are_changed_anew_in_each_replay(void **state)
-{
-    const struct tdmi_preprocess raw = {
-        .width = wide, .height = high, .channels = 3, .scale = TDMI_SCALE_RAW};
-    static struct pictures recorded, queued;
-    float before[n_pictures * picture_values] = {0};
-    const struct tdmi_stream_table *table = &tdmi_backend_shim.stream;
-    tdmi_device *device;
-    tdmi_stream *stream;
-    tdmi_recording *recording;
-    (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){0});
-    assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
-    assert_int_equal(table->open(device, &stream, NULL), TDM_OK);
-    recorded.input = (struct tdmi_cuda_input){
-        .type = TDMI_DTYPE_F32, .n = n_pictures, .h = high, .w = wide, .channels = 3};
-    for (int c = 0; c < 3; c++)
-        recorded.input.normal[c] = tdmi_preprocess_normal(&raw, c);
-    queued.input = recorded.input;
-    fill(&recorded, 0);
-    assert_int_equal(table->capture_begin(stream, NULL), TDM_OK);
-    queue_changed(&recorded, stream);
-    assert_int_equal(table->capture_end(stream, &recording, NULL), TDM_OK);
-    for (uint32_t epoch = 1; epoch < 6; epoch++) {
-        fill(&recorded, epoch);
-        fill(&queued, epoch);
-        assert_int_equal(table->replay(stream, recording, NULL), TDM_OK);
-        assert_int_equal(table->wait(stream, NULL), TDM_OK);
-        queue_changed(&queued, NULL);
-        assert_memory_equal(recorded.y, queued.y, sizeof queued.y);
-        assert_memory_not_equal(recorded.y, before, sizeof before);
-        memcpy(before, queued.y, sizeof before);
-    }
-    table->recording_close(recording);
-    table->close(stream);
-    tdmi_backend_shim.device.close(device);
-}
-
-/* ---- thawing -------------------------------------------------------------------------------- */
+/* ---- unfreezing ------------------------------------------------------------------------------ */
 
 static tdmi_graph *graph_that_unfreezes(int *freeze_point)
 {
@@ -255,7 +32,7 @@ static tdmi_graph *graph_that_unfreezes(int *freeze_point)
 }
 
 /* Frozen layers are packed, a batch norm folded in, by the first shard of the first step that has
- * pictures; here the first shard may have none. */
+ * images; here the first shard may have none. */
 static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
 {
     static const int shards[] = {most_batch, 6};
@@ -264,7 +41,7 @@ static void a_queued_step_has_the_sums_of_one_in_parts(void **state)
     int freeze_point;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
     open_bench_of(&of, graph);
     for (int k = 0; k < 2; k++) {
@@ -362,13 +139,13 @@ static void compare_unfreezing(const struct bench *of, int freeze_point, struct 
     free(after);
 }
 
-static void layers_that_thaw_are_recorded_anew(void **state)
+static void layers_that_unfreeze_are_recorded_anew(void **state)
 {
     struct bench of;
     int freeze_point;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     tdmi_graph *graph = graph_that_unfreezes(&freeze_point);
     open_bench_of(&of, graph);
     compare_unfreezing(&of, freeze_point,
@@ -383,14 +160,144 @@ static void layers_that_thaw_are_recorded_anew(void **state)
     close_bench(&of);
 }
 
+/* ---- libraries ------------------------------------------------------------------------------ */
+
+/* A bias behind a convolution, a product, and a sum whose gradients meet at one. */
+static tdmi_graph *graph_of_products(void)
+{
+    int x;
+    tdmi_graph *graph = begin_graph(&x);
+    x = tdmi_add_relu(graph, "relu1", tdmi_add_conv(graph, "conv1", x, 6, 3, 2, 1, true));
+    const int y =
+        tdmi_add_batch_norm(graph, "bn", tdmi_add_conv(graph, "conv2", x, 6, 1, 1, 0, false));
+    x = tdmi_add_relu(graph, "relu2", tdmi_add_sum(graph, "sum", x, y));
+    x = tdmi_add_global_pool(graph, "pool", tdmi_add_conv(graph, "conv3", x, 8, 1, 1, 0, true));
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, classes));
+    assert_int_equal(tdmi_graph_finish(graph, "small", NULL), TDM_OK);
+    return graph;
+}
+
+static int runs_of(const int *runs, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += runs[i];
+    return sum;
+}
+
+/* Batches of 17 and 12 are queued once, recorded once and then replayed, which calls no library. */
+static void replayed_steps_of_libraries_have_the_bits_of_queued_ones(void **state)
+{
+    static const int sizes[] = {17, 17, 12, 17, 17, 12, 17, 17, 12};
+    void *of_convs = dlopen(FAKE_CUDNN, RTLD_NOW), *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW);
+    struct fake_cudnn *convs = of_convs ? dlsym(of_convs, "fake_cudnn") : NULL;
+    struct fake_cublaslt *products = of_products ? dlsym(of_products, "fake_cublaslt") : NULL;
+    const struct tdmi_backend plain_shim = plain_backend();
+    struct bench of;
+    (void)state;
+    assert_true(convs && products);
+    fake_runtime_guard(true);
+    open_bench_of(&of, graph_of_products());
+    for (int k = 0; k < 4; k++) { /* 1x1 convolutions by one library, then by the other */
+        const struct way way = {.shard = most_batch,
+                                .threads = 1,
+                                .optimizer = "sgd",
+                                .storage = k & 2 ? TDMI_DTYPE_BF16 : TDMI_DTYPE_F32};
+        struct folder choices = folder_new();
+        convs->every_ns = k & 1 ? 0 : 1000000;
+        products->every_ns = k & 1 ? 1000000 : 0;
+        tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, choices.path);
+        struct training plain = begin(&of, &plain_shim, way);
+        struct training recorded = begin(&of, &tdmi_backend_shim, way);
+        convs->every_ns = products->every_ns = 0;
+        tdmi_update_use_stream(plain.update, tdmi_step_stream(plain.step));
+        tdmi_update_use_stream(recorded.update, tdmi_step_stream(recorded.step));
+        for (int s = 0; s < 9; s++) {
+            const struct tdmi_batch batch = first_of(&of, sizes[s]);
+            const struct tdmi_update_rates rates = {
+                .learning_rate = 0.01f, .momentum = 0.9f, .step = s + 1};
+            float tails[2][TDMI_TAIL_VALUES];
+            step(&plain, &batch, NULL, rates, tails[0]);
+            const int before =
+                runs_of(convs->runs, FAKE_ENGINES) + runs_of(products->runs, FAKE_ALGORITHMS);
+            step(&recorded, &batch, NULL, rates, tails[1]);
+            const int after =
+                runs_of(convs->runs, FAKE_ENGINES) + runs_of(products->runs, FAKE_ALGORITHMS);
+            assert_int_equal(after > before, s < 3 || s == 5);
+            same_values(&plain, &recorded, s);
+            assert_memory_equal(tails[0], tails[1], sizeof tails[0]);
+        }
+        end(&plain);
+        end(&recorded);
+        assert_int_equal(convs->alive + convs->handles + products->alive, 0);
+        folder_remove(&choices);
+    }
+    tdmi_shim_libraries(NULL, NULL, NULL);
+    close_bench(&of);
+}
+
+/* ---- a collective --------------------------------------------------------------------------- */
+
+struct calls {
+    int n_begun, n_finished, fails_at;
+};
+
+static tdm_status begin_range(void *self, tdmi_stream *stream, float *values, int64_t n,
+                              tdm_error *err)
+{
+    struct calls *it = self;
+    assert_true(stream && values && n > 0);
+    return ++it->n_begun == it->fails_at ? TDM_FAIL(err, TDM_E_PEER, "planted: rank 1 is gone")
+                                         : TDM_OK;
+}
+
+static tdm_status finish_ranges(void *self, tdmi_stream *stream, tdm_error *err)
+{
+    struct calls *it = self;
+    (void)stream;
+    (void)err;
+    it->n_finished++;
+    return TDM_OK;
+}
+
+/* It is called while a step is queued and while it is recorded, and its failure ends a queued step.
+ * A recording that it spoils is queued. */
+static void a_collective_is_recorded_with_the_step(void **state)
+{
+    static const struct calls cases[] = {{2, 2, 0}, {1, 0, 1}, {3, 2, 2}};
+    struct bench of;
+    int freeze_point;
+    (void)state;
+    fake_runtime_guard(true);
+    open_bench_of(&of, graph_that_unfreezes(&freeze_point));
+    for (int k = 0; k < 3; k++) {
+        struct calls calls = {.fails_at = cases[k].fails_at};
+        const struct tdmi_collective collective = {&calls, begin_range, finish_ranges};
+        struct training it = begin(
+            &of, &tdmi_backend_shim,
+            (struct way){
+                .shard = most_batch, .threads = 1, .optimizer = "sgd", .collective = &collective});
+        const struct tdmi_batch batch = first_of(&of, most_batch);
+        float tail[TDMI_TAIL_VALUES];
+        tdm_status status = TDM_OK;
+        tdmi_update_use_stream(it.update, tdmi_step_stream(it.step));
+        for (int s = 0; s < (k == 2 ? 2 : 4) && status == TDM_OK; s++)
+            status = try_step_of(&it, &batch, batch.n, NULL, at_rest, tail, NULL);
+        assert_int_equal(status, k == 1 ? TDM_E_PEER : TDM_OK);
+        assert_int_equal(calls.n_begun, cases[k].n_begun);
+        assert_int_equal(calls.n_finished, cases[k].n_finished);
+        end(&it);
+    }
+    close_bench(&of);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_draws_anew_in_each_replay),
-        cmocka_unit_test(mixing_draws_anew_in_each_replay),
-        cmocka_unit_test(pictures_are_changed_anew_in_each_replay),
         cmocka_unit_test(a_queued_step_has_the_sums_of_one_in_parts),
-        cmocka_unit_test(layers_that_thaw_are_recorded_anew),
+        cmocka_unit_test(layers_that_unfreeze_are_recorded_anew),
+        cmocka_unit_test(replayed_steps_of_libraries_have_the_bits_of_queued_ones),
+        cmocka_unit_test(a_collective_is_recorded_with_the_step),
     };
     fake_runtime_pace(FAKE_BY_CHANCE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * The self-test over backend cuda as the shim runs it, as a person with a card runs it first: every
+ * The self-test over backend cuda as the shim runs it, as a person with a GPU runs it first: every
  * check of it passes, in every type. Of its networks LeNet-5 alone, or as many as the argument
  * says.
  */
@@ -77,7 +77,7 @@ static void all_checks_pass_in_every_type(void **state)
     int n_cases = 0;
     while (tdmi_case_at(n_cases))
         n_cases++;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     const struct tdm_selftest_sink sink = {&told, hear, hear_way};
     if (tdmi_selftest_all(&tdmi_backend_shim, device, *n_networks, sink, &result, &err) != TDM_OK)
@@ -100,7 +100,7 @@ static void all_checks_pass_in_every_type(void **state)
     tdmi_backend_shim.device.close(device);
 }
 
-/* ---- cards that record wrongly -------------------------------------------------------------- */
+/* ---- GPUs that record wrongly -------------------------------------------------------------- */
 
 static tdm_status replay_nothing(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
 {
@@ -122,7 +122,7 @@ static tdm_status begin_nothing(tdmi_stream *stream, tdm_error *err)
     return TDM_FAIL(err, TDM_E_SYSTEM, "planted: no beginning");
 }
 
-static void a_card_that_replays_wrongly_is_caught(void **state)
+static void a_gpu_that_replays_wrongly_is_caught(void **state)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, twice = tdmi_backend_shim,
                         never = tdmi_backend_shim;
@@ -133,7 +133,7 @@ static void a_card_that_replays_wrongly_is_caught(void **state)
     nothing.stream.replay = replay_nothing;
     twice.stream.replay = replay_twice;
     never.stream.capture_begin = begin_nothing;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     for (int k = 0; k < 4; k++) {
         struct tdmi_check check;
@@ -149,7 +149,7 @@ static void a_card_that_replays_wrongly_is_caught(void **state)
     tdmi_backend_shim.device.close(device);
 }
 
-/* ---- cards that gather wrongly -------------------------------------------------------------- */
+/* ---- GPUs that gather wrongly -------------------------------------------------------------- */
 
 static void gather_nothing(tdmi_stream *stream, const void *table, size_t row_bytes,
                            const int64_t *numbers, int n, void *to)
@@ -168,7 +168,7 @@ static void gather_one_less(tdmi_stream *stream, const void *table, size_t row_b
     tdmi_backend_shim.memory.gather(stream, table, row_bytes, numbers, n - 1, to);
 }
 
-static void a_card_that_gathers_wrongly_is_caught(void **state)
+static void a_gpu_that_gathers_wrongly_is_caught(void **state)
 {
     struct tdmi_backend nothing = tdmi_backend_shim, less = tdmi_backend_shim;
     const struct tdmi_backend *const backends[] = {&nothing, &less, &tdmi_backend_shim};
@@ -176,7 +176,7 @@ static void a_card_that_gathers_wrongly_is_caught(void **state)
     (void)state;
     nothing.memory.gather = gather_nothing;
     less.memory.gather = gather_one_less;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     assert_int_equal(tdmi_backend_shim.device.open(0, &device, NULL), TDM_OK);
     for (int k = 0; k < 3; k++) {
         struct tdmi_check check;
@@ -192,8 +192,8 @@ int main(int n_arguments, char **arguments)
     int n_networks = n_arguments > 1 ? atoi(arguments[1]) : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(all_checks_pass_in_every_type, &n_networks),
-        cmocka_unit_test(a_card_that_replays_wrongly_is_caught),
-        cmocka_unit_test(a_card_that_gathers_wrongly_is_caught),
+        cmocka_unit_test(a_gpu_that_replays_wrongly_is_caught),
+        cmocka_unit_test(a_gpu_that_gathers_wrongly_is_caught),
     };
     fake_runtime_pace(FAKE_BY_CHANCE);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The shim itself: threads meet as on a card, and what is undefined there is an error here. */
+/* The shim itself: threads meet as on a GPU, and what is undefined there is an error here. */
 #include "backend/cuda/values.h"
 #include "backend/cuda/meet.h"
 
@@ -11,7 +11,7 @@ static void threads_meet_at_barriers_and_in_warps(void **state)
     for (int i = 0; i < 300; i++)
         from[i] = 7 * i;
     for (int reversed = 0; reversed < 2; reversed++) {
-        tdmi_shim_use((struct tdmi_shim_way){.is_reversed = reversed});
+        tdmi_shim_use((struct tdmi_shim_order){.is_reversed = reversed});
         assert_int_equal(meet_add(3, 128, sums), 0);
         for (int i = 0; i < 3; i++)
             assert_int_equal(sums[i], 128 * 1000 * i + 127 * 64 + 128);
@@ -33,29 +33,29 @@ static void expect_problem(int code, const char *says)
         fail_msg("the problem is '%s' and should say '%s'", tdmi_shim_facts().problem, says);
 }
 
-static void what_is_undefined_on_a_card_fails(void **state)
+static void undefined_behaviour_of_kernels_fails(void **state)
 {
     float value = 0.0f;
     (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     expect_problem(meet_apart(64), "wait at the barriers of lines");
     expect_problem(meet_alone(1), "lane 1 is gone");
-    tdmi_shim_use((struct tdmi_shim_way){.is_reversed = true});
+    tdmi_shim_use((struct tdmi_shim_order){.is_reversed = true});
     expect_problem(meet_alone(32), "lane 1 is gone");
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     expect_problem(meet_alone(32), "waits in its warp for lanes ffffffff");
     expect_problem(meet_too_much(), "a block shares 49160 bytes");
     assert_int_equal(meet_unwritten(&value), 0);
     assert_true(isnan(value));
 }
 
-static void what_no_card_can_launch_is_refused(void **state)
+static void impossible_launches_are_refused(void **state)
 {
     (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){.edge_blocks = 3});
+    tdmi_shim_use((struct tdmi_shim_order){.edge_blocks = 3});
     assert_int_equal(meet_grid(1, 1, 1025), 9);
     assert_non_null(
-        strstr(tdmi_shim_facts().problem, "no card runs a grid of 1×1×1 blocks of 1025"));
+        strstr(tdmi_shim_facts().problem, "no GPU runs a grid of 1×1×1 blocks of 1025"));
     assert_int_equal(meet_grid(0, 1, 32), 9);
     assert_int_equal(meet_grid(1, 65536, 32), 9);
     assert_int_equal(meet_grid(1u << 31, 1, 32), 9);
@@ -67,8 +67,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_meet_at_barriers_and_in_warps),
-        cmocka_unit_test(what_is_undefined_on_a_card_fails),
-        cmocka_unit_test(what_no_card_can_launch_is_refused),
+        cmocka_unit_test(undefined_behaviour_of_kernels_fails),
+        cmocka_unit_test(impossible_launches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

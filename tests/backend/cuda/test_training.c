@@ -1,6 +1,6 @@
 /*
- * Whole training steps on a card's kernels and a card's memory, which nobody but kernels and copies
- * may touch: they agree with ref, and twice they give the same bits, whatever runs first.
+ * Whole training steps with GPU kernels, in memory that only kernels and copies may touch: they
+ * agree with ref, and twice they give the same bits, whatever runs first.
  */
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/shim/shim_run.h"
@@ -78,7 +78,7 @@ static void expect_same(const struct training *got, const struct training *wante
 
 enum { n_steps = 6 };
 
-/* Batches of 17, 17, 1, 17, 12, 17 pictures, of the last of which some are skipped. */
+/* Batches of 17, 17, 1, 17, 12, 17 images, of the last of which some are skipped. */
 static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *labels)
 {
     static const int sizes[n_steps] = {most_batch, most_batch, 1, most_batch, 12, most_batch};
@@ -89,7 +89,7 @@ static struct tdmi_batch batch_at(const struct bench *of, int step, int32_t *lab
     return batch;
 }
 
-/* What both make of pictures without training: batch norms folded, ops in groups. */
+/* Compare logits without training: batch norms folded, ops in groups. */
 static void compare_evaluation(const struct training *got, const struct training *wanted)
 {
     const struct training *both[2] = {got, wanted};
@@ -112,7 +112,7 @@ static void compare_evaluation(const struct training *got, const struct training
 static void compare(const struct bench *of, struct way way)
 {
     struct training host = begin(of, &tdmi_backend_ref, way);
-    struct training card = begin(of, &tdmi_backend_shim, way);
+    struct training gpu = begin(of, &tdmi_backend_shim, way);
     struct training again = begin(of, &tdmi_backend_shim, way);
     const struct tdmi_augment none = {0};
     for (int s = 0; s < n_steps; s++) {
@@ -121,18 +121,18 @@ static void compare(const struct bench *of, struct way way)
         const struct tdmi_mixing mixing = {&none, 5, (uint32_t)s};
         const double clip_norm = s == 3 ? 0.1 : 0.0;
         run(&host, &batch, &mixing, false, clip_norm);
-        tdmi_shim_use((struct tdmi_shim_way){0});
-        run(&card, &batch, &mixing, false, clip_norm);
-        tdmi_shim_use((struct tdmi_shim_way){.is_reversed = true});
+        tdmi_shim_use((struct tdmi_shim_order){0});
+        run(&gpu, &batch, &mixing, false, clip_norm);
+        tdmi_shim_use((struct tdmi_shim_order){.is_reversed = true});
         run(&again, &batch, &mixing, true, clip_norm);
-        expect_same(&card, &host, (s + 1) * 10 * TDMI_TOLERANCE_F32);
-        expect_same(&again, &card, 0.0);
-        assert_memory_equal(card.sums, again.sums,
-                            sizeof *card.sums * (size_t)of->graph->param_values);
+        expect_same(&gpu, &host, (s + 1) * 10 * TDMI_TOLERANCE_F32);
+        expect_same(&again, &gpu, 0.0);
+        assert_memory_equal(gpu.sums, again.sums,
+                            sizeof *gpu.sums * (size_t)of->graph->param_values);
     }
-    compare_evaluation(&card, &host);
+    compare_evaluation(&gpu, &host);
     end(&host);
-    end(&card);
+    end(&gpu);
     end(&again);
 }
 
@@ -178,37 +178,37 @@ static void a_small_network_trains_in_half_precision(void **state)
     struct bench of;
     (void)state;
     fake_runtime_guard(true);
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     open_bench_of(&of, small_graph());
     const struct tdmi_batch batch = first_of(&of, most_batch);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         struct training host =
             begin(&of, &tdmi_backend_ref,
                   (struct way){.shard = most_batch, .threads = 1, .optimizer = "sgd"});
-        struct training card = begin(&of, &tdmi_backend_shim,
-                                     (struct way){.shard = most_batch,
-                                                  .threads = 1,
-                                                  .optimizer = "sgd",
-                                                  .storage = ways[k].storage,
-                                                  .loss_scale = ways[k].loss_scale});
+        struct training gpu = begin(&of, &tdmi_backend_shim,
+                                    (struct way){.shard = most_batch,
+                                                 .threads = 1,
+                                                 .optimizer = "sgd",
+                                                 .storage = ways[k].storage,
+                                                 .loss_scale = ways[k].loss_scale});
         double first = 0.0;
-        assert_true(card.plan->arena_bytes < host.plan->arena_bytes);
+        assert_true(gpu.plan->arena_bytes < host.plan->arena_bytes);
         for (int s = 0; s < n_taken; s++) {
             run(&host, &batch, NULL, false, 0.0);
-            run(&card, &batch, NULL, false, 0.0);
-            if (!(fabs(loss_of(&card) - loss_of(&host)) <= ways[k].limit * loss_of(&host)))
+            run(&gpu, &batch, NULL, false, 0.0);
+            if (!(fabs(loss_of(&gpu) - loss_of(&host)) <= ways[k].limit * loss_of(&host)))
                 fail_msg("%s, step %d: the loss is %.5f, that of f32 %.5f",
-                         tdmi_dtype_name(ways[k].storage), s + 1, loss_of(&card), loss_of(&host));
+                         tdmi_dtype_name(ways[k].storage), s + 1, loss_of(&gpu), loss_of(&host));
             if (s == 0)
-                first = loss_of(&card);
+                first = loss_of(&gpu);
         }
-        assert_true(loss_of(&card) < 0.9 * first);
-        if (card.loss_scale) {
-            assert_int_equal(scale_of(&card).n_good, n_taken);
-            assert_true(scale_of(&card).scale == ways[k].loss_scale);
+        assert_true(loss_of(&gpu) < 0.9 * first);
+        if (gpu.loss_scale) {
+            assert_int_equal(scale_of(&gpu).n_good, n_taken);
+            assert_true(scale_of(&gpu).scale == ways[k].loss_scale);
         }
         end(&host);
-        end(&card);
+        end(&gpu);
     }
     close_bench(&of);
 }
@@ -221,22 +221,22 @@ static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
     open_bench_of(&of, small_graph());
     const struct tdmi_batch batch = first_of(&of, most_batch);
     const int64_t n = of.graph->param_values;
-    struct training card = begin(&of, &tdmi_backend_shim,
-                                 (struct way){.shard = most_batch,
-                                              .threads = 1,
-                                              .optimizer = "adamw",
-                                              .storage = TDMI_DTYPE_F16,
-                                              .loss_scale = 16777216.0f});
+    struct training gpu = begin(&of, &tdmi_backend_shim,
+                                (struct way){.shard = most_batch,
+                                             .threads = 1,
+                                             .optimizer = "adamw",
+                                             .storage = TDMI_DTYPE_F16,
+                                             .loss_scale = 16777216.0f});
     float *before = calloc((size_t)n, sizeof *before), *after = calloc((size_t)n, sizeof *after);
     float scale = 16777216.0f;
     int n_left_out = 0;
     assert_true(before && after);
     for (int s = 0; s < 14; s++) {
-        fetch(&card, before, card.params, n);
-        run(&card, &batch, NULL, false, 0.0);
-        fetch(&card, after, card.params, n);
-        const struct tdmi_loss_scale now = scale_of(&card);
-        assert_true(isfinite(loss_of(&card)));
+        fetch(&gpu, before, gpu.params, n);
+        run(&gpu, &batch, NULL, false, 0.0);
+        fetch(&gpu, after, gpu.params, n);
+        const struct tdmi_loss_scale now = scale_of(&gpu);
+        assert_true(isfinite(loss_of(&gpu)));
         const bool is_left_out = now.scale < scale;
         assert_int_equal(memcmp(before, after, sizeof *before * (size_t)n) == 0, is_left_out);
         assert_true(is_left_out ? now.scale == 0.5f * scale : now.scale == scale);
@@ -247,11 +247,11 @@ static void a_step_that_overflows_is_left_out_and_the_scale_halves(void **state)
     assert_true(n_left_out > 2 && n_left_out < 14);
     free(before);
     free(after);
-    end(&card);
+    end(&gpu);
     close_bench(&of);
 }
 
-/* Once more with what looks like cuDNN and cuBLASLt, which compute outside of the shim. */
+/* Once more with the stand-ins for cuDNN and cuBLASLt, which compute outside of the shim. */
 static void it_trains_by_libraries_too(void **state)
 {
     struct bench of;

@@ -1,6 +1,6 @@
 /*
  * Limits on workspace (backend/op.h, most_workspace): what libraries are asked for where memory is
- * short, and what of that runs and cards keep (answers.c).
+ * short, and what of that runs and GPUs keep (answers.c).
  */
 #include "backend/cuda/fakes/fake_cublaslt.h"
 #include "backend/cuda/fakes/fake_cudnn.h"
@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "backend/cuda/fakes/fake_card.h"
+#include "backend/cuda/fakes/fake_gpu.h"
 
 static struct fake_cudnn *fake;
 static struct fake_cublaslt *products;
@@ -30,13 +30,13 @@ static const struct tdmi_cudnn_conv conv = {.in = {6, 5, 4},
                                             .left = 1,
                                             .right = 1};
 
-static void close_card(tdmi_device *device)
+static void close_gpu(tdmi_device *device)
 {
     tdmi_backend_shim.device.close(device);
     assert_int_equal(fake->alive + fake->handles + products->alive, 0);
 }
 
-/* Of its plan; -1: there is none. */
+/* Workspace of the plan; -1: there is none. */
 static int64_t workspace_within(tdmi_device *device, size_t most)
 {
     struct tdmi_cudnn_conv it = conv;
@@ -45,21 +45,21 @@ static int64_t workspace_within(tdmi_device *device, size_t most)
     return plan ? (int64_t)plan->workspace_bytes : -1;
 }
 
-/* The same of a card that is opened for it, which asks heuristics so often. */
+/* The same of a GPU that is opened for it, which asks heuristics so often. */
 static int64_t workspace_of(const struct folder *home, const char *run, size_t most, int guesses)
 {
     const int before = fake->guesses;
-    tdmi_device *device = open_card(home, run);
+    tdmi_device *device = open_gpu(home, run);
     const int64_t bytes = workspace_within(device, most);
-    close_card(device);
+    close_gpu(device);
     assert_int_equal(fake->guesses - before, guesses);
     return bytes;
 }
 
-static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **state)
+static void a_limit_chooses_an_engine_with_less_workspace(void **state)
 {
     struct folder home = folder_new();
-    tdmi_device *device = open_card(&home, NULL);
+    tdmi_device *device = open_gpu(&home, NULL);
     struct tdmi_cublaslt_product product = {
         .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
     (void)state;
@@ -73,12 +73,12 @@ static void an_engine_that_wants_less_is_taken_where_there_is_no_more(void **sta
     assert_int_equal(tdmi_cuda_product_plan(device, &product)->workspace_bytes, 512 * FAKE_SLOWLY);
     product.most_workspace = 1;
     assert_null(tdmi_cuda_product_plan(device, &product));
-    close_card(device);
+    close_gpu(device);
     folder_remove(&home);
 }
 
-/* It knows nothing of limits when it is gone on with, on a card with more memory or less. */
-static void a_run_goes_on_with_what_it_had_room_for(void **state)
+/* It knows nothing of limits when it is resumed, on a GPU with more memory or less. */
+static void a_resumed_run_keeps_its_choices_whatever_the_limit(void **state)
 {
     struct folder home = folder_new(), other = folder_new(), runs = folder_new();
     (void)state;
@@ -98,7 +98,7 @@ static void a_run_goes_on_with_what_it_had_room_for(void **state)
 
 /* Limits are asked about one after another, for one size of a batch and then for the next: what
  * both have in common is answered from memory then, and kept all the same. */
-static void a_run_keeps_what_was_answered_last(void **state)
+static void a_run_keeps_the_last_choice(void **state)
 {
     static const struct {
         size_t limits[4];
@@ -108,11 +108,11 @@ static void a_run_keeps_what_was_answered_last(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
         struct folder home = folder_new(), other = folder_new(), runs = folder_new();
-        tdmi_device *device = open_card(&home, folder_path(&runs, "a"));
+        tdmi_device *device = open_gpu(&home, folder_path(&runs, "a"));
         (void)workspace_within(device, 0);
         for (int i = 0; i < 4; i++)
             (void)workspace_within(device, asked[k].limits[i]);
-        close_card(device);
+        close_gpu(device);
         assert_int_equal(workspace_of(&other, folder_path(&runs, "a"), 0, 0), asked[k].last);
         folder_remove(&home);
         folder_remove(&other);
@@ -120,7 +120,7 @@ static void a_run_keeps_what_was_answered_last(void **state)
     }
 }
 
-static void a_card_tells_what_was_limited_from_what_was_not(void **state)
+static void the_gpus_folder_keeps_limited_choices_apart(void **state)
 {
     struct folder home = folder_new();
     (void)state;
@@ -136,8 +136,8 @@ static void a_card_tells_what_was_limited_from_what_was_not(void **state)
     folder_remove(&home);
 }
 
-/* A card whose memory was full when it was asked. */
-static void what_a_full_card_chose_is_the_runs_alone(void **state)
+/* A GPU whose memory was full when it was asked. */
+static void choices_of_a_full_gpu_are_kept_by_the_run_alone(void **state)
 {
     struct folder home = folder_new(), runs = folder_new();
     (void)state;
@@ -161,12 +161,11 @@ static int make_plain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(an_engine_that_wants_less_is_taken_where_there_is_no_more,
-                               make_plain),
-        cmocka_unit_test_setup(a_run_goes_on_with_what_it_had_room_for, make_plain),
-        cmocka_unit_test_setup(a_run_keeps_what_was_answered_last, make_plain),
-        cmocka_unit_test_setup(a_card_tells_what_was_limited_from_what_was_not, make_plain),
-        cmocka_unit_test_setup(what_a_full_card_chose_is_the_runs_alone, make_plain),
+        cmocka_unit_test_setup(a_limit_chooses_an_engine_with_less_workspace, make_plain),
+        cmocka_unit_test_setup(a_resumed_run_keeps_its_choices_whatever_the_limit, make_plain),
+        cmocka_unit_test_setup(a_run_keeps_the_last_choice, make_plain),
+        cmocka_unit_test_setup(the_gpus_folder_keeps_limited_choices_apart, make_plain),
+        cmocka_unit_test_setup(choices_of_a_full_gpu_are_kept_by_the_run_alone, make_plain),
     };
     void *library = dlopen(FAKE_CUDNN, RTLD_NOW | RTLD_LOCAL);
     void *of_products = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);

@@ -20,8 +20,17 @@
 #include <string.h>
 #include <cmocka.h>
 
+/* Cases of test_kernels.c, each in kernels/case_<name>.c */
+#define KERNEL_CASES(X) \
+    X(gather)           \
+    X(huge)             \
+    X(input)            \
+    X(planes)           \
+    X(resize)           \
+    X(tail)             \
+    X(update)
 #define X(name) void case_##name(void **state);
-#include "backend/cuda/kernels/kernels.def"
+KERNEL_CASES(X)
 #undef X
 
 static const enum tdmi_dtype float_types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
@@ -66,7 +75,7 @@ static inline void *tensor(enum tdmi_dtype type, int64_t n, int off, uint32_t st
     return memory;
 }
 
-/* How far a stored value may be from the true one: half a step of the type, and some of f32. */
+/* Allowed error of a stored value: half a step of the type, and some of f32. */
 static inline double step_of(enum tdmi_dtype type, double size)
 {
     const double part = type == TDMI_DTYPE_F32    ? 0x1p-21

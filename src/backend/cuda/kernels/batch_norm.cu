@@ -1,6 +1,4 @@
-/*
- * Batch norm in training: what each pass adds up or writes.
- */
+/* Batch norm in training. */
 #include "backend/cuda/kernels/batch_norm.h"
 #include "backend/cuda/kernels/activation.cuh"
 #include "backend/cuda/kernels/conv/column_sums.cuh"
@@ -34,14 +32,17 @@ struct from_centre {
 template <class T, class Act, int N>
 struct of_gradient {
     const T *x, *y, *dy;
-    const float *mean;
-    float off[N];
+    const float *mean, *scale, *shift;
+    float off[N], factor[N], offset[N];
 
     __device__ __forceinline__ void prepare(int channel)
     {
 #pragma unroll
-        for (int i = 0; i < N; i++)
+        for (int i = 0; i < N; i++) {
             off[i] = mean[channel + i];
+            factor[i] = scale[channel + i];
+            offset[i] = shift[channel + i];
+        }
     }
     __device__ __forceinline__ void terms(int64_t at, float (&a)[N], float (&b)[N]) const
     {
@@ -52,7 +53,7 @@ struct of_gradient {
             load<T, N>(y + at, of_y);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            a[i] = Act::gradient(of_y[i], a[i]);
+            a[i] = Act::gradient(y ? of_y[i] : b[i] * factor[i] + offset[i], a[i]);
             b[i] = a[i] * (b[i] - off[i]);
         }
     }
@@ -74,7 +75,7 @@ static struct tdmi_cuda_columns columns_of(const struct tdmi_cuda_norm &call, in
                                 most_chunks);
 }
 
-/* Both passes over what reads. */
+/* Both passes of the sums of what `read` returns. */
 template <int N, class Read>
 static int add_up(struct CUstream_st *queue, const struct tdmi_cuda_norm &call,
                   const struct tdmi_cuda_columns &it, Read read)
@@ -83,7 +84,8 @@ static int add_up(struct CUstream_st *queue, const struct tdmi_cuda_norm &call,
     const int code =
         launch(sum_chunks<N, Read>, grid_of(it), block_of(it), queue, read, it, partial);
     return code ? code
-                : launch_add_chunks(queue, partial, it, (int64_t)2 * it.channels, call.norm.sums);
+                : launch_add_chunks(queue, partial, it.chunks, (int64_t)2 * it.channels,
+                                    (int64_t)2 * it.channels, call.norm.sums);
 }
 
 extern "C" int tdmi_cuda_norm_sums(struct CUstream_st *queue, const struct tdmi_cuda_norm *call)
@@ -115,6 +117,10 @@ extern "C" int tdmi_cuda_norm_gradient_sums(struct CUstream_st *queue,
                                                      static_cast<const T *>(given.y),
                                                      static_cast<const T *>(given.dy),
                                                      given.norm.mean,
+                                                     given.norm.scale,
+                                                     given.norm.shift,
+                                                     {},
+                                                     {},
                                                      {}};
                 return add_up<N>(queue, given, it, read);
             });
@@ -207,10 +213,11 @@ __global__ void __launch_bounds__(column_threads)
     const int channel = (int)(blockIdx.y * it.width + threadIdx.x) * N;
     if (channel >= it.channels)
         return;
-    float scale[N], mean[N], of_x[N], one[N];
+    float scale[N], shift[N], mean[N], of_x[N], one[N];
 #pragma unroll
     for (int i = 0; i < N; i++) {
         scale[i] = norm.scale[channel + i];
+        shift[i] = norm.shift[channel + i];
         mean[i] = norm.mean[channel + i];
         of_x[i] = room[channel + i];
         one[i] = room[it.channels + channel + i];
@@ -226,7 +233,7 @@ __global__ void __launch_bounds__(column_threads)
             load<T, N>(y + at, of_y);
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            g[i] = Act::gradient(of_y[i], g[i]);
+            g[i] = Act::gradient(y ? of_y[i] : scale[i] * value[i] + shift[i], g[i]);
             value[i] = scale[i] * g[i] + of_x[i] * (value[i] - mean[i]) + one[i];
         }
         if (masked)

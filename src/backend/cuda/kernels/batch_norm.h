@@ -1,5 +1,5 @@
 /*
- * Batch norm in training, on a card: sums in a fixed order, then one pass that normalises, adds a
+ * Batch norm in training, on a GPU: sums in a fixed order, then one pass that normalises, adds a
  * residual and applies an activation (channels.h); backward the same way round. Formulas:
  * backend/ref/batch_norm.c; arrays of a norm: tdmi_norm in backend/op.h.
  */
@@ -19,7 +19,8 @@ struct tdmi_cuda_norm {
     enum tdmi_dtype type; /* of x, y, dy, dx, g */
     enum tdmi_act act;    /* that followed: NONE, RELU, RELU6 */
     const void *x;        /* (pixels, channels): what is normalised */
-    const void *y, *dy;   /* backward: what act gave (NONE: may be NULL), and its gradient */
+    const void *y, *dy;   /* backward: output after act and its gradient; y NULL: nothing was added
+                             before act, so its input is computed again as scale · x + shift */
     void *dx;             /* NULL: not wanted */
     void *g;              /* NULL, or where dy goes as act lets it through: a residual's gradient */
     int64_t pixels;       /* of this call */

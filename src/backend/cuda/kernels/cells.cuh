@@ -1,4 +1,4 @@
-/* Which part of a picture a thread has: tiles.h, seen from the thread. */
+/* The part of an image that a thread computes (tiles.h). */
 #ifndef TANDEM_BACKEND_CUDA_CELLS_CUH
 #define TANDEM_BACKEND_CUDA_CELLS_CUH
 

@@ -1,4 +1,4 @@
-/* Changes of pictures, from augmentation's numbers to a card's. */
+/* Changes of images, from augmentation's numbers to a GPU's. */
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/image/input.h"
 #include "image/augment/augment.h"

@@ -92,6 +92,8 @@ extern "C" int tdmi_cuda_channel_sum(struct CUstream_st *queue, enum tdmi_dtype 
             return launch(sum_chunks<N, gradient_alone<T, N>>, grid_of(it), block_of(it), queue,
                           read, it, partial);
         });
-        return code ? code : launch_add_chunks(queue, partial, it, channels, sums);
+        return code ? code
+                    : launch_add_chunks(queue, partial, it.chunks, (int64_t)2 * channels, channels,
+                                        sums);
     });
 }

@@ -1,6 +1,6 @@
 /*
- * What is done to each channel of a tensor by numbers of its own, in one pass: bias, the folded or
- * the training form of a batch norm, residual and activation.
+ * One pass over a tensor with numbers for each channel: bias, the folded or the training form of a
+ * batch norm, residual and activation.
  */
 #ifndef TANDEM_BACKEND_CUDA_CHANNELS_H
 #define TANDEM_BACKEND_CUDA_CHANNELS_H

@@ -1,6 +1,6 @@
 /*
  * Concat and pad. A thread keeps its channels, a vector of them where both tensors allow it, and
- * goes down a chunk of pixels (columns.h); where a pixel stands in its picture is worked out once
+ * goes down a chunk of pixels (columns.h); where a pixel stands in its image is worked out once
  * and then counted on, since dividing offsets of 64 bits would cost more than the copy.
  */
 #include "backend/cuda/kernels/copies.h"
@@ -75,7 +75,7 @@ extern "C" int tdmi_cuda_copy_channels(struct CUstream_st *queue,
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-/* How far `rows` pixels are, in pictures, rows and columns. */
+/* How far `rows` pixels are, in images, rows and columns. */
 struct stride {
     int pictures, rows, columns;
 };

@@ -1,4 +1,4 @@
-/* Values that only move, on a card: concat and pad, forward and backward. */
+/* Values that only move, on a GPU: concat and pad, forward and backward. */
 #ifndef TANDEM_BACKEND_CUDA_COPIES_H
 #define TANDEM_BACKEND_CUDA_COPIES_H
 
@@ -22,10 +22,10 @@ struct tdmi_cuda_channels_copy {
 int tdmi_cuda_copy_channels(struct CUstream_st *queue, const struct tdmi_cuda_channels_copy *it,
                             const void *from, void *to);
 
-/* A picture of (h, w, channels) inside one of (out_h, out_w, out_channels). */
+/* An image of (h, w, channels) inside one of (out_h, out_w, out_channels). */
 struct tdmi_cuda_frame {
     enum tdmi_dtype type;
-    int64_t n; /* pictures */
+    int64_t n; /* images */
     int h, w, channels, out_h, out_w, out_channels;
     int top, left, front; /* where its first value lies */
 };

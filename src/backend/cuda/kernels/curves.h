@@ -1,4 +1,4 @@
-/* Activations that bend, on a card: hswish and sigmoid. */
+/* Activations that bend, on a GPU: hswish and sigmoid. */
 #ifndef TANDEM_BACKEND_CUDA_CURVES_H
 #define TANDEM_BACKEND_CUDA_CURVES_H
 

@@ -1,4 +1,4 @@
-/* Dropout, on a card: the draws of backend/ref/dropout.c. */
+/* Dropout, on a GPU: the draws of backend/ref/dropout.c. */
 #ifndef TANDEM_BACKEND_CUDA_DROPOUT_H
 #define TANDEM_BACKEND_CUDA_DROPOUT_H
 

@@ -78,3 +78,24 @@ extern "C" int tdmi_cuda_act_gradient(struct CUstream_st *queue, enum tdmi_dtype
         });
     });
 }
+
+template <class T>
+__global__ void __launch_bounds__(block_threads) fill_random(T *to, int64_t n)
+{
+    const int64_t at = (int64_t)blockIdx.x * block_threads + threadIdx.x;
+    if (at >= n)
+        return;
+    uint32_t bits = (uint32_t)at * 0x9e3779b9u; /* Wang's mixing of an integer's bits */
+    bits = (bits ^ bits >> 16) * 0x7feb352du;
+    bits = (bits ^ bits >> 15) * 0x846ca68bu;
+    to[at] = of_float<T>((float)(bits >> 8) * 0x1p-23f - 1.0f);
+}
+
+extern "C" int tdmi_cuda_fill_random(struct CUstream_st *queue, enum tdmi_dtype type, void *to,
+                                     int64_t n)
+{
+    return by_type(type, [=](auto zero) {
+        using T = decltype(zero);
+        return launch(fill_random<T>, blocks_of(n), block_threads, queue, static_cast<T *>(to), n);
+    });
+}

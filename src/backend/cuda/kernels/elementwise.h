@@ -1,6 +1,6 @@
 /*
- * Activations and sums of whole tensors, on a card. Like all launchers of this folder: pointers of
- * the card, work queued on a stream of it, and 0 or the runtime's code returned.
+ * Activations and sums of whole tensors, on a GPU. Like all launchers of this folder: pointers of
+ * the GPU, work queued on a stream of it, and 0 or the runtime's code returned.
  */
 #ifndef TANDEM_BACKEND_CUDA_ELEMENTWISE_H
 #define TANDEM_BACKEND_CUDA_ELEMENTWISE_H
@@ -20,6 +20,8 @@ int tdmi_cuda_add_act(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi
 /* dx = dy where act let the value through that became y, else 0. dx may be dy. */
 int tdmi_cuda_act_gradient(struct CUstream_st *queue, enum tdmi_dtype type, enum tdmi_act act,
                            const void *y, const void *dy, void *dx, int64_t n);
+/* Values from -1 to 1 that depend only on their index: timing on zeros would show other clocks. */
+int tdmi_cuda_fill_random(struct CUstream_st *queue, enum tdmi_dtype type, void *to, int64_t n);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /*
- * What every .cu file here begins with: CUDA by nvcc, or its shim by any other C++ compiler
+ * Included first by every .cu file: CUDA by nvcc, or its shim by any other C++ compiler
  * (tests/backend/cuda/shim/shim.cuh, included before by the build), numbers of three types that
  * arithmetic sees as floats, and vectors of 16 bytes of them.
  *
@@ -53,9 +53,8 @@ __device__ __forceinline__ f16 of_float<f16>(float value)
     return __float2half_rn(value);
 }
 
-/* 0, or the code of what went wrong; what goes wrong later shows when the queue is waited for. Not
- * by <<<>>>, which leaves its code to cudaGetLastError: that also tells what failed before, on any
- * queue of the thread. */
+/* Returns 0 or CUDA's code; a failure while running shows when the queue is waited for. <<<>>>
+ * would leave its code to cudaGetLastError, which also reports earlier failures of the thread. */
 template <class... P, class... A>
 static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUstream_st *queue,
                          A... given)
@@ -71,7 +70,7 @@ static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUs
 #error "kernels are compiled by nvcc, or by a C++ compiler after the shim (tests/CMakeLists.txt)"
 #endif
 
-/* What the runtime says of arguments that make no sense. */
+/* The runtime's code for invalid arguments. */
 enum { TDMI_CUDA_INVALID_VALUE = 1 };
 
 /* ---- vectors ---------------------------------------------------------------------------- */
@@ -82,7 +81,7 @@ struct alignas(sizeof(T) * N) vector {
     T at[N];
 };
 
-/* Of a type, as many as 16 bytes hold. */
+/* Number of values of a type in 16 bytes. */
 template <class T>
 struct full {
     static constexpr int lanes = 16 / (int)sizeof(T);

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(lrn_threads)
         return;
     const int64_t first = at / it.channels * it.channels;
     const int channel = (int)(at - first);
-    /* those in whose windows the channel is: its own window turned around */
+    /* those in whose windows the channel is: its own window transposed around */
     const int before = (it.kernel - 1) / 2, after = it.kernel / 2;
     const int begin = channel > before ? channel - before : 0;
     const int end = channel + after < it.channels ? channel + after + 1 : it.channels;

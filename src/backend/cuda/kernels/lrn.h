@@ -1,4 +1,4 @@
-/* Local response normalisation over channels, on a card; formulas: backend/ref/lrn.c. */
+/* Local response normalisation over channels, on a GPU; formulas: backend/ref/lrn.c. */
 #ifndef TANDEM_BACKEND_CUDA_LRN_H
 #define TANDEM_BACKEND_CUDA_LRN_H
 

@@ -17,7 +17,7 @@ static __device__ __forceinline__ struct span between(int begin, int end, int si
     return {begin > 0 ? begin : 0, end < size ? end : size};
 }
 
-/* Of `size` pixels, those that window `at` sees. */
+/* Range of the `size` pixels that window `at` sees. */
 static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_window &it, int at,
                                                       int before, int size)
 {
@@ -25,7 +25,7 @@ static __device__ __forceinline__ struct span seen_by(const struct tdmi_cuda_win
     return between(begin, begin + it.kernel, size);
 }
 
-/* Of `size` windows, those that see pixel `at`. */
+/* Range of the `size` windows that see pixel `at`. */
 static __device__ __forceinline__ struct span seeing(const struct tdmi_cuda_window &it, int at,
                                                      int before, int size)
 {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                 sum);
 }
 
-/* What a window's sum is multiplied with. */
+/* Factor that makes a window's sum its mean. */
 static __device__ __forceinline__ float
 weight_of(const struct tdmi_cuda_window &it, const struct span &rows, const struct span &columns)
 {
@@ -167,9 +167,9 @@ __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
                 sum);
 }
 
-/* ---- the whole picture ---------------------------------------------------------------------- */
+/* ---- the whole image ---------------------------------------------------------------------- */
 
-/* A block a picture and part of its channels: columns.h with one chunk. */
+/* A block an image and part of its channels: columns.h with one chunk. */
 template <class T, int N>
 __global__ void __launch_bounds__(column_threads)
     global_pool(const T *x, T *y, struct tdmi_cuda_columns it)
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(column_threads)
     store<T, N>(y + (int64_t)blockIdx.x * it.channels + channel, mean);
 }
 
-/* A picture is a column of pixels here: each thread writes some below each other. */
+/* An image is a column of pixels here: each thread writes some below each other. */
 template <class T, int N>
 __global__ void __launch_bounds__(TDMI_CUDA_TILE_THREADS)
     global_pool_gradient(struct tdmi_cuda_tiles tiles, const T *dy, T *dx, int pixels, int channels)

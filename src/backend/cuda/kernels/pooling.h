@@ -1,7 +1,7 @@
 /*
- * Pools on a card, with ref's rules: padding never wins a maximum and is never added, the first of
+ * Pools on a GPU, with ref's rules: padding never wins a maximum and is never added, the first of
  * equals wins, a mean is over the pixels that the window sees or over all it covers. Like all
- * launchers of this folder: pointers of the card, work queued on a stream of it, and 0 or the
+ * launchers of this folder: pointers of the GPU, work queued on a stream of it, and 0 or the
  * runtime's code returned.
  */
 #ifndef TANDEM_BACKEND_CUDA_POOLING_H
@@ -25,7 +25,7 @@ int tdmi_cuda_pool_average(struct CUstream_st *queue, const struct tdmi_cuda_win
 int tdmi_cuda_pool_average_gradient(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                     const void *dy, void *dx);
 
-/* y (n, channels): the mean of each channel over the pixels of a picture. */
+/* y (n, channels): the mean of each channel over the pixels of an image. */
 int tdmi_cuda_pool_all(struct CUstream_st *queue, enum tdmi_dtype type, int64_t n, int64_t pixels,
                        int channels, const void *x, void *y);
 int tdmi_cuda_pool_all_gradient(struct CUstream_st *queue, enum tdmi_dtype type, int64_t n,

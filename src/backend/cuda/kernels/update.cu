@@ -44,7 +44,7 @@ static __device__ __forceinline__ void over_values(const struct tdmi_cuda_update
 }
 
 /* ---- rules ------------------------------------------------------------------------------
- * step: a value w, its gradient's sum, and what the optimiser keeps of it. */
+ * step: a value w, its gradient's sum, and what the optimizer keeps of it. */
 
 struct sgd_rule {
     static constexpr int kept = 1, moved = 1; /* slots; those that a step changes */

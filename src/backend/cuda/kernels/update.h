@@ -1,5 +1,5 @@
 /*
- * A step of every tensor in one launch, on a card; and before it, where gradients are clipped or
+ * A step of every tensor in one launch, on a GPU; and before it, where gradients are clipped or
  * f16, where tensors adapt their step, what has to be measured: in two stages, whose order the
  * lengths of the tensors alone decide. Formulas: backend/ref/update.c, train/step/update.c,
  * src/optim.
@@ -17,7 +17,7 @@ struct CUstream_st;
 
 enum { TDMI_CUDA_UPDATE_VALUES = 4096 /* of a block, at most */ };
 
-/* What a block of threads does. */
+/* The values that one block of threads updates. */
 struct tdmi_cuda_update_block {
     int64_t offset;
     int32_t n, tensor;
@@ -32,12 +32,12 @@ struct tdmi_cuda_update_tensor {
     int32_t has_decay;
 };
 
-/* What a tensor's own length has made of the facts. */
+/* The step of a tensor that its own norm adapted. */
 struct tdmi_cuda_update_adapted {
     float scale, rate, decay;
 };
 
-/* Of the gradient of all tensors. */
+/* Result of checking the gradient of all tensors. */
 struct tdmi_cuda_update_verdict {
     float scale; /* of gradients' sums */
     int32_t is_left_out;

@@ -22,7 +22,7 @@ static int in_vectors(bool is_aligned, int64_t n, Body body)
     return code;
 }
 
-/* More than 2^31 - 1 blocks are more than 2^39 values: no card has memory for them. */
+/* More than 2^31 - 1 blocks are more than 2^39 values: no GPU has memory for them. */
 static dim3 blocks_of(int64_t threads)
 {
     return dim3((unsigned)((threads + block_threads - 1) / block_threads));

@@ -1,7 +1,8 @@
 /*
  * The op batch_norm: sums, then what each channel has of them, then one pass over the tensor, which
- * adds a residual and applies an activation where they follow. Backward reads y for the
- * activation's sake alone, and gives the residual its gradient as dx[1].
+ * adds a residual and applies an activation where they follow. Backward needs the activation's
+ * input: without a residual it computes it again from x, with one it reads y. The residual's
+ * gradient is dx[1].
  */
 #include "backend/cuda/kernels/batch_norm.h"
 #include "backend/cuda/kernels/channels.h"
@@ -26,7 +27,7 @@ static struct tdmi_cuda_norm norm_of(const struct tdmi_op_desc *desc,
         .type = desc->storage,
         .act = desc->fusion.act,
         .x = call->x[0],
-        .y = desc->fusion.act == TDMI_ACT_NONE ? NULL : call->y,
+        .y = desc->fusion.adds_residual && desc->fusion.act != TDMI_ACT_NONE ? call->y : NULL,
         .dy = call->dy,
         .dx = call->dx[0],
         .g = call->dx[1] == call->dy ? NULL : call->dx[1], /* they may be one (graph/share.c) */

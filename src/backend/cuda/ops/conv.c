@@ -4,9 +4,10 @@
  * (conv_plans.h), on weights that are packed as they want them, and else to conv.cu. Without
  * training all of them carry the batch norm, residual and activation behind them.
  *
- * A plan of a library's is for max_images: of fewer, forward and the gradient of x run on all that
- * the arrays hold, so that what one picture gives does not depend on how many there are; the
- * gradient of the weights, which is a sum, is conv.cu's then.
+ * A library's plan is for max_images. A ragged batch runs at full size: forward and the gradient of
+ * x on whatever the tails of the arrays hold, so that the result of an image does not depend on how
+ * many there are; the gradient of the weights, which is a sum, after the tails of x and dy were
+ * cleared.
  */
 #include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/columns.h"
@@ -94,12 +95,12 @@ static struct tdmi_cuda_conv_plans plans_of(const struct tdmi_op_desc *desc)
 
 /* ---- packed weights ------------------------------------------------------------------------- */
 
-/* What is packed, by offset; the whole is 0 where nothing is. */
+/* Offsets in the packed memory; whole: its size, 0 where nothing is packed. */
 struct packed {
-    size_t turned; /* (out, …), for libraries */
-    size_t folded; /* (…, out), for conv.cu, where a batch norm is folded in */
+    size_t transposed; /* (out, …), for libraries */
+    size_t folded;     /* (…, out), for conv.cu, where a batch norm is folded in */
     size_t factor, bias, whole;
-    bool is_turned, is_folded, has_bias;
+    bool is_transposed, is_folded, has_bias;
 };
 
 static size_t claim(size_t *whole, bool is_wanted, size_t bytes)
@@ -112,14 +113,14 @@ static size_t claim(size_t *whole, bool is_wanted, size_t bytes)
 static struct packed packed_of(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    const bool has_forward = tdmi_cuda_way_is_there(&plans.forward);
+    const bool has_forward = tdmi_cuda_algorithm_exists(&plans.forward);
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
     const size_t values = (size_t)matrix.rows * (size_t)matrix.columns;
     const size_t channels = sizeof(float) * (size_t)matrix.columns;
-    struct packed it = {.is_turned = has_forward || tdmi_cuda_way_is_there(&plans.of_input),
+    struct packed it = {.is_transposed = has_forward || tdmi_cuda_algorithm_exists(&plans.of_input),
                         .is_folded = desc->fusion.folds_norm && !has_forward};
-    it.has_bias = (it.is_turned || it.is_folded) && has_bias(desc);
-    it.turned = claim(&it.whole, it.is_turned, values * tdmi_dtype_bytes(matrix.type));
+    it.has_bias = (it.is_transposed || it.is_folded) && has_bias(desc);
+    it.transposed = claim(&it.whole, it.is_transposed, values * tdmi_dtype_bytes(matrix.type));
     it.folded = claim(&it.whole, it.is_folded, values * sizeof(float));
     it.factor = claim(&it.whole, it.has_bias, channels);
     it.bias = claim(&it.whole, it.has_bias, channels);
@@ -165,17 +166,17 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_cuda_note(stream, tdmi_cuda_weights_fold(queue, &norm), "conv, folding a batch norm");
     if (it.is_folded)
         tdmi_cuda_note(stream, tdmi_cuda_scale_shift(queue, &scaled), "conv, folding a batch norm");
-    if (it.is_turned)
+    if (it.is_transposed)
         tdmi_cuda_note(stream,
-                       tdmi_cuda_weights_turn(queue, &matrix, call->params[0],
-                                              folds ? norm.factor : NULL,
-                                              at(call->packed, it.turned)),
+                       tdmi_cuda_weights_transpose(queue, &matrix, call->params[0],
+                                                   folds ? norm.factor : NULL,
+                                                   at(call->packed, it.transposed)),
                        "conv, packing weights");
 }
 
 /* ---- forward -------------------------------------------------------------------------------- */
 
-/* What is behind the product, in place. */
+/* Bias, residual and activation after the product, in place. */
 static void finish(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                    const struct tdmi_op_call *call, const float *bias)
 {
@@ -207,13 +208,13 @@ static void forward_by_libraries(tdmi_stream *stream, const struct tdmi_op_desc 
     const struct packed it = packed_of(desc);
     float *bias = it.has_bias ? at(call->packed, it.bias) : NULL;
     const struct tdmi_cublaslt_call product = {.a = call->x[0],
-                                               .b = at(call->packed, it.turned),
+                                               .b = at(call->packed, it.transposed),
                                                .bias = plans->is_whole ? bias : NULL,
                                                .d = call->y,
                                                .workspace = call->workspace};
     void *const tensors[TDMI_CUDNN_TENSORS] = {
         [TDMI_CUDNN_X] = (void *)(uintptr_t)call->x[0],
-        [TDMI_CUDNN_W] = at(call->packed, it.turned),
+        [TDMI_CUDNN_W] = at(call->packed, it.transposed),
         [TDMI_CUDNN_Y] = call->y,
         [TDMI_CUDNN_BIAS] = plans->is_whole ? bias : NULL,
         [TDMI_CUDNN_ADDED] = plans->is_whole && desc->fusion.adds_residual
@@ -238,7 +239,7 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         return;
     }
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
-    if (tdmi_cuda_way_is_there(&plans.forward)) {
+    if (tdmi_cuda_algorithm_exists(&plans.forward)) {
         forward_by_libraries(stream, desc, call, &plans);
         return;
     }
@@ -262,7 +263,7 @@ static size_t whole_lines(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-static size_t turned_bytes(const struct tdmi_op_desc *desc)
+static size_t transposed_bytes(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_cuda_weights matrix = matrix_of(desc);
     return whole_lines((size_t)matrix.rows * (size_t)matrix.columns *
@@ -279,11 +280,12 @@ static void weights_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *des
         [TDMI_CUDNN_Y] = (void *)(uintptr_t)call->dy,
     };
     tdmi_cuda_note(
-        stream, tdmi_cuda_conv_run(stream, plan, tensors, at(call->workspace, turned_bytes(desc))),
+        stream,
+        tdmi_cuda_conv_run(stream, plan, tensors, at(call->workspace, transposed_bytes(desc))),
         "conv by cuDNN, gradient of weights");
     tdmi_cuda_note(stream,
-                   tdmi_cuda_weights_turn_back(tdmi_cuda_queue(stream), &matrix, call->workspace,
-                                               call->dparams[0]),
+                   tdmi_cuda_weights_transpose_back(tdmi_cuda_queue(stream), &matrix,
+                                                    call->workspace, call->dparams[0]),
                    "conv, turning the gradient of weights");
 }
 
@@ -300,14 +302,14 @@ static void input_by_cublaslt(tdmi_stream *stream, const struct tdmi_op_desc *de
 {
     const struct packed it = packed_of(desc);
     const struct tdmi_cublaslt_call product = {.a = call->dy,
-                                               .b = at(call->packed, it.turned),
+                                               .b = at(call->packed, it.transposed),
                                                .added = call->dx_add[0],
                                                .d = call->dx[0],
                                                .workspace = call->workspace};
     multiply(stream, plan, product, "conv by cuBLASLt, gradient of its input");
 }
 
-/* What dx is added to may be dx itself, so the product goes to the workspace then. */
+/* dx_add may be dx itself, so the gradient goes to the workspace first. */
 static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                            const struct tdmi_op_call *call, const struct tdmi_cudnn_plan *plan)
 {
@@ -316,7 +318,7 @@ static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     void *const dx = add ? call->workspace : call->dx[0];
     void *const tensors[TDMI_CUDNN_TENSORS] = {
         [TDMI_CUDNN_X] = dx,
-        [TDMI_CUDNN_W] = at(call->packed, it.turned),
+        [TDMI_CUDNN_W] = at(call->packed, it.transposed),
         [TDMI_CUDNN_Y] = (void *)(uintptr_t)call->dy,
     };
     tdmi_cuda_note(stream,
@@ -331,16 +333,20 @@ static void input_by_cudnn(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 }
 
 static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                             const struct tdmi_op_call *call, const struct tdmi_cuda_way *way)
+                             const struct tdmi_op_call *call,
+                             const struct tdmi_cuda_algorithm *algorithm)
 {
     const struct tdmi_cuda_conv it = shape_of(desc, call->n);
     const struct tdmi_cublaslt_call product = {
         .a = call->x[0], .b = call->dy, .d = call->dparams[0], .workspace = call->workspace};
-    const bool is_all = call->n == desc->max_images;
-    if (is_all && way->product)
-        multiply(stream, way->product, product, "conv by cuBLASLt, gradient of weights");
-    else if (is_all && way->conv)
-        weights_by_cudnn(stream, desc, call, way->conv);
+    if (tdmi_cuda_algorithm_exists(algorithm)) {
+        tdmi_cuda_clear_tail(stream, desc, call->n, desc->in[0], call->x[0]);
+        tdmi_cuda_clear_tail(stream, desc, call->n, desc->out, call->dy);
+    }
+    if (algorithm->product)
+        multiply(stream, algorithm->product, product, "conv by cuBLASLt, gradient of weights");
+    else if (algorithm->conv)
+        weights_by_cudnn(stream, desc, call, algorithm->conv);
     else
         tdmi_cuda_note(stream,
                        tdmi_cuda_conv_weight_gradient(tdmi_cuda_queue(stream), &it, call->x[0],
@@ -391,17 +397,18 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
     const struct tdmi_cuda_conv it = shape_of(desc, desc->max_images);
     needs->packed_bytes = packed_of(desc).whole;
-    want(needs, tdmi_cuda_way_workspace_room(&plans.forward));
+    want(needs, tdmi_cuda_algorithm_workspace_room(&plans.forward));
     if (!desc->is_training)
         return;
-    want(needs, tdmi_cuda_conv_workspace_bytes(&it));
+    if (!tdmi_cuda_algorithm_exists(&plans.of_weights))
+        want(needs, tdmi_cuda_conv_workspace_bytes(&it));
     if (desc->attrs.has_bias)
         want(needs, tdmi_cuda_columns_sum_bytes(
                         (int64_t)desc->max_images * desc->out.h * desc->out.w, desc->out.c));
-    want(needs, (plans.of_weights.conv ? turned_bytes(desc) : 0) +
-                    tdmi_cuda_way_workspace_room(&plans.of_weights));
+    want(needs, (plans.of_weights.conv ? transposed_bytes(desc) : 0) +
+                    tdmi_cuda_algorithm_workspace_room(&plans.of_weights));
     want(needs, (plans.of_input.conv ? dx_bytes(desc) : 0) +
-                    tdmi_cuda_way_workspace_room(&plans.of_input));
+                    tdmi_cuda_algorithm_workspace_room(&plans.of_input));
 }
 
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
@@ -411,11 +418,11 @@ static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *w
         tdmi_cuda_depthwise.describe(desc, ways);
         return;
     }
-    tdmi_cuda_way_describe(desc->device, &plans.forward, "conv.cu", &ways->forward);
+    tdmi_cuda_algorithm_describe(desc->device, &plans.forward, "conv.cu", &ways->forward);
     if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_way_describe(desc->device, &plans.of_input, "conv.cu", &ways->of_input);
+        tdmi_cuda_algorithm_describe(desc->device, &plans.of_input, "conv.cu", &ways->of_input);
     if (desc->is_training)
-        tdmi_cuda_way_describe(desc->device, &plans.of_weights, "conv.cu", &ways->of_weights);
+        tdmi_cuda_algorithm_describe(desc->device, &plans.of_weights, "conv.cu", &ways->of_weights);
 }
 
 const struct tdmi_kernel tdmi_cuda_conv = {

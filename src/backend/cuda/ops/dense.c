@@ -3,8 +3,8 @@
  * weights that are packed to the tensors' type; else they are dense.cu's. Without training it
  * carries a relu behind it, which cuBLASLt has in the product.
  *
- * As with convolutions (ops/conv.c), a plan is for max_images: of fewer, forward and the gradient
- * of x run on all that the arrays hold, and the gradient of the weights is dense.cu's.
+ * As with convolutions (ops/conv.c), a plan is for max_images, and a ragged batch runs at full
+ * size.
  */
 #include "backend/cuda/kernels/channels.h"
 #include "backend/cuda/kernels/conv/columns.h"
@@ -21,7 +21,7 @@ struct plans {
     bool is_whole; /* forward: the activation, too */
 };
 
-/* Without training, a relu behind it: cuBLASLt has no other. */
+/* Only a relu, and only without training: cuBLASLt has no other activation. */
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_fusion *fusion = &desc->fusion;
@@ -48,7 +48,7 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
                                                   .rows = it.n,
                                                   .columns = it.out,
                                                   .depth = it.in,
-                                                  .is_b_turned = true,
+                                                  .is_b_transposed = true,
                                                   .has_bias = desc->attrs.has_bias,
                                                   .allows_tf32 = desc->allows_tf32,
                                                   .may_vary = desc->may_vary,
@@ -58,9 +58,9 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     of_input.columns = of_weights.rows = it.in;
     of_input.depth = it.out;
     of_weights.depth = it.n;
-    of_input.is_b_turned = of_weights.is_b_turned = false;
+    of_input.is_b_transposed = of_weights.is_b_transposed = false;
     of_input.has_bias = of_weights.has_bias = false;
-    of_weights.is_a_turned = true;
+    of_weights.is_a_transposed = true;
     of_weights.result = TDMI_DTYPE_F32;
     of_weights.alignment = (int)sizeof(float); /* gradients lie where they lie */
     *prepared = NULL;
@@ -101,7 +101,7 @@ static size_t whole_lines(size_t bytes)
 }
 
 /* (out, in), then the bias */
-static size_t turned_bytes(const struct tdmi_op_desc *desc)
+static size_t transposed_bytes(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_cuda_dense it = shape_of(desc, 1);
     return whole_lines((size_t)(it.in * it.out) * tdmi_dtype_bytes(it.type));
@@ -109,7 +109,7 @@ static size_t turned_bytes(const struct tdmi_op_desc *desc)
 
 static void *bias_in(const struct tdmi_op_desc *desc, const void *packed)
 {
-    return (char *)(uintptr_t)packed + turned_bytes(desc);
+    return (char *)(uintptr_t)packed + transposed_bytes(desc);
 }
 
 static bool is_packed(const struct tdmi_op_desc *desc)
@@ -128,12 +128,12 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     if (!is_packed(desc))
         return;
     tdmi_cuda_note(stream,
-                   tdmi_cuda_weights_turn(queue, &matrix, call->params[0], NULL, call->packed),
+                   tdmi_cuda_weights_transpose(queue, &matrix, call->params[0], NULL, call->packed),
                    "dense, packing weights");
     if (desc->attrs.has_bias)
         tdmi_cuda_note(stream,
-                       tdmi_cuda_weights_turn(queue, &bias, call->params[1], NULL,
-                                              bias_in(desc, call->packed)),
+                       tdmi_cuda_weights_transpose(queue, &bias, call->params[1], NULL,
+                                                   bias_in(desc, call->packed)),
                        "dense, packing the bias");
 }
 
@@ -145,7 +145,7 @@ static void multiply(tdmi_stream *stream, const struct tdmi_cublaslt_plan *plan,
     tdmi_cuda_note(stream, tdmi_cuda_product_run(stream, plan, &call), what);
 }
 
-/* In place, as a pass of its own. */
+/* The activation in place, as a separate pass. */
 static void activate(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
@@ -187,9 +187,11 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
     const struct tdmi_cublaslt_call product = {
         .a = call->x[0], .b = call->dy, .d = call->dparams[0], .workspace = call->workspace};
     struct CUstream_st *queue = tdmi_cuda_queue(stream);
-    if (plans->of_weights && call->n == desc->max_images)
+    if (plans->of_weights) {
+        tdmi_cuda_clear_tail(stream, desc, call->n, desc->in[0], call->x[0]);
+        tdmi_cuda_clear_tail(stream, desc, call->n, desc->out, call->dy);
         multiply(stream, plans->of_weights, product, "dense by cuBLASLt, gradient of weights");
-    else
+    } else
         tdmi_cuda_note(
             stream,
             tdmi_cuda_dense_weight_gradient(queue, &it, call->x[0], call->dy, call->dparams[0]),
@@ -234,21 +236,21 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
     want(needs, plans.of_input);
     want(needs, plans.of_weights);
     if (is_packed(desc))
-        needs->packed_bytes =
-            turned_bytes(desc) + (desc->attrs.has_bias ? (size_t)desc->out.c * sizeof(float) : 0);
+        needs->packed_bytes = transposed_bytes(desc) +
+                              (desc->attrs.has_bias ? (size_t)desc->out.c * sizeof(float) : 0);
 }
 
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
 {
     const struct plans plans = plans_of(desc);
-    const struct tdmi_cuda_way forward = {.product = plans.forward};
-    const struct tdmi_cuda_way of_input = {.product = plans.of_input};
-    const struct tdmi_cuda_way of_weights = {.product = plans.of_weights};
-    tdmi_cuda_way_describe(desc->device, &forward, "dense.cu", &ways->forward);
+    const struct tdmi_cuda_algorithm forward = {.product = plans.forward};
+    const struct tdmi_cuda_algorithm of_input = {.product = plans.of_input};
+    const struct tdmi_cuda_algorithm of_weights = {.product = plans.of_weights};
+    tdmi_cuda_algorithm_describe(desc->device, &forward, "dense.cu", &ways->forward);
     if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_way_describe(desc->device, &of_input, "dense.cu", &ways->of_input);
+        tdmi_cuda_algorithm_describe(desc->device, &of_input, "dense.cu", &ways->of_input);
     if (desc->is_training)
-        tdmi_cuda_way_describe(desc->device, &of_weights, "dense.cu", &ways->of_weights);
+        tdmi_cuda_algorithm_describe(desc->device, &of_weights, "dense.cu", &ways->of_weights);
 }
 
 const struct tdmi_kernel tdmi_cuda_dense = {

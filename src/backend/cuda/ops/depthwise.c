@@ -18,7 +18,7 @@ static bool is_carried(enum tdmi_act act)
     return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
 }
 
-/* A batch norm in training is never virtual on a card: it carries its own activation. */
+/* A batch norm in training is never virtual on a GPU: it carries its own activation. */
 static bool can_fuse(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_fusion *fusion = &desc->fusion;
@@ -122,14 +122,16 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, desc->max_images);
-    const struct tdmi_cuda_way ours = {.conv = NULL};
+    const struct tdmi_cuda_algorithm ours = {.conv = NULL};
     const bool is_spread = shape.stride == 2 && tdmi_cuda_depthwise_is_usual(&shape);
-    tdmi_cuda_way_describe(desc->device, &ours, "depthwise.cu", &ways->forward);
+    tdmi_cuda_algorithm_describe(desc->device, &ours, "depthwise.cu", &ways->forward);
     if (desc->is_training && desc->wants_dx)
-        tdmi_cuda_way_describe(desc->device, &ours,
-                               is_spread ? "depthwise_spread.cu" : "depthwise.cu", &ways->of_input);
+        tdmi_cuda_algorithm_describe(desc->device, &ours,
+                                     is_spread ? "depthwise_spread.cu" : "depthwise.cu",
+                                     &ways->of_input);
     if (desc->is_training)
-        tdmi_cuda_way_describe(desc->device, &ours, "depthwise_weights.cu", &ways->of_weights);
+        tdmi_cuda_algorithm_describe(desc->device, &ours, "depthwise_weights.cu",
+                                     &ways->of_weights);
 }
 
 const struct tdmi_kernel tdmi_cuda_depthwise = {

@@ -1,6 +1,6 @@
 /*
- * The op input. Whether pictures are changed is decided by the call alone: what is done to each of
- * them lies beside it in the card's memory, so that a recorded step is replayed with other changes.
+ * The op input. Whether images are changed is decided by the call alone: what is done to each of
+ * them lies beside it in the GPU's memory, so that a recorded step is replayed with other changes.
  */
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/image/input.h"

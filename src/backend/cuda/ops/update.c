@@ -1,5 +1,5 @@
-/* The optimiser's step over all tensors: the pieces, cut into what a block of threads does, and all
- * that lies on the card for it, in one piece of memory. */
+/* The optimizer's step over all tensors: the pieces, cut into what a block of threads does, and all
+ * that lies on the GPU for it, in one piece of memory. */
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/update.h"
@@ -9,11 +9,11 @@
 
 struct tdmi_update_list {
     tdmi_device *device;
-    void *memory; /* of the card */
+    void *memory; /* of the GPU */
     struct tdmi_cuda_update it;
 };
 
-/* Where parts of that memory begin. */
+/* Offsets of the parts of that memory. */
 struct layout {
     size_t blocks, tensors, squares, adapted, verdict, bytes;
 };
@@ -86,7 +86,7 @@ static void cut(const struct tdmi_update_piece *pieces, int n,
     }
 }
 
-/* The first parts of the memory, up to what only the card writes. */
+/* The first parts of the memory, up to what only the GPU writes. */
 static tdm_status upload(tdmi_stream *stream, void *memory, const struct layout *to,
                          const struct tdmi_update_piece *pieces, int n, tdm_error *err)
 {
@@ -116,14 +116,14 @@ static tdm_status open_list(tdmi_stream *stream, const struct tdmi_update_arrays
                             tdm_error *err)
 {
     struct tdmi_cuda_update it = {.arrays = *arrays};
-    TDM_TRY(count(&it, pieces, n, err), err, "listing parameters for a card");
+    TDM_TRY(count(&it, pieces, n, err), err, "listing parameters for a GPU");
     const struct layout to = layout_of(&it);
     tdmi_update_list *made = tdmi_alloc(1, sizeof *made);
     char *memory = made ? tdmi_cuda_alloc(stream->device, to.bytes) : NULL;
     if (!memory) {
         tdmi_free(made);
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "listing %d pieces of parameters: %zu bytes on the card are not free", n,
+                        "listing %d pieces of parameters: %zu bytes on the GPU are not free", n,
                         to.bytes);
     }
     it.blocks = (const struct tdmi_cuda_update_block *)(memory + to.blocks);

@@ -5,7 +5,7 @@
 
 static const struct tdmi_backend backend = {
     .name = "cuda",
-    .summary = "NVIDIA cards: kernels of our own, cuDNN and cuBLASLt where they are",
+    .summary = "NVIDIA GPUs: kernels of our own, cuDNN and cuBLASLt where they are",
     .device = {tdmi_cuda_count, tdmi_cuda_device_open, tdmi_cuda_device_close,
                tdmi_cuda_device_describe, false, tdmi_cuda_device_memory, tdmi_cuda_device_keep,
                tdmi_cuda_device_library},

@@ -1,7 +1,4 @@
-/*
- * Work that is queued many times: what a thread queues is recorded as a graph of CUDA's, and then
- * costs the launch of one.
- */
+/* Recording the work of a stream as a CUDA graph, and replaying it with one launch. */
 #include "backend/cuda/cuda.h"
 #include "base/memory.h"
 
@@ -10,7 +7,7 @@
 struct tdmi_recording {
     tdmi_device *device;
     cudaGraphExec_t graph;
-    struct CUstream_st *queue; /* that it was recorded on, or replayed on last */
+    struct CUstream_st *queue; /* recorded it, or replayed it last */
 };
 
 static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t code,
@@ -18,13 +15,13 @@ static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t
 {
     (void)cudaGetLastError();
     return TDM_FAIL(err, code == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_SYSTEM,
-                    "%s on card %d (%s): CUDA says %d, %s", what, device->index, device->name,
+                    "%s on GPU %d (%s): CUDA says %d, %s", what, device->index, device->name,
                     (int)code, cudaGetErrorString(code));
 }
 
 tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
 {
-    /* What failed before is no failure of the recording: the next wait tells it. */
+    /* An earlier failure is none of the recording: the next wait reports it. */
     if (stream->failure != 0)
         return failure(err, stream->device, (cudaError_t)stream->failure, stream->failed);
     /* Other threads of the process may reserve memory meanwhile. */
@@ -34,8 +31,8 @@ tdm_status tdmi_cuda_capture_begin(tdmi_stream *stream, tdm_error *err)
                                : failure(err, stream->device, code, "beginning to record a step");
 }
 
-/* Ready to be replayed: what a replay needs of the card is taken here, so that what there is no
- * memory for is no recording, and not a step that fails. */
+/* Make an executable graph and upload it, so that a lack of memory fails the recording and not a
+ * later step. */
 static cudaError_t make_ready(cudaGraph_t graph, struct CUstream_st *queue, cudaGraphExec_t *ready)
 {
     cudaGraphExec_t made = NULL;
@@ -62,7 +59,7 @@ tdm_status tdmi_cuda_capture_end(tdmi_stream *stream, tdmi_recording **recording
         (void)cudaGraphDestroy(graph);
     if (before == 0 && code == cudaSuccess && made) {
         made->device = stream->device;
-        made->queue = stream->queue; /* has it brought to the card */
+        made->queue = stream->queue; /* uploads it */
         *recording = made;
         return TDM_OK;
     }
@@ -89,7 +86,7 @@ void tdmi_cuda_recording_close(tdmi_recording *recording)
     if (!recording)
         return;
     (void)cudaSetDevice(recording->device->index);
-    /* CUDA does not say what becomes of one that runs, or is brought to the card. */
+    /* CUDA does not document what happens to a graph that runs or is uploaded. */
     (void)cudaStreamSynchronize(recording->queue);
     (void)cudaGraphExecDestroy(recording->graph);
     tdmi_free(recording);

@@ -1,6 +1,6 @@
 /*
- * Cards, through CUDA's runtime, which is linked in and opens the driver (libcuda.so.1) by itself
- * with the first call: a machine without one is nothing special, only without cards.
+ * GPUs, through CUDA's runtime, which is linked in and opens the driver (libcuda.so.1) by itself
+ * with the first call: a machine without one is nothing special, only without GPUs.
  */
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/libraries.h"
@@ -20,7 +20,7 @@ int tdmi_cuda_count(void)
     return 0;
 }
 
-/* Why there is no card number index. */
+/* Why there is no GPU number index. */
 static tdm_status absent(int index, tdm_error *err)
 {
     int n = 0, driver = 0, runtime = 0;
@@ -28,17 +28,17 @@ static tdm_status absent(int index, tdm_error *err)
     (void)cudaGetLastError();
     (void)cudaRuntimeGetVersion(&runtime);
     if (code == cudaSuccess && n > 0)
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening card %d: CUDA sees %d of them, counted from 0",
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening GPU %d: CUDA sees %d of them, counted from 0",
                         index, n);
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "opening card %d: there is no NVIDIA driver (libcuda.so.1 is not "
-                        "installed); a driver for CUDA %d.%d and a card of compute capability %d.0 "
+                        "opening GPU %d: there is no NVIDIA driver (libcuda.so.1 is not "
+                        "installed); a driver for CUDA %d.%d and a GPU of compute capability %d.0 "
                         "or newer are wanted, --device cpu needs neither",
                         index, runtime / 1000, runtime % 1000 / 10, oldest_major);
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "opening card %d: the NVIDIA driver, which serves CUDA up to %d.%d, gives no "
-                    "card to this process (%s); a driver for CUDA %d.%d and a card of compute "
+                    "opening GPU %d: the NVIDIA driver, which serves CUDA up to %d.%d, gives no "
+                    "GPU to this process (%s); a driver for CUDA %d.%d and a GPU of compute "
                     "capability %d.0 or newer are wanted, --device cpu needs neither",
                     index, driver / 1000, driver % 1000 / 10,
                     code == cudaSuccess ? "it sees none" : cudaGetErrorString(code), runtime / 1000,
@@ -51,7 +51,7 @@ static tdm_status look_at(tdmi_device *device, tdm_error *err)
     cudaError_t code = cudaGetDeviceProperties(&facts, device->index);
     if (code != cudaSuccess) {
         (void)cudaGetLastError();
-        return TDM_FAIL(err, TDM_E_ABSENT, "opening card %d: CUDA says %d, %s", device->index,
+        return TDM_FAIL(err, TDM_E_ABSENT, "opening GPU %d: CUDA says %d, %s", device->index,
                         (int)code, cudaGetErrorString(code));
     }
     snprintf(device->name, sizeof device->name, "%s", facts.name);
@@ -64,7 +64,7 @@ static tdm_status look_at(tdmi_device *device, tdm_error *err)
     (void)cudaDriverGetVersion(&device->driver_version);
     if (facts.major < oldest_major)
         return TDM_FAIL(err, TDM_E_ABSENT,
-                        "opening card %d: %s has compute capability %d.%d, and %d.0 or newer is "
+                        "opening GPU %d: %s has compute capability %d.%d, and %d.0 or newer is "
                         "wanted",
                         device->index, device->name, facts.major, facts.minor, oldest_major);
     code = cudaSetDevice(device->index); /* begins to use it, which others may not allow */
@@ -72,7 +72,7 @@ static tdm_status look_at(tdmi_device *device, tdm_error *err)
         return TDM_OK;
     (void)cudaGetLastError();
     return TDM_FAIL(err, TDM_E_ABSENT,
-                    "opening card %d: %s gives this process no room to compute: CUDA says %d, %s; "
+                    "opening GPU %d: %s gives this process no room to compute: CUDA says %d, %s; "
                     "who else uses it is told by nvidia-smi",
                     device->index, device->name, (int)code, cudaGetErrorString(code));
 }
@@ -84,11 +84,11 @@ tdm_status tdmi_cuda_device_open(int index, tdmi_device **device, tdm_error *err
         return absent(index, err);
     tdmi_device *made = tdmi_alloc(1, sizeof *made);
     if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "opening card %d: out of memory", index);
+        return TDM_FAIL(err, TDM_E_MEMORY, "opening GPU %d: out of memory", index);
     made->index = index;
     tdm_status status = look_at(made, err);
     if (status == TDM_OK && !(made->libraries = tdmi_cuda_libraries_new(made, NULL)))
-        status = TDM_FAIL(err, TDM_E_MEMORY, "opening card %d: out of memory", index);
+        status = TDM_FAIL(err, TDM_E_MEMORY, "opening GPU %d: out of memory", index);
     if (status != TDM_OK) {
         tdmi_free(made);
         return status;
@@ -103,7 +103,7 @@ void tdmi_cuda_device_close(tdmi_device *device)
         tdmi_cuda_make_current(device);
         tdmi_cuda_libraries_free(device->libraries);
     }
-    tdmi_free(device); /* the card's context stays: others of this process may use it */
+    tdmi_free(device); /* the GPU's context stays: others of this process may use it */
 }
 
 bool tdmi_cuda_device_memory(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)

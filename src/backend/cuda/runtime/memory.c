@@ -1,4 +1,4 @@
-/* Memory of a card, and copies between it and ordinary memory. */
+/* Memory of a GPU, and copies between it and ordinary memory. */
 #include "backend/cuda/cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -31,7 +31,7 @@ static tdm_status copy(tdmi_stream *stream, void *to, const void *from, size_t b
     if (code != cudaSuccess) {
         (void)cudaGetLastError();
         tdmi_cuda_note(stream, (int)code, direction); /* a caller may leave it to the next wait */
-        return TDM_FAIL(err, TDM_E_SYSTEM, "%s card %d, %zu bytes: %s", direction,
+        return TDM_FAIL(err, TDM_E_SYSTEM, "%s GPU %d, %zu bytes: %s", direction,
                         stream->device->index, bytes, cudaGetErrorString(code));
     }
     return TDM_OK;

@@ -1,5 +1,5 @@
 /*
- * Files of JPEG pictures become pictures in the network's size, for a thread of the host:
+ * Files of JPEG images become images in the network's size, for a thread of the host:
  *
  *     nvJPEG ▸ planes ▸ planes.cu ▸ RGB, upright ▸ resize.cu, two passes ▸ one copy to the host
  *
@@ -22,7 +22,7 @@ enum {
     LINE = 16 /* rows and their bytes are rounded up to it */
 };
 
-/* One that serves any number of threads. */
+/* A decoder; it serves any number of threads. */
 struct decoder {
     struct tdmi_decoder base; /* first, so that its functions find it */
     const struct tdmi_backend *backend;
@@ -39,7 +39,7 @@ struct tdmi_decoder_thread {
     const struct decoder *decoder;
     tdmi_stream *stream;
     tdmi_nvjpeg_state *state;
-    struct buffer planes, rgb, between, weights, made; /* on the card */
+    struct buffer planes, rgb, between, weights, made; /* on the GPU */
     struct buffer weights_here, made_here;             /* pinned */
 };
 
@@ -50,7 +50,7 @@ static size_t rounded(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* What was in it is lost. Nobody may be at work in it. */
+/* The old content is lost, and no queued work may use it. */
 static tdm_status grow(const struct decoder *decoder, struct buffer *buffer, size_t bytes,
                        bool is_pinned, tdm_error *err)
 {
@@ -64,7 +64,7 @@ static tdm_status grow(const struct decoder *decoder, struct buffer *buffer, siz
     buffer->memory = (is_pinned ? memory->alloc_pinned : memory->alloc)(decoder->device, bytes);
     if (!buffer->memory)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "decoding pictures on the card: no room for %zu bytes of %s memory; a "
+                        "decoding pictures on the GPU: no room for %zu bytes of %s memory; a "
                         "smaller batch, fewer --threads or --decode cpu is wanted",
                         bytes, is_pinned ? "pinned" : "its");
     buffer->bytes = bytes;
@@ -89,10 +89,10 @@ static void close_thread(tdmi_decoder_thread *thread)
     if (thread->stream)
         decoder->backend->stream.close(thread->stream);
     tdmi_nvjpeg_state_close(thread->state);
-    struct buffer *const on_card[] = {&thread->planes, &thread->rgb, &thread->between,
-                                      &thread->weights, &thread->made};
-    for (size_t i = 0; i < sizeof on_card / sizeof on_card[0]; i++)
-        drop(decoder, on_card[i], false);
+    struct buffer *const on_gpu[] = {&thread->planes, &thread->rgb, &thread->between,
+                                     &thread->weights, &thread->made};
+    for (size_t i = 0; i < sizeof on_gpu / sizeof on_gpu[0]; i++)
+        drop(decoder, on_gpu[i], false);
     drop(decoder, &thread->weights_here, true);
     drop(decoder, &thread->made_here, true);
     tdmi_free(thread);
@@ -105,7 +105,7 @@ static tdm_status open_thread(const struct tdmi_decoder *base, tdmi_decoder_thre
     tdmi_decoder_thread *made = tdmi_alloc(1, sizeof *made);
     *thread = NULL;
     if (!made)
-        return TDM_FAIL(err, TDM_E_MEMORY, "decoding pictures on the card: out of memory");
+        return TDM_FAIL(err, TDM_E_MEMORY, "decoding pictures on the GPU: out of memory");
     made->decoder = decoder;
     tdmi_cuda_make_current(decoder->device);
     tdm_status status = decoder->backend->stream.open(decoder->device, &made->stream, err);
@@ -113,7 +113,7 @@ static tdm_status open_thread(const struct tdmi_decoder *base, tdmi_decoder_thre
         status = tdmi_nvjpeg_state_open(decoder->nvjpeg, &made->state, err);
     if (status != TDM_OK) {
         close_thread(made);
-        return TDM_WRAP(err, status, "preparing to decode pictures on the card");
+        return TDM_WRAP(err, status, "preparing to decode pictures on the GPU");
     }
     *thread = made;
     return TDM_OK;
@@ -188,7 +188,7 @@ static size_t put_pass(const struct tdmi_decoder_pass *pass, uint8_t *here, uint
     return rounded(at + taps, ALIGNMENT);
 }
 
-/* What a file's passes are told, on the card. */
+/* Upload the tables of a file's passes. */
 struct passes {
     struct tdmi_cuda_resize across, down;
 };
@@ -201,7 +201,7 @@ static size_t put_weights(const struct tdmi_decoder_file *file, uint8_t *here, u
     return put_pass(&file->down_pass, here, there, used, &to->down);
 }
 
-/* RGB of the upright picture into what is wanted of it. */
+/* RGB of the upright image into what is wanted of it. */
 static int scale(tdmi_decoder_thread *thread, const struct tdmi_decoder_file *file,
                  const struct passes *passes, const uint8_t *rgb, uint8_t *to)
 {
@@ -282,7 +282,7 @@ static tdm_status make_room(tdmi_decoder_thread *thread, const struct group *gro
     return status;
 }
 
-/* Their pictures to `here`. */
+/* Their images to `here`. */
 static tdm_status run_group(tdmi_decoder_thread *thread, struct group *group, uint8_t *here,
                             tdm_error *err)
 {

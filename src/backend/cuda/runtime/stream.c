@@ -1,5 +1,5 @@
 /*
- * Queues of work and events on a card. Each thread that uses one makes its card the thread's own
+ * Queues of work and events on a GPU. Each thread that uses one makes its GPU the thread's own
  * first; nothing else of CUDA's state is relied on.
  */
 #include "backend/cuda/cuda.h"
@@ -17,7 +17,7 @@ static tdm_status failure(tdm_error *err, const tdmi_device *device, cudaError_t
 {
     (void)cudaGetLastError();
     return TDM_FAIL(err, code == cudaErrorMemoryAllocation ? TDM_E_MEMORY : TDM_E_SYSTEM,
-                    "%s on card %d (%s): CUDA says %d, %s", what, device->index, device->name,
+                    "%s on GPU %d (%s): CUDA says %d, %s", what, device->index, device->name,
                     (int)code, cudaGetErrorString(code));
 }
 

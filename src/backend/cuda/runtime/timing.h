@@ -1,6 +1,6 @@
 /*
- * How long a plan of a library takes: the best of a few rounds of runs in a row, on a stream and on
- * memory of its own, which is full of zeros.
+ * Time of a library's plan: the best of a few rounds of runs in a row, measured by events of the
+ * GPU, on a stream and on memory of its own, full of random values.
  */
 #ifndef TANDEM_BACKEND_CUDA_TIMING_H
 #define TANDEM_BACKEND_CUDA_TIMING_H
@@ -9,12 +9,13 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/cudnn_plan.h"
 
-/* Of a product */
+/* Tensors of a product. */
 enum { TDMI_PRODUCT_A, TDMI_PRODUCT_B, TDMI_PRODUCT_BIAS, TDMI_PRODUCT_D, TDMI_PRODUCT_TENSORS };
 
 struct tdmi_cuda_timing {
     tdmi_device *device;
     tdmi_stream *stream;
+    struct CUevent_st *begun, *ended;
     void *placed[TDMI_CUDNN_TENSORS]; /* for both what a product calls a, b and d is x, w and y */
     void *of_conv[TDMI_CUDNN_TENSORS], *of_product[TDMI_PRODUCT_TENSORS]; /* of it */
     bool is_ready;    /* false: there is no room for it, so nothing can be timed */

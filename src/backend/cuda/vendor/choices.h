@@ -1,5 +1,5 @@
 /*
- * What was timed once, in files: a folder of them for a card with its driver and a version of the
+ * What was timed once, in files: a folder of them for a GPU with its driver and a version of the
  * library, a file for a problem. A file that is damaged, or of another problem, is as good as none.
  */
 #ifndef TANDEM_BACKEND_CUDA_CHOICES_H

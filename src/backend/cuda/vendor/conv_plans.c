@@ -1,24 +1,25 @@
-/* Questions about a convolution. */
+/* Choosing a library's algorithms for a convolution. */
 #include "backend/cuda/vendor/conv_plans.h"
 
-bool tdmi_cuda_way_is_there(const struct tdmi_cuda_way *way)
+bool tdmi_cuda_algorithm_exists(const struct tdmi_cuda_algorithm *algorithm)
 {
-    return way->conv || way->product;
+    return algorithm->conv || algorithm->product;
 }
 
-size_t tdmi_cuda_way_workspace_room(const struct tdmi_cuda_way *way)
+size_t tdmi_cuda_algorithm_workspace_room(const struct tdmi_cuda_algorithm *algorithm)
 {
-    return tdmi_cuda_workspace_room(way->conv      ? way->conv->workspace_bytes
-                                    : way->product ? way->product->workspace_bytes
-                                                   : 0);
+    return tdmi_cuda_workspace_room(algorithm->conv      ? algorithm->conv->workspace_bytes
+                                    : algorithm->product ? algorithm->product->workspace_bytes
+                                                         : 0);
 }
 
-/* Without what is behind the product. */
-static struct tdmi_cudnn_conv conv_of(const struct tdmi_op_desc *desc, enum tdmi_cudnn_way way)
+/* The convolution alone, without bias and activation. */
+static struct tdmi_cudnn_conv conv_of(const struct tdmi_op_desc *desc,
+                                      enum tdmi_cudnn_direction direction)
 {
     const struct tdmi_op_attrs *attrs = &desc->attrs;
     return (struct tdmi_cudnn_conv){
-        .way = way,
+        .direction = direction,
         .type = desc->storage,
         .allows_tf32 = desc->allows_tf32,
         .may_vary = desc->may_vary,
@@ -44,10 +45,10 @@ static bool is_product(const struct tdmi_op_desc *desc)
            attrs->pad_left == 0 && attrs->pad_bottom == 0 && attrs->pad_right == 0;
 }
 
-/* Pixels are rows. Weights lie turned (weights.h), as (out, in); their gradient lies as they do
+/* Pixels are rows. Weights lie transposed (weights.h), as (out, in); their gradient lies as they do
  * themselves, (in, out) in f32, wherever that is. */
 static struct tdmi_cublaslt_product product_of(const struct tdmi_op_desc *desc,
-                                               enum tdmi_cudnn_way way)
+                                               enum tdmi_cudnn_direction direction)
 {
     const int64_t pixels = desc->max_images * tdmi_shape_pixels(desc->out);
     struct tdmi_cublaslt_product it = {
@@ -56,31 +57,32 @@ static struct tdmi_cublaslt_product product_of(const struct tdmi_op_desc *desc,
         .rows = pixels,
         .columns = desc->out.c,
         .depth = desc->in[0].c,
-        .is_b_turned = way == TDMI_CUDNN_FORWARD,
+        .is_b_transposed = direction == TDMI_CUDNN_FORWARD,
         .allows_tf32 = desc->allows_tf32,
         .may_vary = desc->may_vary,
         .alignment = 16,
         .most_workspace = desc->most_workspace,
     };
-    if (way == TDMI_CUDNN_OF_INPUT) {
+    if (direction == TDMI_CUDNN_OF_INPUT) {
         it.columns = desc->in[0].c;
         it.depth = desc->out.c;
     }
-    if (way == TDMI_CUDNN_OF_WEIGHTS) {
+    if (direction == TDMI_CUDNN_OF_WEIGHTS) {
         it.rows = desc->in[0].c;
         it.depth = pixels;
-        it.is_a_turned = true;
+        it.is_a_transposed = true;
         it.result = TDMI_DTYPE_F32;
         it.alignment = (int)sizeof(float);
     }
     return it;
 }
 
-static struct tdmi_cuda_way ask(const struct tdmi_op_desc *desc, enum tdmi_cudnn_way way)
+static struct tdmi_cuda_algorithm ask(const struct tdmi_op_desc *desc,
+                                      enum tdmi_cudnn_direction direction)
 {
-    const struct tdmi_cudnn_conv conv = conv_of(desc, way);
-    const struct tdmi_cublaslt_product product = product_of(desc, way);
-    return tdmi_cuda_conv_way(desc->device, &conv, is_product(desc) ? &product : NULL);
+    const struct tdmi_cudnn_conv conv = conv_of(desc, direction);
+    const struct tdmi_cublaslt_product product = product_of(desc, direction);
+    return tdmi_cuda_conv_algorithm(desc->device, &conv, is_product(desc) ? &product : NULL);
 }
 
 /* What cuBLASLt has behind a product: a bias and a relu. The bias is of the result's type, so
@@ -103,9 +105,9 @@ static void ask_forward(const struct tdmi_op_desc *desc, struct tdmi_cuda_conv_p
     product.has_bias = whole.has_bias;
     product.act = whole.act;
     if (whole.has_bias || whole.adds || whole.act != TDMI_ACT_NONE)
-        plans->forward =
-            tdmi_cuda_conv_way(desc->device, &whole, is_whole_product(desc) ? &product : NULL);
-    plans->is_whole = tdmi_cuda_way_is_there(&plans->forward);
+        plans->forward = tdmi_cuda_conv_algorithm(desc->device, &whole,
+                                                  is_whole_product(desc) ? &product : NULL);
+    plans->is_whole = tdmi_cuda_algorithm_exists(&plans->forward);
     if (!plans->is_whole)
         plans->forward = ask(desc, TDMI_CUDNN_FORWARD);
 }

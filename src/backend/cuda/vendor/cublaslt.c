@@ -1,6 +1,7 @@
 /*
- * cuBLASLt counts by columns, and a matrix by rows is its turned one by columns. So it is asked for
- * dᵀ = bᵀ · aᵀ: its first factor is b, its second a, and the bias of a column of d is one a row.
+ * cuBLASLt counts by columns, and a matrix by rows is its transposed one by columns. So it is asked
+ * for dᵀ = bᵀ · aᵀ: its first factor is b, its second a, and the bias of a column of d is one a
+ * row.
  */
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/cublaslt_api.h"
@@ -61,7 +62,7 @@ tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt, tdm_er
     tdm_status status = load(made, file, err);
     const int code = status == TDM_OK ? made->calls.create_handle(&made->handle) : 0;
     if (code != 0)
-        status = TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the card: it says %d", code);
+        status = TDM_FAIL(err, TDM_E_ABSENT, "opening cuBLASLt on the GPU: it says %d", code);
     if (status != TDM_OK) {
         tdmi_cublaslt_close(made);
         return status;
@@ -137,9 +138,9 @@ static int operation_of(const struct tdmi_cublaslt_calls *calls,
     const uint32_t epilogue = epilogue_of(it);
     int code = calls->create_operation(
         operation, rounds ? TDMI_CUBLASLT_N_IN_TF32 : TDMI_CUBLASLT_N_IN_F32, TDMI_CUBLASLT_N_F32);
-    if (code == 0 && it->is_b_turned)
+    if (code == 0 && it->is_b_transposed)
         code = calls->set_operation(*operation, TDMI_CUBLASLT_N_TURN_FIRST, &turned, sizeof turned);
-    if (code == 0 && it->is_a_turned)
+    if (code == 0 && it->is_a_transposed)
         code =
             calls->set_operation(*operation, TDMI_CUBLASLT_N_TURN_SECOND, &turned, sizeof turned);
     if (code == 0 && epilogue)
@@ -150,18 +151,18 @@ static int operation_of(const struct tdmi_cublaslt_calls *calls,
     return code;
 }
 
-/* All of a plan but its algorithm; cuBLASLt's code. */
+/* Make a plan without its algorithm; returns cuBLASLt's code. */
 static int describe(const struct tdmi_cublaslt_calls *calls, const struct tdmi_cublaslt_product *it,
                     struct tdmi_cublaslt_plan *plan)
 {
     *plan = (struct tdmi_cublaslt_plan){.product = *it};
     int code = operation_of(calls, it, NULL, &plan->operation);
     if (code == 0)
-        code = layout_of(calls, it->type, it->is_b_turned ? it->columns : it->depth,
-                         it->is_b_turned ? it->depth : it->columns, &plan->first);
+        code = layout_of(calls, it->type, it->is_b_transposed ? it->columns : it->depth,
+                         it->is_b_transposed ? it->depth : it->columns, &plan->first);
     if (code == 0)
-        code = layout_of(calls, it->type, it->is_a_turned ? it->depth : it->rows,
-                         it->is_a_turned ? it->rows : it->depth, &plan->second);
+        code = layout_of(calls, it->type, it->is_a_transposed ? it->depth : it->rows,
+                         it->is_a_transposed ? it->rows : it->depth, &plan->second);
     if (code == 0)
         code = layout_of(calls, it->result, it->rows, it->columns, &plan->result);
     return code;
@@ -274,7 +275,7 @@ tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cu
     tdmi_cublaslt_plan_release(cublaslt, plan);
     return TDM_FAIL(err, TDM_E_INPUT,
                     "taking an algorithm of cuBLASLt's from a file: it is damaged, or of another "
-                    "cuBLASLt or card (it says %d)",
+                    "cuBLASLt or GPU (it says %d)",
                     code);
 }
 

@@ -17,7 +17,7 @@
 struct CUstream_st;
 typedef struct tdmi_cublaslt tdmi_cublaslt;
 
-/* For the calling thread's card. file NULL: looked for (library.h). TDM_E_ABSENT: there is none. */
+/* For the calling thread's GPU. file NULL: looked for (library.h). TDM_E_ABSENT: there is none. */
 tdm_status tdmi_cublaslt_open(const char *file, tdmi_cublaslt **cublaslt,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_cublaslt_close(tdmi_cublaslt *cublaslt);
@@ -30,8 +30,8 @@ struct tdmi_cublaslt_product {
     enum tdmi_dtype type;   /* of a and b: F32, BF16, F16 */
     enum tdmi_dtype result; /* of d and the bias */
     int64_t rows, columns, depth;
-    bool is_a_turned;      /* a lies as (depth, rows) */
-    bool is_b_turned;      /* b lies as (columns, depth) */
+    bool is_a_transposed;  /* a lies as (depth, rows) */
+    bool is_b_transposed;  /* b lies as (columns, depth) */
     bool has_bias;         /* one a column */
     enum tdmi_act act;     /* NONE or RELU: cuBLASLt has no other */
     bool allows_tf32;      /* of f32: what is multiplied may be rounded */
@@ -57,7 +57,7 @@ typedef double tdmi_cublaslt_timer(void *self, const struct tdmi_cublaslt_plan *
 tdm_status tdmi_cublaslt_plan_find(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
                                    tdmi_cublaslt_timer *timer, void *self,
                                    struct tdmi_cublaslt_plan *plan, tdm_error *err) TDM_MUST_USE;
-/* With an algorithm that was chosen before. TDM_E_INPUT: cuBLASLt does not take it. */
+/* Use an algorithm that was chosen before. TDM_E_INPUT: cuBLASLt refuses it. */
 tdm_status tdmi_cublaslt_plan_take(tdmi_cublaslt *cublaslt, const struct tdmi_cublaslt_product *it,
                                    const uint64_t algorithm[TDMI_CUBLASLT_ALGORITHM_WORDS],
                                    struct tdmi_cublaslt_plan *plan, tdm_error *err) TDM_MUST_USE;

@@ -1,4 +1,4 @@
-/* What of cuBLASLt is used here: functions, and the numbers of NVIDIA's reference. */
+/* The functions of cuBLASLt that are used, and numbers from NVIDIA's reference. */
 #ifndef TANDEM_BACKEND_CUDA_CUBLASLT_API_H
 #define TANDEM_BACKEND_CUDA_CUBLASLT_API_H
 
@@ -11,7 +11,7 @@ struct tdmi_cublaslt_algorithm {
     uint64_t words[8];
 };
 
-/* What the heuristics answer. */
+/* Result of the heuristics. */
 struct tdmi_cublaslt_guess {
     struct tdmi_cublaslt_algorithm algorithm;
     size_t workspace_bytes;

@@ -154,13 +154,13 @@ static tdmi_cudnn_descriptor product_of(struct tdmi_cudnn_builder *builder,
     };
     const float alpha = 1.0F, beta = 0.0F;
     const tdmi_cudnn_descriptor window = window_of(builder, it);
-    const tdmi_cudnn_descriptor made = tdmi_cudnn_make(builder, of[it->way].kind);
-    set_descriptor(builder, made, of[it->way].x, x);
-    set_descriptor(builder, made, of[it->way].w, w);
-    set_descriptor(builder, made, of[it->way].y, y);
-    set_descriptor(builder, made, of[it->way].conv, window);
-    tdmi_cudnn_set(builder, made, of[it->way].alpha, TDMI_CUDNN_T_FLOAT, 1, &alpha);
-    tdmi_cudnn_set(builder, made, of[it->way].beta, TDMI_CUDNN_T_FLOAT, 1, &beta);
+    const tdmi_cudnn_descriptor made = tdmi_cudnn_make(builder, of[it->direction].kind);
+    set_descriptor(builder, made, of[it->direction].x, x);
+    set_descriptor(builder, made, of[it->direction].w, w);
+    set_descriptor(builder, made, of[it->direction].y, y);
+    set_descriptor(builder, made, of[it->direction].conv, window);
+    tdmi_cudnn_set(builder, made, of[it->direction].alpha, TDMI_CUDNN_T_FLOAT, 1, &alpha);
+    tdmi_cudnn_set(builder, made, of[it->direction].beta, TDMI_CUDNN_T_FLOAT, 1, &beta);
     tdmi_cudnn_finish(builder, made);
     return made;
 }
@@ -222,8 +222,8 @@ static void add_pointwise(struct row *row, enum tdmi_act act, tdmi_cudnn_descrip
 
 static void add_product(struct row *row, const struct tdmi_cudnn_conv *it)
 {
-    const bool is_forward = it->way == TDMI_CUDNN_FORWARD;
-    const bool is_of_weights = it->way == TDMI_CUDNN_OF_WEIGHTS;
+    const bool is_forward = it->direction == TDMI_CUDNN_FORWARD;
+    const bool is_of_weights = it->direction == TDMI_CUDNN_OF_WEIGHTS;
     const struct tdmi_shape window = {it->kernel, it->kernel, it->in.c / it->groups};
     const enum tdmi_dtype of_w = it->type;
     tdmi_cudnn_descriptor x, w, y;
@@ -241,7 +241,7 @@ static void add_product(struct row *row, const struct tdmi_cudnn_conv *it)
 tdm_status tdmi_cudnn_graph_of(struct tdmi_cudnn_builder *builder, const struct tdmi_cudnn_conv *it,
                                tdmi_cudnn_descriptor *graph, tdm_error *err)
 {
-    const bool is_forward = it->way == TDMI_CUDNN_FORWARD;
+    const bool is_forward = it->direction == TDMI_CUDNN_FORWARD;
     struct row row = {.builder = builder};
     row.written = is_forward ? (struct tensor){TDMI_CUDNN_Y, it->type, it->n, it->out}
                              : (struct tensor){TDMI_CUDNN_X, it->type, it->n, it->in};

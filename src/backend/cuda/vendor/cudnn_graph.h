@@ -10,7 +10,7 @@
 #include "tandem/error.h"
 #include "tensor/dtype.h"
 
-enum tdmi_cudnn_way { TDMI_CUDNN_FORWARD, TDMI_CUDNN_OF_INPUT, TDMI_CUDNN_OF_WEIGHTS };
+enum tdmi_cudnn_direction { TDMI_CUDNN_FORWARD, TDMI_CUDNN_OF_INPUT, TDMI_CUDNN_OF_WEIGHTS };
 
 /* Numbers of the tensors that an execution gets pointers for. */
 enum tdmi_cudnn_tensor {
@@ -23,7 +23,7 @@ enum tdmi_cudnn_tensor {
 };
 
 struct tdmi_cudnn_conv {
-    enum tdmi_cudnn_way way;
+    enum tdmi_cudnn_direction direction;
     enum tdmi_dtype type; /* of all tensors but the bias, which is f32 */
     struct tdmi_shape in, out;
     bool allows_tf32; /* of f32: what is multiplied may be rounded */

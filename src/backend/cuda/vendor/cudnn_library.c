@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first that plans for a described card. */
+/* The first that plans for a described GPU. */
 enum { oldest = 90800 };
 
 struct tdmi_cudnn {
     void *library;
     struct tdmi_cudnn_calls calls;
-    tdmi_cudnn_handle handle; /* NULL: of a card that is only described */
+    tdmi_cudnn_handle handle; /* NULL: of a GPU that is only described */
     tdmi_cudnn_descriptor card;
     int version;
     pthread_mutex_t turn; /* of the handle */
@@ -53,7 +53,7 @@ static tdm_status look_at_card(tdmi_cudnn *cudnn, const char *card, tdm_error *e
 {
     int code = card ? 0 : cudnn->calls.create_handle(&cudnn->handle);
     if (code != 0)
-        return refuse(cudnn, code, "opening cuDNN on the card", err);
+        return refuse(cudnn, code, "opening cuDNN on the GPU", err);
     code = cudnn->calls.create(TDMI_CUDNN_DEVICE, &cudnn->card);
     if (code == 0)
         code = card ? cudnn->calls.set(cudnn->card, TDMI_CUDNN_A_DEVICE_JSON, TDMI_CUDNN_T_CHAR,
@@ -62,7 +62,7 @@ static tdm_status look_at_card(tdmi_cudnn *cudnn, const char *card, tdm_error *e
                                        1, &cudnn->handle);
     if (code == 0)
         code = cudnn->calls.finalize(cudnn->card);
-    return code == 0 ? TDM_OK : refuse(cudnn, code, "telling cuDNN of the card", err);
+    return code == 0 ? TDM_OK : refuse(cudnn, code, "telling cuDNN of the GPU", err);
 }
 
 tdm_status tdmi_cudnn_open(const char *file, const char *card, tdmi_cudnn **cudnn, tdm_error *err)

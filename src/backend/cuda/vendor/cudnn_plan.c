@@ -68,7 +68,7 @@ static size_t most_workspace(const struct tdmi_cudnn_conv *it)
     return it->most_workspace && it->most_workspace < most ? it->most_workspace : most;
 }
 
-/* False: this engine does not take the graph, or not on this card, or wants too much. */
+/* False: this engine does not take the graph, or not on this GPU, or wants too much. */
 static bool plan_of_config(tdmi_cudnn *cudnn, tdmi_cudnn_descriptor config, size_t most,
                            struct tdmi_cudnn_plan *plan)
 {

@@ -24,7 +24,7 @@ typedef double tdmi_cudnn_timer(void *self, const struct tdmi_cudnn_plan *plan);
 tdm_status tdmi_cudnn_plan_find(tdmi_cudnn *cudnn, const struct tdmi_cudnn_conv *it,
                                 tdmi_cudnn_timer *timer, void *self, struct tdmi_cudnn_plan *plan,
                                 tdm_error *err) TDM_MUST_USE;
-/* TDM_E_INPUT: it is none, or of another cuDNN or card. */
+/* TDM_E_INPUT: it is none, or of another cuDNN or GPU. */
 tdm_status tdmi_cudnn_plan_read(tdmi_cudnn *cudnn, const char *json, struct tdmi_cudnn_plan *plan,
                                 tdm_error *err) TDM_MUST_USE;
 /* *json is freed with tdmi_free. */

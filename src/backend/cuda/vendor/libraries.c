@@ -1,6 +1,6 @@
-/* A card's libraries, and asking them. */
+/* A GPU's libraries, and asking them. */
 #include "backend/cuda/vendor/libraries.h"
-#include "backend/cuda/vendor/answers.h"
+#include "backend/cuda/vendor/algorithm_cache.h"
 #include "backend/cuda/vendor/nvjpeg.h"
 #include "base/system/env.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@ struct tdmi_cuda_libraries {
     tdmi_cudnn *cudnn;
     tdmi_cublaslt *cublaslt;
     char no_cudnn[text_room], no_cublaslt[text_room]; /* why it is NULL */
-    struct tdmi_cuda_answers answers;
+    struct tdmi_cuda_algorithm_cache cache;
 };
 
 struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
@@ -41,7 +41,7 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
 {
     if (!libraries)
         return;
-    tdmi_cuda_answers_release(&libraries->answers);
+    tdmi_cuda_algorithm_cache_release(&libraries->cache);
     tdmi_cudnn_close(libraries->cudnn);
     tdmi_cublaslt_close(libraries->cublaslt);
     pthread_mutex_destroy(&libraries->lock);
@@ -50,21 +50,21 @@ void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Of choices; another version of either library has a folder of its own. */
+/* The folder of choices; each version of either library has its own. */
 static void find_folder(struct tdmi_cuda_libraries *it)
 {
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     const char *home = it->places.home ? it->places.home : tdmi_env_home(&arena);
-    const int room = sizeof it->answers.folder;
+    const int room = sizeof it->cache.folder;
     const int n =
-        home ? snprintf(it->answers.folder, sizeof it->answers.folder, "%s/cuda/%s-%d-%d-%d", home,
+        home ? snprintf(it->cache.folder, sizeof it->cache.folder, "%s/cuda/%s-%d-%d-%d", home,
                         it->device->uuid, it->cudnn ? tdmi_cudnn_version(it->cudnn) : 0,
                         it->cublaslt ? tdmi_cublaslt_version(it->cublaslt) : 0,
                         it->device->driver_version)
              : 0;
     if (n < 0 || n >= room)
-        it->answers.folder[0] = '\0';
+        it->cache.folder[0] = '\0';
     tdmi_arena_release(&arena);
 }
 
@@ -79,16 +79,16 @@ static void look(struct tdmi_cuda_libraries *it)
         snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
     if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
         snprintf(it->no_cublaslt, text_room, "%.200s", err.frames[0].text);
-    it->answers.device = it->device;
-    it->answers.cudnn = it->cudnn;
-    it->answers.cublaslt = it->cublaslt;
+    it->cache.device = it->device;
+    it->cache.cudnn = it->cudnn;
+    it->cache.cublaslt = it->cublaslt;
     find_folder(it);
 }
 
 void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder)
 {
     pthread_mutex_lock(&it->lock);
-    char *kept = it->answers.kept;
+    char *kept = it->cache.kept;
     if (snprintf(kept, TDMI_CUDA_FOLDER_ROOM, "%s", folder) >= TDMI_CUDA_FOLDER_ROOM)
         kept[0] = '\0';
     pthread_mutex_unlock(&it->lock);
@@ -137,64 +137,68 @@ bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
     return index < n;
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- choosing ------------------------------------------------------------------------------- */
 
 /* NULL: there is none. */
-static const struct tdmi_cuda_answer *answer_to(const tdmi_device *device,
-                                                const struct tdmi_cuda_question *question)
+static const struct tdmi_cuda_cached_algorithm *choose(const tdmi_device *device,
+                                                       const struct tdmi_cuda_problem *problem)
 {
     struct tdmi_cuda_libraries *it = device ? device->libraries : NULL;
     if (!it)
         return NULL;
     pthread_mutex_lock(&it->lock);
     look(it);
-    const struct tdmi_cuda_answer *answer = tdmi_cuda_answers_to(&it->answers, question);
+    const struct tdmi_cuda_cached_algorithm *entry =
+        tdmi_cuda_algorithm_cache_find(&it->cache, problem);
     pthread_mutex_unlock(&it->lock);
-    return answer && answer->is_there ? answer : NULL;
+    return entry && entry->is_there ? entry : NULL;
 }
 
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *conv)
 {
-    const struct tdmi_cuda_question question = {.conv = conv};
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
-    return answer ? &answer->conv : NULL;
+    const struct tdmi_cuda_problem problem = {.conv = conv};
+    const struct tdmi_cuda_cached_algorithm *entry = choose(device, &problem);
+    return entry ? &entry->conv : NULL;
 }
 
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it)
 {
-    const struct tdmi_cuda_question question = {.product = it};
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
-    return answer ? &answer->product : NULL;
+    const struct tdmi_cuda_problem problem = {.product = it};
+    const struct tdmi_cuda_cached_algorithm *entry = choose(device, &problem);
+    return entry ? &entry->product : NULL;
 }
 
-struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
-                                        const struct tdmi_cublaslt_product *product)
+struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
+                                                    const struct tdmi_cudnn_conv *conv,
+                                                    const struct tdmi_cublaslt_product *product)
 {
-    struct tdmi_cuda_way way = {tdmi_cuda_conv_plan(device, conv),
-                                product ? tdmi_cuda_product_plan(device, product) : NULL};
-    const struct tdmi_cuda_question question = {conv, product, way.conv, way.product};
-    if (!way.conv || !way.product)
-        return way;
-    const struct tdmi_cuda_answer *answer = answer_to(device, &question);
-    if (answer && answer->is_product)
-        way.conv = NULL;
+    struct tdmi_cuda_algorithm chosen = {tdmi_cuda_conv_plan(device, conv),
+                                         product ? tdmi_cuda_product_plan(device, product) : NULL};
+    const struct tdmi_cuda_problem problem = {conv, product, chosen.conv, chosen.product};
+    if (!chosen.conv || !chosen.product)
+        return chosen;
+    const struct tdmi_cuda_cached_algorithm *entry = choose(device, &problem);
+    if (entry && entry->is_product)
+        chosen.conv = NULL;
     else
-        way.product = NULL;
-    return way;
+        chosen.product = NULL;
+    return chosen;
 }
 
-void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to)
+void tdmi_cuda_algorithm_describe(const tdmi_device *device,
+                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
+                                  struct tdmi_kernel_way *to)
 {
     *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
-    if (way->conv) {
-        tdmi_cudnn_plan_name(device->libraries->cudnn, way->conv, to->by, sizeof to->by);
-        to->workspace_bytes = way->conv->workspace_bytes;
-    } else if (way->product) {
-        tdmi_cublaslt_plan_name(device->libraries->cublaslt, way->product, to->by, sizeof to->by);
-        to->workspace_bytes = way->product->workspace_bytes;
+    if (algorithm->conv) {
+        tdmi_cudnn_plan_name(device->libraries->cudnn, algorithm->conv, to->by, sizeof to->by);
+        to->workspace_bytes = algorithm->conv->workspace_bytes;
+    } else if (algorithm->product) {
+        tdmi_cublaslt_plan_name(device->libraries->cublaslt, algorithm->product, to->by,
+                                sizeof to->by);
+        to->workspace_bytes = algorithm->product->workspace_bytes;
     } else
         snprintf(to->by, sizeof to->by, "%s", ours);
 }

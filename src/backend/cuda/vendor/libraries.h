@@ -1,7 +1,6 @@
 /*
- * What a card's plans ask NVIDIA's libraries for. They are opened with the first question, answers
- * are kept for as long as the card is open, and what was timed also in files (answers.h). No
- * question is asked during a step.
+ * Algorithms of NVIDIA's libraries for one GPU. The libraries are opened on first use. Algorithms
+ * are chosen while a plan is made, never during a step, and kept in a cache (algorithm_cache.h).
  */
 #ifndef TANDEM_BACKEND_CUDA_LIBRARIES_H
 #define TANDEM_BACKEND_CUDA_LIBRARIES_H
@@ -10,7 +9,8 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/cudnn_plan.h"
 
-/* Where to look; all NULL, as it is but in tests: everywhere, and below TANDEM_HOME. */
+/* Files of the libraries and the cache's folder. All NULL, except in tests: search for the
+ * libraries, and use TANDEM_HOME. */
 struct tdmi_cuda_places {
     const char *cudnn, *cublaslt, *nvjpeg, *home;
 };
@@ -20,7 +20,7 @@ struct tdmi_cuda_libraries *tdmi_cuda_libraries_new(tdmi_device *device,
                                                     const struct tdmi_cuda_places *places);
 void tdmi_cuda_libraries_free(struct tdmi_cuda_libraries *libraries);
 
-/* Whatever is chosen from now on is taken from this folder if it is there, and put there if not. */
+/* Read choices from this folder from now on, and write new ones to it. */
 void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder);
 /* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
 void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
@@ -28,26 +28,28 @@ void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, si
 /* The file of nvJPEG; NULL: it is looked for. */
 const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it);
 
-/* What there is of library number index, and false past the last; places NULL: as above. */
+/* Describe library number index; false past the last. places NULL: as above. */
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,
                           struct tdmi_backend_library *library);
 
-/* NULL: the library is not there, or does not take it. Valid while the card is open. */
+/* NULL: the library is not there, or does not take it. Valid while the GPU is open. */
 const struct tdmi_cudnn_plan *tdmi_cuda_conv_plan(tdmi_device *device,
                                                   const struct tdmi_cudnn_conv *it);
 const struct tdmi_cublaslt_plan *tdmi_cuda_product_plan(tdmi_device *device,
                                                         const struct tdmi_cublaslt_product *it);
-/* A convolution that may be a product, too (NULL: it is none): the one that is faster, or that
- * there is; the other is NULL. Which, is an answer like any. */
-struct tdmi_cuda_way {
+/* The faster of both plans of a convolution that is also a product (product NULL: it is none), or
+ * the only one; the other is NULL. The choice is cached. */
+struct tdmi_cuda_algorithm {
     const struct tdmi_cudnn_plan *conv;
     const struct tdmi_cublaslt_plan *product;
 };
-struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_cudnn_conv *conv,
-                                        const struct tdmi_cublaslt_product *product);
-/* Its name and workspace; where it has neither plan, ours. */
-void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to);
+struct tdmi_cuda_algorithm tdmi_cuda_conv_algorithm(tdmi_device *device,
+                                                    const struct tdmi_cudnn_conv *conv,
+                                                    const struct tdmi_cublaslt_product *product);
+/* Name and workspace of the algorithm; `ours` where it has neither plan. */
+void tdmi_cuda_algorithm_describe(const tdmi_device *device,
+                                  const struct tdmi_cuda_algorithm *algorithm, const char *ours,
+                                  struct tdmi_kernel_way *to);
 /* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
  * it has room for one of so many bytes, wherever it begins. */
 size_t tdmi_cuda_workspace_room(size_t bytes);

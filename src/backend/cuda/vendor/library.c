@@ -1,4 +1,4 @@
-/* Where NVIDIA's libraries lie, and opening them. */
+/* Finding and opening NVIDIA's libraries. */
 #include "backend/cuda/vendor/library.h"
 #include "base/system/env.h"
 
@@ -76,7 +76,8 @@ void tdmi_cuda_library_places(const struct tdmi_cuda_library *library, const cha
 static bool try_path(void *self, const char *path)
 {
     void **opened = self;
-    *opened = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    /* Never unmapped: these libraries start threads and register exit handlers. */
+    *opened = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     return *opened != NULL;
 }
 

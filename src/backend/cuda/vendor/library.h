@@ -24,7 +24,7 @@ void tdmi_cuda_library_file(void *opened, const char *symbol, char *path, size_t
 /* NULL is accepted. */
 void tdmi_cuda_library_close(void *opened);
 
-/* What a library says of itself, opened to be looked at; there need not be a card. */
+/* Describe a library; no GPU is needed. */
 struct tdmi_cuda_library_facts {
     const char *name;    /* "cuDNN" */
     const char *without; /* "convolutions are computed by …" */

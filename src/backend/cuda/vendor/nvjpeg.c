@@ -1,22 +1,22 @@
 /*
- * Two handles: of the card's JPEG engines, where it has any, and of nvJPEG's own choice for files
+ * Two handles: of the GPU's JPEG engines, where it has any, and of nvJPEG's own choice for files
  * that these do not take. A batch that fails says nothing of whose fault it is, so its files are
  * tried one by one: what becomes of a file does not depend on who was decoded beside it.
  */
 #include "backend/cuda/vendor/nvjpeg.h"
 #include "base/memory.h"
 
-enum { oldest = 110000, n_ways = 2 };
-enum way { BY_ENGINES, BY_KERNELS };
+enum { oldest = 110000, n_decoders = 2 };
+enum decoder { BY_ENGINES, BY_KERNELS };
 
 struct tdmi_nvjpeg {
     void *library;
     struct tdmi_nvjpeg_calls calls;
     int version;
-    void *handles[n_ways]; /* NULL: not on this card */
+    void *handles[n_decoders]; /* NULL: not on this GPU */
 };
 
-/* Files that go one way together. */
+/* Files that are decoded together. */
 struct batch {
     int n;
     int of[TDMI_DECODER_FILES]; /* files */
@@ -31,7 +31,7 @@ struct tdmi_nvjpeg_state {
         void *state;
         int n;              /* files that it was begun for; 0: it has to be begun */
         struct batch batch; /* stays until the next: decoding goes on behind the call */
-    } ways[n_ways];
+    } of[n_decoders];
     void *stream; /* that headers are read into; NULL: no engines */
 };
 
@@ -70,7 +70,7 @@ static tdm_status load_alone(const char *file, void **library, int *version, tdm
 }
 
 const struct tdmi_cuda_library_facts tdmi_nvjpeg_facts = {
-    "nvJPEG", "JPEG files are decoded on the processor", "nvjpegGetProperty", load_alone};
+    "nvJPEG", "JPEG files are decoded on the CPU", "nvjpegGetProperty", load_alone};
 
 tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *err)
 {
@@ -80,7 +80,7 @@ tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *e
         return TDM_FAIL(err, TDM_E_MEMORY, "opening nvJPEG: out of memory");
     tdm_status status = load(file, &made->library, &made->calls, &made->version, err);
     if (status == TDM_OK) {
-        /* Most cards have no engines, which is nothing to tell. */
+        /* Most GPUs have no engines, which is nothing to tell. */
         if (made->calls.create(TDMI_NVJPEG_BY_HARDWARE, NULL, NULL, 0,
                                &made->handles[BY_ENGINES]) != 0)
             made->handles[BY_ENGINES] = NULL;
@@ -88,7 +88,7 @@ tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *e
             made->calls.create(TDMI_NVJPEG_BY_DEFAULT, NULL, NULL, 0, &made->handles[BY_KERNELS]);
         if (code != 0) {
             made->handles[BY_KERNELS] = NULL;
-            status = TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG on the card: it says %d", code);
+            status = TDM_FAIL(err, TDM_E_ABSENT, "opening nvJPEG on the GPU: it says %d", code);
         }
     }
     if (status != TDM_OK) {
@@ -103,9 +103,9 @@ void tdmi_nvjpeg_close(tdmi_nvjpeg *nvjpeg)
 {
     if (!nvjpeg)
         return;
-    for (int way = 0; way < n_ways; way++)
-        if (nvjpeg->handles[way])
-            (void)nvjpeg->calls.destroy(nvjpeg->handles[way]);
+    for (int kind = 0; kind < n_decoders; kind++)
+        if (nvjpeg->handles[kind])
+            (void)nvjpeg->calls.destroy(nvjpeg->handles[kind]);
     tdmi_cuda_library_close(nvjpeg->library);
     tdmi_free(nvjpeg);
 }
@@ -126,9 +126,9 @@ tdm_status tdmi_nvjpeg_state_open(tdmi_nvjpeg *nvjpeg, tdmi_nvjpeg_state **state
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "opening a state of nvJPEG: out of memory");
     made->nvjpeg = nvjpeg;
-    for (int way = 0; way < n_ways && code == 0; way++)
-        if (nvjpeg->handles[way])
-            code = calls->create_state(nvjpeg->handles[way], &made->ways[way].state);
+    for (int kind = 0; kind < n_decoders && code == 0; kind++)
+        if (nvjpeg->handles[kind])
+            code = calls->create_state(nvjpeg->handles[kind], &made->of[kind].state);
     if (code == 0 && nvjpeg->handles[BY_ENGINES])
         code = calls->create_stream(nvjpeg->handles[BY_ENGINES], &made->stream);
     if (code != 0) {
@@ -145,15 +145,15 @@ void tdmi_nvjpeg_state_close(tdmi_nvjpeg_state *state)
         return;
     if (state->stream)
         (void)state->nvjpeg->calls.destroy_stream(state->stream);
-    for (int way = 0; way < n_ways; way++)
-        if (state->ways[way].state)
-            (void)state->nvjpeg->calls.destroy_state(state->ways[way].state);
+    for (int kind = 0; kind < n_decoders; kind++)
+        if (state->of[kind].state)
+            (void)state->nvjpeg->calls.destroy_state(state->of[kind].state);
     tdmi_free(state);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-/* Does nvJPEG see the picture that we see? What it writes then has the size of our planes. */
+/* Does nvJPEG see the image that we see? What it writes then has the size of our planes. */
 static bool is_agreed(const tdmi_nvjpeg *nvjpeg, const struct tdmi_decoder_file *file)
 {
     int n = 0, css = -1, widths[TDMI_NVJPEG_PLANES] = {0}, heights[TDMI_NVJPEG_PLANES] = {0};
@@ -174,7 +174,7 @@ static bool is_agreed(const tdmi_nvjpeg *nvjpeg, const struct tdmi_decoder_file 
     return true;
 }
 
-static enum way way_of(const tdmi_nvjpeg_state *state, const struct tdmi_decoder_file *file)
+static enum decoder decoder_of(const tdmi_nvjpeg_state *state, const struct tdmi_decoder_file *file)
 {
     const tdmi_nvjpeg *nvjpeg = state->nvjpeg;
     void *handle = nvjpeg->handles[BY_ENGINES];
@@ -186,19 +186,20 @@ static enum way way_of(const tdmi_nvjpeg_state *state, const struct tdmi_decoder
     return refusal == 0 ? BY_ENGINES : BY_KERNELS;
 }
 
-/* Files begin … begin + n of a way's batch. What nvJPEG says of it. */
-static int decode(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream, int begin, int n)
+/* Decode files begin … begin + n of the batch of this kind; nvJPEG's code. */
+static int decode(tdmi_nvjpeg_state *state, enum decoder kind, tdmi_stream *stream, int begin,
+                  int n)
 {
     const struct tdmi_nvjpeg_calls *calls = &state->nvjpeg->calls;
-    void *handle = state->nvjpeg->handles[way], *it = state->ways[way].state;
-    struct batch *batch = &state->ways[way].batch;
+    void *handle = state->nvjpeg->handles[kind], *it = state->of[kind].state;
+    struct batch *batch = &state->of[kind].batch;
     int code = 0;
-    if (state->ways[way].n != n)
+    if (state->of[kind].n != n)
         code = calls->begin_batch(handle, it, n, 1, TDMI_NVJPEG_AS_PLANES);
     if (code == 0)
         code = calls->decode_batch(handle, it, batch->bytes + begin, batch->lengths + begin,
                                    batch->images + begin, tdmi_cuda_queue(stream));
-    state->ways[way].n = code == 0 ? n : 0;
+    state->of[kind].n = code == 0 ? n : 0;
     return code;
 }
 
@@ -212,30 +213,30 @@ static void add(struct batch *batch, int i, const struct tdmi_decoder_file *file
     batch->n++;
 }
 
-/* Without memory on the card no picture is to blame, and decoded here it would have other pixels
+/* Without memory on the GPU no image is to blame, and decoded here it would have other pixels
  * than in a run that had more. */
-static tdm_status evaluator(int code, tdm_error *err)
+static tdm_status check_memory(int code, tdm_error *err)
 {
     if (code == TDMI_NVJPEG_NO_MEMORY)
         return TDM_FAIL(err, TDM_E_MEMORY,
-                        "decoding pictures on the card: nvJPEG finds no memory there; a smaller "
+                        "decoding pictures on the GPU: nvJPEG finds no memory there; a smaller "
                         "batch, fewer --threads or --decode cpu is wanted");
     return TDM_OK;
 }
 
-static tdm_status decode_all(tdmi_nvjpeg_state *state, enum way way, tdmi_stream *stream,
+static tdm_status decode_all(tdmi_nvjpeg_state *state, enum decoder kind, tdmi_stream *stream,
                              bool *is_done, tdm_error *err)
 {
-    const struct batch *batch = &state->ways[way].batch;
-    int code = decode(state, way, stream, 0, batch->n);
+    const struct batch *batch = &state->of[kind].batch;
+    int code = decode(state, kind, stream, 0, batch->n);
     const bool is_whole = code == 0 || batch->n == 1;
     for (int k = 0; k < batch->n; k++) {
         if (!is_whole) {
-            TDM_TRY(tdmi_cuda_stream_wait(stream, err), err, "decoding pictures on the card");
-            code = decode(state, way, stream, k, 1);
+            TDM_TRY(tdmi_cuda_stream_wait(stream, err), err, "decoding pictures on the GPU");
+            code = decode(state, kind, stream, k, 1);
         }
         is_done[batch->of[k]] = code == 0;
-        TDM_TRY(evaluator(code, err), err, "decoding %d pictures", batch->n);
+        TDM_TRY(check_memory(code, err), err, "decoding %d pictures", batch->n);
     }
     return TDM_OK;
 }
@@ -246,15 +247,15 @@ tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               tdm_error *err)
 {
     tdm_status status = TDM_OK;
-    for (int way = 0; way < n_ways; way++)
-        state->ways[way].batch.n = 0;
+    for (int kind = 0; kind < n_decoders; kind++)
+        state->of[kind].batch.n = 0;
     for (int i = 0; i < n; i++) {
         is_done[i] = false;
         if (is_agreed(state->nvjpeg, &files[i]))
-            add(&state->ways[way_of(state, &files[i])].batch, i, &files[i], &images[i]);
+            add(&state->of[decoder_of(state, &files[i])].batch, i, &files[i], &images[i]);
     }
-    for (int way = 0; way < n_ways && status == TDM_OK; way++)
-        if (state->ways[way].batch.n > 0)
-            status = decode_all(state, (enum way)way, stream, is_done, err);
+    for (int kind = 0; kind < n_decoders && status == TDM_OK; kind++)
+        if (state->of[kind].batch.n > 0)
+            status = decode_all(state, (enum decoder)kind, stream, is_done, err);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * nvJPEG, opened for one card: files of several pictures become planes on a stream. Its own handles
+ * nvJPEG, opened for one GPU: files of several images become planes on a stream. Its own handles
  * serve all threads; what one works with is its state, which no other may use.
  */
 #ifndef TANDEM_BACKEND_CUDA_NVJPEG_H
@@ -15,8 +15,8 @@ typedef struct tdmi_nvjpeg_state tdmi_nvjpeg_state;
 
 extern const struct tdmi_cuda_library_facts tdmi_nvjpeg_facts;
 
-/* For the calling thread's card. file NULL: looked for (library.h). TDM_E_ABSENT: there is none,
- * one that is too old, or none that takes this card. */
+/* For the calling thread's GPU. file NULL: looked for (library.h). TDM_E_ABSENT: there is none,
+ * one that is too old, or none that takes this GPU. */
 tdm_status tdmi_nvjpeg_open(const char *file, tdmi_nvjpeg **nvjpeg, tdm_error *err) TDM_MUST_USE;
 void tdmi_nvjpeg_close(tdmi_nvjpeg *nvjpeg);
 int tdmi_nvjpeg_version(const tdmi_nvjpeg *nvjpeg); /* 120400 for 12.4.0 */
@@ -27,8 +27,8 @@ void tdmi_nvjpeg_state_close(tdmi_nvjpeg_state *state);
 
 /* Queues the decoding of n files into images, whose planes have the sizes of planes.h. Which
  * engines decode one, and whether they do (is_done), follows from the file alone. Fails where the
- * card does. What was queued with the state before, or works with the images' memory, has to be
- * done: the card's engines write when they are asked, not when the stream comes to it. */
+ * GPU does. What was queued with the state before, or works with the images' memory, has to be
+ * done: the GPU's engines write when they are asked, not when the stream comes to it. */
 tdm_status tdmi_nvjpeg_decode(tdmi_nvjpeg_state *state, tdmi_stream *stream,
                               const struct tdmi_decoder_file *files,
                               const struct tdmi_nvjpeg_image *images, int n, bool *is_done,

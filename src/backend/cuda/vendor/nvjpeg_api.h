@@ -1,4 +1,4 @@
-/* What of nvJPEG is used here: functions, and the numbers of NVIDIA's reference. */
+/* The functions of nvJPEG that are used, and numbers from NVIDIA's reference. */
 #ifndef TANDEM_BACKEND_CUDA_NVJPEG_API_H
 #define TANDEM_BACKEND_CUDA_NVJPEG_API_H
 
@@ -9,7 +9,7 @@ struct CUstream_st;
 
 enum { TDMI_NVJPEG_PLANES = 4 };
 
-/* Where a picture's planes go. */
+/* Destination of an image's planes. */
 struct tdmi_nvjpeg_image {
     uint8_t *samples[TDMI_NVJPEG_PLANES];
     size_t stride_bytes[TDMI_NVJPEG_PLANES];

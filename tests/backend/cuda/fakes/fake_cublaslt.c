@@ -16,7 +16,7 @@ struct fake_cublaslt fake_cublaslt = {.version = 130100, .slow_ns = 100000};
 enum { invalid = 7, not_supported = 15, failed = 13, mark = 0x7a };
 
 struct operation {
-    int32_t turns_first, turns_second;
+    int32_t transposes_first, transposes_second;
     uint32_t epilogue;
     const void *bias;
 };
@@ -93,9 +93,9 @@ int cublasLtMatmulDescSetAttribute(void *operation, int name, const void *value,
     struct operation *it = operation;
     switch (name) {
     case TDMI_CUBLASLT_N_TURN_FIRST:
-        return take(&it->turns_first, sizeof it->turns_first, value, bytes);
+        return take(&it->transposes_first, sizeof it->transposes_first, value, bytes);
     case TDMI_CUBLASLT_N_TURN_SECOND:
-        return take(&it->turns_second, sizeof it->turns_second, value, bytes);
+        return take(&it->transposes_second, sizeof it->transposes_second, value, bytes);
     case TDMI_CUBLASLT_N_EPILOGUE:
         return take(&it->epilogue, sizeof it->epilogue, value, bytes);
     case TDMI_CUBLASLT_N_BIAS_POINTER:
@@ -152,14 +152,14 @@ int cublasLtMatmulPreferenceSetAttribute(void *request, int name, const void *va
 /* ---- choosing ------------------------------------------------------------------------------- */
 
 /* A factor as it is multiplied. */
-static int64_t rows_of(const struct layout *it, bool is_turned)
+static int64_t rows_of(const struct layout *it, bool is_transposed)
 {
-    return is_turned ? it->columns : it->rows;
+    return is_transposed ? it->columns : it->rows;
 }
 
-static int64_t columns_of(const struct layout *it, bool is_turned)
+static int64_t columns_of(const struct layout *it, bool is_transposed)
 {
-    return is_turned ? it->rows : it->columns;
+    return is_transposed ? it->rows : it->columns;
 }
 
 static bool fits(const struct operation *it, const struct layout *first,
@@ -168,10 +168,10 @@ static bool fits(const struct operation *it, const struct layout *first,
 {
     return first->type == second->type && /* as the reference has it */
            (result->type == first->type || result->type == TDMI_CUBLASLT_N_F32) &&
-           columns_of(first, it->turns_first) == rows_of(second, it->turns_second) &&
-           rows_of(first, it->turns_first) == result->rows &&
-           columns_of(second, it->turns_second) == result->columns && added->rows == result->rows &&
-           added->columns == result->columns;
+           columns_of(first, it->transposes_first) == rows_of(second, it->transposes_second) &&
+           rows_of(first, it->transposes_first) == result->rows &&
+           columns_of(second, it->transposes_second) == result->columns &&
+           added->rows == result->rows && added->columns == result->columns;
 }
 
 static bool adds_bias(const struct operation *it)
@@ -268,36 +268,39 @@ static void put(void *memory, int type, int64_t i, float value)
         ((uint16_t *)memory)[i] = tdmi_f16_of_float(value);
 }
 
-static double factor_at(const void *memory, const struct layout *it, bool is_turned, int64_t row,
-                        int64_t column)
+static double factor_at(const void *memory, const struct layout *it, bool is_transposed,
+                        int64_t row, int64_t column)
 {
     return get(memory, it->type,
-               is_turned ? row * it->leading + column : column * it->leading + row);
+               is_transposed ? row * it->leading + column : column * it->leading + row);
 }
 
-/* What is queued: everything by value. */
+/* Arguments of a queued product, by value. */
 struct queued {
     struct operation operation;
     struct layout first, second, result;
     const void *a, *b, *added; /* added NULL: nothing is */
     void *d, *workspace;
     size_t workspace_bytes;
+    struct timespec sleep; /* before it computes */
 };
 
 static void run_queued(void *self)
 {
     const struct queued *it = self;
     const struct layout *to = &it->result;
-    const int32_t turns_first = it->operation.turns_first,
-                  turns_second = it->operation.turns_second;
+    const int32_t transposes_first = it->operation.transposes_first,
+                  transposes_second = it->operation.transposes_second;
+    if (it->sleep.tv_nsec > 0)
+        nanosleep(&it->sleep, NULL);
     memset(it->workspace, 0xff, it->workspace_bytes);
     for (int64_t column = 0; column < to->columns; column++)
         for (int64_t row = 0; row < to->rows; row++) {
             const int64_t at = column * to->leading + row;
             double sum = it->operation.bias ? get(it->operation.bias, to->type, row) : 0.0;
-            for (int64_t k = 0; k < columns_of(&it->first, turns_first); k++)
-                sum += factor_at(it->a, &it->first, turns_first, row, k) *
-                       factor_at(it->b, &it->second, turns_second, k, column);
+            for (int64_t k = 0; k < columns_of(&it->first, transposes_first); k++)
+                sum += factor_at(it->a, &it->first, transposes_first, row, k) *
+                       factor_at(it->b, &it->second, transposes_second, k, column);
             sum += it->added ? get(it->added, to->type, at) : 0.0;
             put(it->d, to->type, at, is_relu(&it->operation) && sum < 0.0 ? 0.0f : (float)sum);
         }
@@ -314,8 +317,6 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
 {
     const struct operation *it = operation;
     const struct layout *to = result;
-    const struct timespec while_others_run = {0, fake_cublaslt.slow_ns};
-    const struct timespec anyhow = {0, fake_cublaslt.every_ns};
     const bool adds = adds_bias(it), is_known = adds || is_relu(it) || it->epilogue == 1;
     const float times_added = *(const float *)beta;
     if (!handle || !a || !b || !c || !d || *(const float *)alpha != 1.0f ||
@@ -332,10 +333,6 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
     fake_cublaslt.last[2] = d;
     if (algorithm->words[0] == FAKE_BREAKS)
         return failed;
-    if (algorithm->words[0] == FAKE_SLOWLY)
-        nanosleep(&while_others_run, NULL);
-    if (fake_cublaslt.every_ns > 0)
-        nanosleep(&anyhow, NULL);
     struct queued queued = {.operation = *it,
                             .first = *(const struct layout *)first,
                             .second = *(const struct layout *)second,
@@ -346,6 +343,8 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
                             .d = d,
                             .workspace = workspace,
                             .workspace_bytes = workspace_bytes};
+    queued.sleep.tv_nsec =
+        fake_cublaslt.every_ns + (algorithm->words[0] == FAKE_SLOWLY ? fake_cublaslt.slow_ns : 0);
     if (fake_cublaslt.launch)
         return fake_cublaslt.launch(stream, run_queued, &queued, sizeof queued);
     run_queued(&queued);

@@ -1,4 +1,4 @@
-/* What the fake cuBLASLt answers, and what it was asked; a test finds it there by this name. */
+/* Control of the stand-in for cuBLASLt: what it answers, and what was called. */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUBLASLT_H
 

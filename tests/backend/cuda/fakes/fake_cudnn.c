@@ -59,7 +59,7 @@ int cudnnCreate(tdmi_cudnn_handle *handle);
 int cudnnCreate(tdmi_cudnn_handle *handle)
 {
     if (fake_cudnn.handle_code != 0)
-        return complain(fake_cudnn.handle_code, "no card for you");
+        return complain(fake_cudnn.handle_code, "no GPU for you");
     fake_cudnn.handles++;
     *handle = calloc(1, sizeof(struct CUstream_st *));
     return 0;
@@ -157,7 +157,7 @@ static size_t bytes_of_type(int type)
     }
 }
 
-/* What each attribute of the reference is made of, and whose it is. */
+/* Type, size and descriptor of each attribute, from the reference. */
 static bool is_right(int kind, int name, int type)
 {
     static const struct {
@@ -305,7 +305,7 @@ static int enter_product(struct flat *flat, const struct descriptor *it,
         fx->dims[1] % fw->dims[1] != 0 || fw->dims[0] % (fx->dims[1] / fw->dims[1]) != 0)
         return complain(bad_param, "channels or pictures that do not fit");
     if ((!fx->is_virtual && fx->type != fw->type) || (!fy->is_virtual && fy->type != fw->type))
-        return complain(not_supported, "tensors of several types"); /* as 9.19 does, for a card */
+        return complain(not_supported, "tensors of several types"); /* as 9.19 does, for a GPU */
     if (it->kind == TDMI_CUDNN_OF_FORWARD)
         operation->a = ix, operation->b = iw, operation->to = iy;
     else if (it->kind == TDMI_CUDNN_OF_DATA)
@@ -419,7 +419,7 @@ static int finish_plan(struct descriptor *it)
     const struct attribute *json = find(it, TDMI_CUDNN_A_PLAN_JSON);
     const struct descriptor *config = child(it, TDMI_CUDNN_A_PLAN_CONFIG, TDMI_CUDNN_CONFIG);
     if (!child(it, TDMI_CUDNN_A_PLAN_DEVICE, TDMI_CUDNN_DEVICE))
-        return complain(bad_param, "a plan for no card");
+        return complain(bad_param, "a plan for no GPU");
     if (json)
         return read_plan(it, json->values, json->n);
     if (!config)
@@ -521,16 +521,19 @@ int cudnnBackendGetAttribute(tdmi_cudnn_descriptor descriptor, int name, int typ
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* What is queued: everything by value. */
+/* Arguments of a queued graph, by value. */
 struct queued {
     struct flat flat;
     void *at[most_tensors], *workspace;
     size_t workspace_bytes;
+    struct timespec sleep; /* before it computes */
 };
 
 static void run_queued(void *self)
 {
     const struct queued *it = self;
+    if (it->sleep.tv_nsec > 0)
+        nanosleep(&it->sleep, NULL);
     struct fake_run run = {.flat = &it->flat};
     for (int t = 0; t < it->flat.n_tensors; t++) {
         const struct flat_tensor *tensor = &it->flat.tensors[t];
@@ -573,18 +576,13 @@ int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
     const struct descriptor *it = plan, *given = pack;
     struct queued queued = {.flat = it->flat};
     const struct attribute *workspace = find(given, TDMI_CUDNN_A_PACK_WORKSPACE);
-    const struct timespec while_others_run = {0, fake_cudnn.slow_ns};
-    const struct timespec anyhow = {0, fake_cudnn.every_ns};
     const int engine = it->flat.engine;
     if (!handle || !it->is_finished || !given->is_finished || !workspace)
         return complain(bad_param, "nothing to run");
     fake_cudnn.runs[engine]++;
     if (engine == FAKE_FAILS)
         return complain(failed, "engine %d", FAKE_FAILS);
-    if (engine == FAKE_SLOW)
-        nanosleep(&while_others_run, NULL);
-    if (fake_cudnn.every_ns > 0)
-        nanosleep(&anyhow, NULL);
+    queued.sleep.tv_nsec = fake_cudnn.every_ns + (engine == FAKE_SLOW ? fake_cudnn.slow_ns : 0);
     const int code = find_tensors(&queued, given);
     if (code != 0)
         return code;

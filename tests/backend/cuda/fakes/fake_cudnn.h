@@ -1,6 +1,6 @@
 /*
- * What the fake cuDNN answers, and what it was asked; a test finds it there by this name. Its
- * engines, in the order in which its heuristics name them:
+ * Control of the stand-in for cuDNN: what it answers, and what was called. A test finds the object
+ * by its name. The engines, in the order of its heuristics:
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CUDNN_H
@@ -26,7 +26,7 @@ struct fake_cudnn {
     fake_launch *launch;
     long right_bytes;       /* of workspace, that FAKE_RIGHT and FAKE_CORE want */
     long every_ns;          /* that every run takes longer */
-    int handle_code;        /* the answer to opening a card */
+    int handle_code;        /* the answer to opening a GPU */
     int takes_no_pointwise; /* graphs of more than one operation are refused */
     int guesses_nothing;
     int alive, handles; /* descriptors and handles that were not given back */

@@ -24,7 +24,7 @@ struct flat {
     struct flat_operation operations[most_operations];
 };
 
-/* Where a graph's tensors are; what lies between operations is double. */
+/* Memory of a graph's tensors; those between operations are double. */
 struct fake_run {
     const struct flat *flat;
     void *at[most_tensors];

@@ -1,5 +1,5 @@
-/* How what looks like a library of NVIDIA's queues its work: as a kernel, with a copy of its
- * arguments, so that it is recorded where a stream is, and is let at a card's memory. */
+/* How a stand-in for a library of NVIDIA queues its work: as a kernel, with a copy of its
+ * arguments, so that it is recorded where a stream is, and is let at a GPU's memory. */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_LAUNCH_H
 

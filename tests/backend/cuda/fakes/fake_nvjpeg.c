@@ -214,7 +214,7 @@ static bool is_refused(const uint8_t *bytes, size_t length)
 
 /* ---- planes ---------------------------------------------------------------------------------- */
 
-/* What the stream does when it comes to it. The planes are the queue's own by then. */
+/* Copy the planes, which are kept until then, when the stream comes to it. */
 struct copy {
     struct tdmi_nvjpeg_image to;
     int n, widths[3], heights[3];

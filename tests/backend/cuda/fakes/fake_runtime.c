@@ -1,4 +1,4 @@
-/* Cards, errors, and what tests ask of the fake runtime. */
+/* GPUs, errors and test hooks of the fake CUDA runtime. */
 #include "backend/cuda/fakes/fake_runtime_inside.h"
 
 #include <stdarg.h>
@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As macro: a static object begins with it. */
-#define FIRST_CARDS 1, 0, 13000, 9, (size_t)80 << 30
+/* A macro, because a static object is initialised with it. */
+#define FIRST_GPUS .n = 1, .driver = 13000, .major = 9, .bytes = (size_t)80 << 30
 
-struct fake_runtime fake_runtime = {.lock = PTHREAD_MUTEX_INITIALIZER, .cards = {FIRST_CARDS}};
+struct fake_runtime fake_runtime = {.lock = PTHREAD_MUTEX_INITIALIZER, .gpus = {FIRST_GPUS}};
 
 static _Thread_local int the_device;
 static _Thread_local cudaError_t the_error; /* the last, until it is asked for */
@@ -19,21 +19,9 @@ int fake_device(void)
     return the_device;
 }
 
-/* ---- every call ------------------------------------------------------------------------------ */
-
-static bool is_failing(const char *function)
-{
-    struct fake_runtime *all = &fake_runtime;
-    if (all->failing[0] != '\0' && strcmp(all->failing, function) != 0)
-        return false;
-    return ++all->n_calls == all->fail_at;
-}
-
-cudaError_t fake_begin(const char *function)
+cudaError_t fake_begin(void)
 {
     pthread_mutex_lock(&fake_runtime.lock);
-    if (is_failing(function))
-        return fake_runtime.fail_code;
     return fake_runtime.of[the_device].lost;
 }
 
@@ -45,23 +33,23 @@ cudaError_t fake_end(cudaError_t code)
     return code;
 }
 
-static void say(const char *format, va_list arguments)
+static void report(const char *format, va_list arguments)
 {
-    char text[fake_said_room];
+    char text[fake_message_room];
     vsnprintf(text, sizeof text, format, arguments);
-    if (fake_runtime.said)
-        memcpy(fake_runtime.said, text, sizeof text);
+    if (fake_runtime.message)
+        memcpy(fake_runtime.message, text, sizeof text);
     else
-        fprintf(stderr, "# CUDA's runtime would say: %s\n", text);
+        fprintf(stderr, "# fake CUDA runtime: %s\n", text);
 }
 
 void fake_complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments);
+    report(format, arguments);
     va_end(arguments);
-    if (!fake_runtime.said)
+    if (!fake_runtime.message)
         abort();
 }
 
@@ -69,7 +57,7 @@ cudaError_t fake_refuse(cudaError_t code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(format, arguments);
+    report(format, arguments);
     va_end(arguments);
     return code;
 }
@@ -93,24 +81,29 @@ const char *cudaGetErrorString(cudaError_t code)
     return "unrecognized error code";
 }
 
-/* ---- cards ----------------------------------------------------------------------------------- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* Without a driver, or without cards, n stays what it was. */
+/* Without a driver, or without GPUs, n stays as it was. */
 cudaError_t cudaGetDeviceCount(int *n)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     if (code == cudaSuccess)
-        code = (cudaError_t)fake_runtime.cards.count_code;
+        code = (cudaError_t)fake_runtime.gpus.count_code;
     if (code == cudaSuccess)
-        *n = fake_runtime.cards.n;
+        *n = fake_runtime.gpus.n;
     return fake_end(code);
+}
+
+static cudaError_t check_device(cudaError_t code, int planted, int device)
+{
+    if (code == cudaSuccess && (device < 0 || device >= fake_runtime.gpus.n))
+        return fake_refuse(cudaErrorInvalidDevice, "there is no GPU %d", device);
+    return code == cudaSuccess ? (cudaError_t)planted : code;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    cudaError_t code = fake_begin(__func__);
-    if (code == cudaSuccess && (device < 0 || device >= fake_runtime.cards.n))
-        code = fake_refuse(cudaErrorInvalidDevice, "there is no card %d", device);
+    const cudaError_t code = check_device(fake_begin(), fake_runtime.gpus.use_code, device);
     if (code == cudaSuccess)
         the_device = device;
     return fake_end(code);
@@ -118,34 +111,33 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *facts, int device)
 {
-    cudaError_t code = fake_begin(__func__);
-    if (code == cudaSuccess && (device < 0 || device >= fake_runtime.cards.n))
-        code = fake_refuse(cudaErrorInvalidDevice, "there is no card %d", device);
+    const cudaError_t code = check_device(fake_begin(), fake_runtime.gpus.facts_code, device);
     if (code == cudaSuccess) {
         memset(facts, 0, sizeof *facts);
-        snprintf(facts->name, sizeof facts->name, "a card of the shim");
+        snprintf(facts->name, sizeof facts->name, "a fake GPU");
         for (int i = 0; i < 16; i++)
             facts->uuid.bytes[i] = (char)(0xa0 + 16 * device + i); /* of either sign */
         facts->multiProcessorCount = 132;
-        facts->major = fake_runtime.cards.major;
+        facts->major = fake_runtime.gpus.major;
     }
     return fake_end(code);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
+    if (code == cudaSuccess)
+        code = (cudaError_t)fake_runtime.gpus.memory_code;
     if (code == cudaSuccess) {
-        *total_bytes = fake_runtime.cards.bytes;
+        *total_bytes = fake_runtime.gpus.bytes;
         *free_bytes = *total_bytes - fake_runtime.of[the_device].used_bytes;
     }
     return fake_end(code);
 }
 
-/* Asks no card. */
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = fake_runtime.cards.driver;
+    *version = fake_runtime.gpus.driver;
     return cudaSuccess;
 }
 
@@ -166,9 +158,9 @@ void fake_runtime_pace(enum fake_pace pace)
     pthread_mutex_unlock(&fake_runtime.lock);
 }
 
-void fake_runtime_guard(bool wanted)
+void fake_runtime_guard(bool is_on)
 {
-    fake_runtime.is_guarding = wanted;
+    fake_runtime.is_guarding = is_on;
 }
 
 void fake_runtime_limit(size_t bytes)
@@ -176,32 +168,17 @@ void fake_runtime_limit(size_t bytes)
     fake_runtime.limit_bytes = bytes;
 }
 
-struct fake_cards fake_runtime_first_cards(void)
+struct fake_gpus fake_runtime_first_gpus(void)
 {
-    return (struct fake_cards){FIRST_CARDS};
+    return (struct fake_gpus){FIRST_GPUS};
 }
 
-void fake_runtime_cards(struct fake_cards cards)
+void fake_runtime_gpus(struct fake_gpus gpus)
 {
-    fake_runtime.cards = cards;
-    for (int i = 0; i < fake_most_cards; i++)
+    fake_runtime.gpus = gpus;
+    for (int i = 0; i < fake_most_gpus; i++)
         fake_runtime.of[i].lost = cudaSuccess;
     the_error = cudaSuccess;
-}
-
-void fake_runtime_fail(const char *function, int at, int code)
-{
-    pthread_mutex_lock(&fake_runtime.lock);
-    snprintf(fake_runtime.failing, sizeof fake_runtime.failing, "%s", function ? function : "");
-    fake_runtime.fail_at = at;
-    fake_runtime.fail_code = (cudaError_t)code;
-    fake_runtime.n_calls = 0;
-    pthread_mutex_unlock(&fake_runtime.lock);
-}
-
-int fake_runtime_calls(void)
-{
-    return fake_runtime.n_calls;
 }
 
 struct fake_copied fake_runtime_copied(void)
@@ -217,25 +194,25 @@ struct fake_left fake_runtime_left(void)
 {
     struct fake_left left = {0};
     pthread_mutex_lock(&fake_runtime.lock);
-    for (const struct CUstream_st *at = fake_runtime.streams; at; at = at->next)
+    for (const struct CUstream_st *at = fake_runtime.streams; at; at = at->next) {
         left.streams++;
+        left.captures += at->capture != NULL;
+    }
     for (const struct CUevent_st *at = fake_runtime.events; at; at = at->next)
         left.events++;
     for (const struct CUgraph_st *at = fake_runtime.graphs; at; at = at->next)
         left.graphs++;
     for (const struct CUgraphExec_st *at = fake_runtime.execs; at; at = at->next)
         left.execs++;
-    for (const struct fake_capture *at = fake_runtime.captures; at; at = at->next)
-        left.captures++;
     for (const struct fake_block *at = fake_runtime.blocks; at; at = at->next)
         *(at->device < 0 ? &left.pinned : &left.memory) += 1;
     pthread_mutex_unlock(&fake_runtime.lock);
     return left;
 }
 
-void fake_runtime_hear(char *said)
+void fake_runtime_hear(char *message)
 {
-    if (said)
-        said[0] = '\0';
-    fake_runtime.said = said;
+    if (message)
+        message[0] = '\0';
+    fake_runtime.message = message;
 }

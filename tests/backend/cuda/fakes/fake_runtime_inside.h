@@ -1,5 +1,4 @@
-/* What looks like CUDA's runtime, on the inside: everything here is called with the lock held, but
- * where it says otherwise. */
+/* Internals of the fake CUDA runtime. Every function here is called with the lock held. */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_INSIDE_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_INSIDE_H
 
@@ -9,19 +8,9 @@
 
 #include <pthread.h>
 
-/* ---- work ------------------------------------------------------------------------------------ */
+/* Work of a stream; the first three kinds also of a graph. */
+enum fake_kind { FAKE_COPY, FAKE_CLEAR, FAKE_KERNEL, FAKE_REPLAY, FAKE_RECORD, FAKE_WAIT };
 
-enum fake_kind {
-    FAKE_COPY,
-    FAKE_CLEAR,
-    FAKE_KERNEL,
-    FAKE_REPLAY,
-    FAKE_UPLOAD,
-    FAKE_RECORD,
-    FAKE_WAIT
-};
-
-/* Of a stream, in its order; the first three also of a graph. */
 struct fake_work {
     struct fake_work *next;
     enum fake_kind kind;
@@ -29,73 +18,38 @@ struct fake_work {
     const void *from;
     size_t bytes;
     void *kept; /* bytes of memory that is not pinned, or a kernel's arguments */
-    int value;  /* FAKE_CLEAR */
     struct tdmi_shim_launch launch;
     cudaGraphExec_t exec;
     cudaEvent_t event;
     int64_t number; /* of the event's records */
 };
 
-/* ---- captures -------------------------------------------------------------------------------- */
-
-enum { fake_most_after = 8 };
-
-/* What comes next on a stream or behind an event has to wait for these. */
-struct fake_front {
-    int n;
-    struct fake_node *at[fake_most_after];
-};
-
-struct fake_node {
-    struct fake_node *next;
-    struct fake_work work;
-    struct fake_front after;
-    bool is_marked;
-};
-
-/* Of a graph and of what was made of it, until both are gone. */
-struct fake_nodes {
-    int n_holders, n_streams; /* 1: each node waits for the one before */
-    struct fake_node *first, **end;
-};
-
-struct fake_capture {
-    struct fake_capture *next;
-    cudaStream_t origin;
-    pthread_t thread;
-    bool is_invalid;
-    struct fake_nodes *nodes;
-};
-
-/* ---- objects --------------------------------------------------------------------------------- */
-
 struct CUstream_st {
     struct CUstream_st *next;
     int device;
-    bool is_blocking; /* takes turns with the legacy stream */
     bool is_at_work;
     struct fake_work *first, **end;
-    struct fake_capture *capture; /* NULL: none */
-    struct fake_front front;      /* of the capture */
+    cudaGraph_t capture; /* NULL: none */
+    bool is_invalid;     /* the capture */
+    pthread_t thread;    /* that began it */
 };
 
 struct CUevent_st {
     struct CUevent_st *next;
-    int device, n_holders; /* work that names it, and who opened it */
-    cudaStream_t of;       /* that recorded it last; NULL: nobody did */
-    int64_t n_recorded, n_reached;
-    struct fake_capture *capture; /* that recorded it last; NULL: work did */
-    struct fake_front front;
+    int device, n_holders; /* works that name it, and the caller that opened it */
+    cudaStream_t of;       /* stream that recorded it last */
+    int64_t n_recorded, n_reached, reached_ns;
 };
 
 struct CUgraph_st {
     struct CUgraph_st *next;
-    struct fake_nodes *nodes;
+    int n_holders; /* the graph itself, and what was made of it */
+    struct fake_work *first, **end;
 };
 
 struct CUgraphExec_st {
     struct CUgraphExec_st *next;
-    struct fake_nodes *nodes;
+    cudaGraph_t graph;
     int n_queued;
 };
 
@@ -108,85 +62,58 @@ struct fake_block {
     size_t mapped_bytes; /* 0: of the heap */
 };
 
-struct fake_card {
+struct fake_gpu {
     size_t used_bytes;
-    cudaError_t lost;          /* by a kernel that failed: what every call gives from then on */
+    cudaError_t lost;          /* by a failed kernel: result of every later call */
     struct CUstream_st legacy; /* the default stream */
 };
 
 struct fake_runtime {
     pthread_mutex_t lock;
     enum fake_pace pace;
-    bool is_guarding, is_open; /* memory is, for work */
+    bool is_guarding;
     size_t limit_bytes;
-    struct fake_cards cards;
-    struct fake_card of[fake_most_cards];
+    struct fake_gpus gpus;
+    struct fake_gpu of[fake_most_gpus];
     struct CUstream_st *streams;
     struct CUevent_st *events;
     struct CUgraph_st *graphs;
     struct CUgraphExec_st *execs;
-    struct fake_capture *captures;
     struct fake_block *blocks;
     struct fake_copied copied;
-    char failing[40]; /* function; "": any */
-    int fail_at, n_calls;
-    cudaError_t fail_code;
-    char *said;
+    char *message;
     uint32_t chance;
 };
 extern struct fake_runtime fake_runtime;
 
-/* ---- fake_runtime.c -------------------------------------------------------------------------- */
-
-/* Every function of the runtime is what stands between these two: begin takes the lock; what it
- * gives, if not cudaSuccess, is the answer. end keeps the thread's last error, and returns it. */
-cudaError_t fake_begin(const char *function);
+/* Every function of the runtime stands between these two. fake_begin takes the lock and returns the
+ * error of a lost GPU; fake_end keeps the thread's last error, and returns it. */
+cudaError_t fake_begin(void);
 cudaError_t fake_end(cudaError_t code);
-int fake_device(void); /* the calling thread's */
+int fake_device(void); /* of the calling thread */
 
-/* A card may do anything now. */
+/* Report a broken rule: a GPU may do anything now. */
 __attribute__((format(printf, 1, 2))) void fake_complain(const char *format, ...);
-/* The code; CUDA's own error, and why. */
+/* Report why CUDA gives this error, and return it. */
 __attribute__((format(printf, 2, 3))) cudaError_t fake_refuse(cudaError_t code, const char *format,
                                                               ...);
 
-/* ---- fake_runtime_memory.c ------------------------------------------------------------------- */
-
-/* Lets work at the memory of one card, or nobody at any. */
+/* Let work at the memory of this GPU; -1: at none. */
 void fake_open_memory(int device);
-void fake_close_memory(void);
-/* That this byte lies in; NULL: ordinary memory. */
+/* The block that this byte lies in; NULL: ordinary memory. */
 const struct fake_block *fake_block_of(const void *at);
 
-/* ---- fake_runtime_streams.c ------------------------------------------------------------------ */
-
-/* NULL becomes the legacy stream of the thread's card; NULL: it is no open stream. */
+/* NULL becomes the legacy stream of the thread's GPU. Returns NULL when no such stream is open. */
 cudaStream_t fake_stream(cudaStream_t stream);
-/* Behind all that the stream has, or into its capture. The work is copied, and what it keeps taken
- * over. */
+/* Append to the stream or its capture. Copies the work and takes over what it keeps. */
 cudaError_t fake_queue(cudaStream_t stream, const struct fake_work *work);
-/* A copy, a clear or a kernel is done; cudaSuccess, or the code by which the card is lost. */
-void fake_do(int device, const struct fake_work *work);
-/* All that the stream has is done. */
+/* Do all work of the stream; of all streams of a GPU (-1: of all GPUs). */
 void fake_catch_up(cudaStream_t stream);
-/* The same of all streams of a card; -1: of all cards. */
 void fake_catch_up_all(int device);
-/* Is such a piece of memory read or written by work that is queued? */
+/* Does queued work copy to or from this block? */
 bool fake_is_queued(const struct fake_block *block);
-
-/* ---- fake_runtime_events.c ------------------------------------------------------------------- */
-
-/* By work that named it, or who opened it. */
-void fake_let_go(cudaEvent_t event);
-
-/* ---- fake_runtime_graphs.c ------------------------------------------------------------------- */
-
-/* What the thread's own capture forbids; ends that capture. */
+/* Refuse a call that a thread must not make while it captures; this ends the capture. */
 cudaError_t fake_forbid(const char *function);
-cudaError_t fake_capture_work(cudaStream_t stream, const struct fake_work *work);
-/* An event and a stream of which one, or both, are in a capture. */
-cudaError_t fake_capture_wait(cudaStream_t stream, cudaEvent_t event);
-void fake_invalidate(struct fake_capture *capture);
-void fake_replay(int device, cudaGraphExec_t exec);
+void fake_forget(struct fake_work *work);
 
 #endif

@@ -1,4 +1,4 @@
-/* Memory of the fake runtime's cards, and copies. Whatever nobody has written is full of NaN. */
+/* Memory of fake GPUs, and copies. Memory that was never written is full of NaN. */
 #include "backend/cuda/fakes/fake_runtime_inside.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { begins_on = 256, page = 4096, unwritten = 0xff };
 
-/* ---- who may touch it ------------------------------------------------------------------------ */
+/* ---- protection ------------------------------------------------------------------------------ */
 
 static void protect(int device, int protection)
 {
@@ -18,15 +18,10 @@ static void protect(int device, int protection)
 
 void fake_open_memory(int device)
 {
-    protect(device, PROT_READ | PROT_WRITE);
-    fake_runtime.is_open = true;
-}
-
-void fake_close_memory(void)
-{
-    for (int i = 0; i < fake_runtime.cards.n; i++)
+    for (int i = 0; device < 0 && i < fake_runtime.gpus.n; i++)
         protect(i, PROT_NONE);
-    fake_runtime.is_open = false;
+    if (device >= 0)
+        protect(device, PROT_READ | PROT_WRITE);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -44,7 +39,7 @@ static size_t rounded(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* What lies behind the last byte is a page that nobody may touch. */
+/* The page behind the last byte is protected. */
 static bool map(struct fake_block *block)
 {
     const size_t bytes = rounded(block->bytes, begins_on), pages = rounded(bytes, page);
@@ -113,28 +108,29 @@ static void give_back(struct fake_block **at)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     const struct fake_runtime *all = &fake_runtime;
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     if (code == cudaSuccess)
         code = fake_forbid(__func__);
     if (code == cudaSuccess && ((all->limit_bytes > 0 && bytes >= all->limit_bytes) ||
-                                bytes > all->cards.bytes - all->of[fake_device()].used_bytes))
+                                bytes > all->gpus.bytes - all->of[fake_device()].used_bytes))
         code = cudaErrorMemoryAllocation;
     if (code == cudaSuccess)
         code = reserve(fake_device(), bytes, memory);
     return fake_end(code);
 }
 
-/* CUDA says that it may wait for what is queued, and does. A code may be that of earlier work: it
- * is given back all the same. */
+/* Waits for queued work, as CUDA documents. The code may be that of earlier work: the memory is
+ * freed all the same. */
 cudaError_t cudaFree(void *memory)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     struct fake_block **at = memory ? place_of(memory, false) : NULL;
     const cudaError_t forbidden = fake_forbid(__func__);
     if (forbidden != cudaSuccess)
         code = forbidden;
     if (code == cudaSuccess && memory && !at)
-        code = fake_refuse(cudaErrorInvalidValue, "%s of what is no memory of a card", __func__);
+        code = fake_refuse(cudaErrorInvalidValue, "%s of something that is no memory of a GPU",
+                           __func__);
     if (forbidden == cudaSuccess && at) {
         fake_catch_up_all((*at)->device);
         give_back(at);
@@ -144,7 +140,7 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     if (code == cudaSuccess)
         code = fake_forbid(__func__);
     if (code == cudaSuccess && flags != cudaHostAllocDefault)
@@ -154,20 +150,21 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     return fake_end(code);
 }
 
-/* Nobody promises that it waits. */
+/* CUDA does not promise that it waits. */
 cudaError_t cudaFreeHost(void *memory)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     struct fake_block **at = memory ? place_of(memory, true) : NULL;
     const cudaError_t forbidden = fake_forbid(__func__);
     if (forbidden != cudaSuccess)
         code = forbidden;
     if (code == cudaSuccess && memory && !at)
-        code = fake_refuse(cudaErrorInvalidValue, "%s of what is no pinned memory", __func__);
+        code = fake_refuse(cudaErrorInvalidValue, "%s of something that is no pinned memory",
+                           __func__);
     if (forbidden == cudaSuccess && at) {
         if (fake_is_queued(*at))
             fake_complain("%s of memory that queued copies read or write", __func__);
-        fake_catch_up_all(-1); /* for who hears the complaint */
+        fake_catch_up_all(-1); /* after a complaint that a test heard */
         give_back(at);
     }
     return fake_end(code);
@@ -180,15 +177,14 @@ static bool is_inside(const struct fake_block *block, const void *at, size_t byt
     return bytes <= block->bytes - (size_t)((const char *)at - block->memory);
 }
 
-static cudaError_t check_card(const char *function, const void *at, size_t bytes)
+static cudaError_t check_gpu(const char *function, const void *at, size_t bytes)
 {
     const struct fake_block *block = fake_block_of(at);
     if (!block || block->device < 0)
-        return fake_refuse(cudaErrorInvalidValue, "%s: %p is no memory of a card", function, at);
+        return fake_refuse(cudaErrorInvalidValue, "%s: %p is no memory of a GPU", function, at);
     if (!is_inside(block, at, bytes))
         return fake_refuse(cudaErrorInvalidValue,
-                           "%s of %zu bytes, which end outside of what was reserved", function,
-                           bytes);
+                           "%s of %zu bytes, which end outside the allocation", function, bytes);
     return cudaSuccess;
 }
 
@@ -196,35 +192,34 @@ static cudaError_t check_host(const char *function, const void *at, size_t bytes
 {
     const struct fake_block *block = fake_block_of(at);
     if (block && block->device >= 0)
-        return fake_refuse(cudaErrorInvalidValue, "%s: %p is memory of card %d, not the host's",
+        return fake_refuse(cudaErrorInvalidValue, "%s: %p is memory of GPU %d, not the host's",
                            function, at, block->device);
     if (block && !is_inside(block, at, bytes))
         return fake_refuse(cudaErrorInvalidValue,
-                           "%s of %zu bytes, which end outside of what was pinned", function,
-                           bytes);
+                           "%s of %zu bytes, which end outside the pinned memory", function, bytes);
     return cudaSuccess;
 }
 
-/* What is not pinned is read now, and written before the call ends. */
-static cudaError_t copy(cudaStream_t stream, struct fake_work work, bool is_to_card)
+/* Memory that is not pinned is read now, and written before the call ends. */
+static cudaError_t copy(cudaStream_t stream, struct fake_work work, bool is_to_gpu)
 {
-    const bool is_pinned = fake_block_of(is_to_card ? work.from : work.to) != NULL;
-    if (is_to_card)
+    const bool is_pinned = fake_block_of(is_to_gpu ? work.from : work.to) != NULL;
+    if (is_to_gpu)
         *(is_pinned ? &fake_runtime.copied.pinned_bytes : &fake_runtime.copied.other_bytes) +=
             (int64_t)work.bytes;
     if (!is_pinned && stream->capture) {
-        fake_invalidate(stream->capture);
+        stream->is_invalid = true;
         return fake_refuse(cudaErrorStreamCaptureUnsupported,
                            "a copy of memory that is not pinned, inside a capture");
     }
-    if (!is_pinned && is_to_card) {
+    if (!is_pinned && is_to_gpu) {
         work.kept = malloc(work.bytes);
         if (!work.kept)
             return cudaErrorMemoryAllocation;
         work.from = memcpy(work.kept, work.from, work.bytes);
     }
     const cudaError_t code = fake_queue(stream, &work);
-    if (code == cudaSuccess && !is_pinned && !is_to_card)
+    if (code == cudaSuccess && !is_pinned && !is_to_gpu)
         fake_catch_up(stream);
     return code;
 }
@@ -232,36 +227,37 @@ static cudaError_t copy(cudaStream_t stream, struct fake_work work, bool is_to_c
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    cudaError_t code = fake_begin(__func__);
-    const bool is_to_card = kind == cudaMemcpyHostToDevice;
+    cudaError_t code = fake_begin();
+    const bool is_to_gpu = kind == cudaMemcpyHostToDevice;
     stream = fake_stream(stream);
     if (code == cudaSuccess && !stream)
         code = cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess && bytes > 0)
-        code = check_card(__func__, is_to_card ? to : from, bytes);
+        code = check_gpu(__func__, is_to_gpu ? to : from, bytes);
     if (code == cudaSuccess && bytes > 0)
-        code = check_host(__func__, is_to_card ? from : to, bytes);
+        code = check_host(__func__, is_to_gpu ? from : to, bytes);
     if (code == cudaSuccess && bytes > 0)
         code = copy(stream,
                     (struct fake_work){.kind = FAKE_COPY, .to = to, .from = from, .bytes = bytes},
-                    is_to_card);
+                    is_to_gpu);
     return fake_end(code);
 }
 
 static cudaError_t clear(const char *function, void *memory, int value, size_t bytes,
                          cudaStream_t stream)
 {
-    const struct fake_work work = {
-        .kind = FAKE_CLEAR, .to = memory, .bytes = bytes, .value = value};
-    if (bytes == 0)
-        return cudaSuccess;
-    const cudaError_t code = check_card(function, memory, bytes);
-    return code == cudaSuccess ? fake_queue(stream, &work) : code;
+    const struct fake_work work = {.kind = FAKE_CLEAR, .to = memory, .bytes = bytes};
+    if (!stream)
+        return cudaErrorInvalidResourceHandle;
+    if (value != 0)
+        return fake_refuse(cudaErrorInvalidValue, "%s with %d: only 0 is known", function, value);
+    const cudaError_t code = bytes > 0 ? check_gpu(function, memory, bytes) : cudaSuccess;
+    return code == cudaSuccess && bytes > 0 ? fake_queue(stream, &work) : code;
 }
 
 cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 {
-    cudaError_t code = fake_begin(__func__);
+    cudaError_t code = fake_begin();
     if (code == cudaSuccess)
         code = fake_forbid(__func__);
     if (code == cudaSuccess)
@@ -271,11 +267,7 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
-    cudaError_t code = fake_begin(__func__);
-    stream = fake_stream(stream);
-    if (code == cudaSuccess && !stream)
-        code = cudaErrorInvalidResourceHandle;
-    if (code == cudaSuccess)
-        code = clear(__func__, memory, value, bytes, stream);
-    return fake_end(code);
+    const cudaError_t code = fake_begin();
+    return fake_end(code == cudaSuccess ? clear(__func__, memory, value, bytes, fake_stream(stream))
+                                        : code);
 }

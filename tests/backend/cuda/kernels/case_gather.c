@@ -70,7 +70,7 @@ void case_gather(void **state)
     static const size_t offsets[] = {0, 16, 4, 2, 1};
     (void)state;
     for (int backwards = 0; backwards < 2; backwards++) {
-        tdmi_shim_use((struct tdmi_shim_way){.is_reversed = backwards == 1});
+        tdmi_shim_use((struct tdmi_shim_order){.is_reversed = backwards == 1});
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
             for (size_t k = 0; k < sizeof offsets / sizeof *offsets; k++) {
                 run(widths[w], 1, offsets[k]);

@@ -1,6 +1,6 @@
 /*
- * input.cu: every scale, one channel and three, pictures anywhere in memory; beside the host's own
- * numbers, to the bit, half types within half a step. Changed pictures: beside augmentation's own
+ * input.cu: every scale, one channel and three, images anywhere in memory; beside the host's own
+ * numbers, bit by bit, half types within half a step. Changed images: beside augmentation's own
  * bytes, with the draws of many keys.
  */
 #include "backend/cuda/values.h"
@@ -61,7 +61,7 @@ static void make(struct pictures *it, int channels, uint32_t epoch)
     it->keys[2] = (struct tdmi_augment_key){.seed = 77, .content = 123456789, .view = epoch};
 }
 
-/* As the host does it, to it->wanted; what is left for the card, to it->changes. */
+/* As the host does it, to it->wanted; what is left for the GPU, to it->changes. */
 static void change(struct pictures *it, const struct tdmi_augment *augment)
 {
     static const int32_t labels[most] = {1, 0, 2, -1, 1, 0};
@@ -105,10 +105,10 @@ static void run_changes(void)
 {
     static const struct {
         const char *spec;
-        double limit; /* of 255: what a card may compute with other roundings */
+        double limit; /* of 255: what a GPU may compute with other roundings */
     } specs[] = {
         {"crop:3:40", 0.0},
-        {"crop:40", 0.0}, /* nothing of the picture may be left */
+        {"crop:40", 0.0}, /* nothing of the image may be left */
         {"flip", 0.0},
         {"jitter:0.4:0:0:0", 0.0},
         {"jitter:0:0.9:0:0", 0.0},
@@ -128,7 +128,7 @@ static void run_changes(void)
             assert_int_equal(tdmi_augment_read(specs[s].spec, &augment, NULL), TDM_OK);
             make(&it, epoch % 2 ? 1 : 3, epoch);
             change(&it, &augment);
-            tdmi_shim_use((struct tdmi_shim_way){.is_reversed = epoch > 1});
+            tdmi_shim_use((struct tdmi_shim_order){.is_reversed = epoch > 1});
             compare(&it, specs[s].spec, float_types[epoch % n_float_types], specs[s].limit);
         }
 }
@@ -138,7 +138,7 @@ void case_input(void **state)
     static const enum tdmi_scale scales[] = {TDMI_SCALE_TF, TDMI_SCALE_TORCH, TDMI_SCALE_UNIT,
                                              TDMI_SCALE_RAW, TDMI_SCALE_CAFFE};
     (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     for (int s = 0; s < 5; s++)
         for (int t = 0; t < n_float_types; t++)
             for (int channels = 1; channels <= 3; channels += 2)

@@ -1,7 +1,7 @@
 /*
  * planes.cu: bytes of the host's decoder, of planes full of anything, in every sampling, all small
- * sizes and some large ones, turned every way; beside the kernels that specify them and the host's
- * own turning.
+ * sizes and some large ones, transposed every way; beside the kernels that specify them and the
+ * host's own turning.
  */
 #include "backend/cuda/values.h"
 #include "backend/cuda/kernels/image/planes.h"
@@ -19,7 +19,7 @@ static uint8_t *random_plane(int width, int height, int64_t stride, uint32_t see
     tdmi_rng rng = tdmi_rng_at(11, TDMI_RNG_TEST, seed, (uint64_t)(width * 1000 + height));
     uint8_t *plane = tdmi_alloc((size_t)(stride * height) + TDMI_JPEG_SLACK, 1);
     assert_non_null(plane);
-    /* What no pixel is made of is far from all that is. */
+    /* Bytes between rows differ from all samples, so that reading one shows. */
     memset(plane, 0xff, (size_t)(stride * height) + TDMI_JPEG_SLACK);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++)
@@ -28,7 +28,7 @@ static uint8_t *random_plane(int width, int height, int64_t stride, uint32_t see
     return plane;
 }
 
-/* A row of colour, as wide as the picture. */
+/* A row of colour, as wide as the image. */
 static void colour_row(const struct tdmi_cuda_planes *it, int c, int y, uint8_t *wide)
 {
     static int16_t sums[most_side + 2 + TDMI_JPEG_SLACK];

@@ -19,7 +19,7 @@ static uint8_t *bytes_of(size_t n)
     return bytes;
 }
 
-/* What is made of the picture by the card's passes. */
+/* Resize an image by the GPU's passes. */
 static uint8_t *resized(const tdmi_image *picture, const struct tdmi_resize *how)
 {
     struct tdmi_decoder_file file = {
@@ -86,7 +86,7 @@ static void run(int width, int height, const struct tdmi_resize *how)
     tdmi_image_release(&wanted);
 }
 
-/* Of the whole picture, all of it or a part in the middle. */
+/* Resize the whole image; compare all of it, or the middle without a margin. */
 static void run_whole(int width, int height, int to_width, int to_height, int margin,
                       enum tdmi_filter filter)
 {

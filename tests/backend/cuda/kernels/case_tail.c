@@ -31,7 +31,7 @@ void case_tail(void **state)
 {
     static const int sizes[] = {1, 2, 31, 32, 255, 256, 257, most};
     (void)state;
-    tdmi_shim_use((struct tdmi_shim_way){0});
+    tdmi_shim_use((struct tdmi_shim_order){0});
     for (int k = 0; k < 8; k++)
         for (int is_mixed = 0; is_mixed < 2; is_mixed++)
             run(sizes[k], is_mixed);

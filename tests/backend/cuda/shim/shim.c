@@ -27,7 +27,7 @@ enum { shared_bytes_most = 48 << 10 }; /* without asking for more */
 enum state { FREE, RUNS, AT_BARRIER, IN_WARP };
 
 struct fibre {
-    struct tdmi_shim_stand stand;
+    struct tdmi_shim_context stand;
     enum state state;
     int thread;                   /* that it runs, counted in the block */
     struct tdmi_shim_place place; /* of the thread */
@@ -37,7 +37,7 @@ struct fibre {
     int from;                     /* whose value is wanted; -1: who gave one */
 };
 
-/* Of a thread of the processor, from its first launch to its end. */
+/* State of a CPU thread, from its first launch to its end. */
 struct crew {
     int n_stacks;         /* threads a block may have */
     struct fibre *fibres; /* one a stack */
@@ -65,17 +65,17 @@ struct run {
     struct shared shared[most_shared];
     int n_shared;
     size_t shared_bytes;
-    struct tdmi_shim_stand launcher;
+    struct tdmi_shim_context launcher;
     struct fibre *turn;
     char problem[200];
 };
 
 __thread struct tdmi_shim_place threadIdx, blockIdx, blockDim, gridDim;
 static _Thread_local struct run *current;
-static _Thread_local struct tdmi_shim_way the_way;
+static _Thread_local struct tdmi_shim_order the_way;
 static _Thread_local struct tdmi_shim_facts the_facts;
 
-void tdmi_shim_use(struct tdmi_shim_way way)
+void tdmi_shim_use(struct tdmi_shim_order way)
 {
     the_way = way;
     the_facts = (struct tdmi_shim_facts){0};
@@ -126,7 +126,7 @@ static struct fibre *choose(struct run *run)
 }
 
 /* From `here` to whoever is next; NULL, the launch itself. */
-static void hand_on(struct run *run, struct tdmi_shim_stand *here, struct fibre *next)
+static void hand_on(struct run *run, struct tdmi_shim_context *here, struct fibre *next)
 {
     run->turn = next;
     if (!next) {
@@ -335,7 +335,7 @@ static int64_t size_of(struct tdmi_shim_place it)
     return (int64_t)it.x * it.y * it.z;
 }
 
-/* What a card takes; its compiler does not look. */
+/* Limits of launches, which nvcc does not check. */
 static bool is_possible(struct tdmi_shim_place grid, struct tdmi_shim_place block)
 {
     return size_of(grid) > 0 && size_of(block) > 0 && size_of(block) <= most_threads &&
@@ -401,8 +401,8 @@ static struct crew *gather(int n)
     }
     for (int i = 0; i < n; i++) {
         crew->idle[i] = n - 1 - i; /* the first is taken first */
-        tdmi_shim_stand_make(&crew->fibres[i].stand, crew->stacks + (size_t)i * stack_bytes,
-                             stack_bytes, work);
+        tdmi_shim_context_make(&crew->fibres[i].stand, crew->stacks + (size_t)i * stack_bytes,
+                               stack_bytes, work);
     }
     return crew;
 }
@@ -433,7 +433,7 @@ static void forget_crew(void)
 static int refuse(const struct tdmi_shim_launch *launch)
 {
     snprintf(the_facts.problem, sizeof the_facts.problem,
-             "no card runs a grid of %u×%u×%u blocks of %u×%u×%u threads", launch->grid.x,
+             "no GPU runs a grid of %u×%u×%u blocks of %u×%u×%u threads", launch->grid.x,
              launch->grid.y, launch->grid.z, launch->block.x, launch->block.y, launch->block.z);
     return invalid_configuration;
 }

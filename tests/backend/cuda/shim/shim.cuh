@@ -5,7 +5,7 @@
  *
  * Threads of a block take turns on one thread of the processor. Each runs until it ends, or until
  * it has to meet others, at a barrier or in a warp; then the next one runs. A kernel that meets
- * nobody costs a call a thread. Divergence is therefore what it is on a card, and what is undefined
+ * nobody costs a call a thread. Divergence is therefore what it is on a GPU, and what is undefined
  * there (a barrier that some threads miss, a shuffle with lanes that are gone, memory shared before
  * it was written) is an error or a NaN here. Included by kernel.cuh alone, where nvcc is not the
  * compiler.

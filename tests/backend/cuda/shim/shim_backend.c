@@ -21,7 +21,7 @@ static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self
     return tdmi_shim_launch(&it);
 }
 
-/* What a library of ours shows of itself; it stays open. NULL: there is none. */
+/* The control object of a stand-in, which stays open; NULL: there is none. */
 static void *open_fake(const char *file, const char *name)
 {
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -50,7 +50,7 @@ void tdmi_shim_nvjpeg(const char *file)
 }
 
 /* No library has been looked for yet. */
-static tdm_status open_card(int index, tdmi_device **device, tdm_error *err)
+static tdm_status open_gpu(int index, tdmi_device **device, tdm_error *err)
 {
     TDM_TRY(tdmi_cuda_device_open(index, device, err), err, "on the fake runtime");
     tdmi_cuda_libraries_free((*device)->libraries);
@@ -59,7 +59,7 @@ static tdm_status open_card(int index, tdmi_device **device, tdm_error *err)
         return TDM_OK;
     tdmi_cuda_device_close(*device);
     *device = NULL;
-    return TDM_FAIL(err, TDM_E_MEMORY, "opening a card of the fake runtime: out of memory");
+    return TDM_FAIL(err, TDM_E_MEMORY, "opening a GPU of the fake runtime: out of memory");
 }
 
 /* The first is part of the backend itself. */
@@ -78,7 +78,7 @@ __attribute__((constructor)) static void fill(void)
 {
     size_t bytes = 0;
     memcpy(&tdmi_backend_shim, tdmi_plugin_table(&bytes), sizeof tdmi_backend_shim);
-    tdmi_backend_shim.device.open = open_card;
+    tdmi_backend_shim.device.open = open_gpu;
     tdmi_backend_shim.device.library = library;
     places = nowhere;
 }

@@ -1,6 +1,6 @@
 /*
- * Backend cuda on this processor: its table and its files as they are, on what looks like CUDA's
- * runtime (fake_runtime.h), its kernels run by the shim. Pointers into memory of its cards are not
+ * Backend cuda on this CPU: its table and its files as they are, on what looks like CUDA's
+ * runtime (fake_runtime.h), its kernels run by the shim. Pointers into memory of its GPUs are not
  * the host's to follow.
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_SHIM_BACKEND_H
@@ -12,11 +12,11 @@
 /* Filled before main begins, and not to be written. */
 extern struct tdmi_backend tdmi_backend_shim;
 
-/* Cards that are opened from now on have these files as their cuDNN and cuBLASLt, which queue their
+/* GPUs that are opened from now on have these files as their cuDNN and cuBLASLt, which queue their
  * work as kernels do (fake_launch.h), and keep choices below home. All NULL: none, as at first. */
 void tdmi_shim_libraries(const char *cudnn, const char *cublaslt, const char *home);
 
-/* Cards that are opened from now on have this file as their nvJPEG, which queues its work likewise.
+/* GPUs that are opened from now on have this file as their nvJPEG, which queues its work likewise.
  * NULL: none, as at first. */
 void tdmi_shim_nvjpeg(const char *file);
 

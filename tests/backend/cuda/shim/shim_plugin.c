@@ -1,11 +1,12 @@
 /*
- * The shim in the place of libtandem_cuda.so (base/system/plugin.h): `tandem train --device cuda`
- * computes with the kernels of cards on a machine that has none, in memory that only they may
- * touch. For tests/cli/test_train_card.sh, which asks for a card that records nothing
- * (TANDEM_CARD_RECORDS=0), for a byte a replay in a file (TANDEM_CARD_REPLAYS), and for recordings
- * that take so much of the card (TANDEM_CARD_RECORDING_BYTES, of TANDEM_CARD_BYTES), and replays
- * that take so much longer, whatever they compute (TANDEM_CARD_REPLAY_MS); and for
- * test_card_libraries.sh.
+ * The shim as the plugin libtandem_cuda.so (base/system/plugin.h): `tandem train --device cuda`
+ * computes with GPU kernels on a machine without a GPU, in memory that only they may touch. For
+ * tests/cli/test_train_gpu.sh and test_gpu_*.sh, which set:
+ *
+ *     TANDEM_FAKE_RECORDS=0         a GPU that records nothing
+ *     TANDEM_FAKE_REPLAYS=FILE      append a byte for each replay
+ *     TANDEM_FAKE_REPLAY_MS=N       how much longer a replay takes
+ *     TANDEM_FAKE_RECORDING_BYTES=N memory that a recording takes, of TANDEM_FAKE_BYTES
  */
 #include "backend/cuda/fakes/fake_cudnn.h"
 #include "backend/cuda/fakes/fake_nvjpeg.h"
@@ -24,9 +25,9 @@ TDM_API const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char 
 
 static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_error *err)
 {
-    const char *path = getenv("TANDEM_CARD_REPLAYS");
+    const char *path = getenv("TANDEM_FAKE_REPLAYS");
     FILE *file = path ? fopen(path, "a") : NULL;
-    const char *ms = getenv("TANDEM_CARD_REPLAY_MS");
+    const char *ms = getenv("TANDEM_FAKE_REPLAY_MS");
     const struct timespec longer = {0, ms ? 1000000 * strtol(ms, NULL, 10) : 0};
     (void)nanosleep(&longer, NULL);
     if (file) {
@@ -36,7 +37,7 @@ static tdm_status replay(tdmi_stream *stream, tdmi_recording *recording, tdm_err
     return tdmi_backend_shim.stream.replay(stream, recording, err);
 }
 
-/* Recordings that there are. One thread records. */
+/* Number of open recordings. One thread records. */
 static int n_recordings;
 
 static tdm_status end_recording(tdmi_stream *stream, tdmi_recording **recording, tdm_error *err)
@@ -54,35 +55,34 @@ static void close_recording(tdmi_recording *recording)
 
 static bool memory_of(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
 {
-    const char *each = getenv("TANDEM_CARD_RECORDING_BYTES");
+    const char *each = getenv("TANDEM_FAKE_RECORDING_BYTES");
     const bool is_known = tdmi_backend_shim.device.memory(device, free_bytes, total_bytes);
     *free_bytes -= each ? n_recordings * strtoll(each, NULL, 10) : 0;
     return is_known;
 }
 
-/* TANDEM_CARD_NVJPEG: the file that stands for it; TANDEM_CARD_NVJPEG_VERSION: 12.4, unless it is
- * another; _REFUSES: files of which it takes none, by their sums (fake_nvjpeg.h); _DECODED: a file
- * that gets a byte a picture. */
+/* TANDEM_FAKE_NVJPEG: the stand-in's file; _VERSION: another than 12.4; _REFUSES: which files it
+ * refuses (fake_nvjpeg.h); _DECODED: a file that gets a byte for each image. */
 static const char *use_nvjpeg(void)
 {
-    const char *file = getenv("TANDEM_CARD_NVJPEG"), *word;
+    const char *file = getenv("TANDEM_FAKE_NVJPEG"), *word;
     void *library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
     struct fake_nvjpeg *fake = library ? dlsym(library, "fake_nvjpeg") : NULL;
-    if (fake && (word = getenv("TANDEM_CARD_NVJPEG_VERSION")) != NULL)
+    if (fake && (word = getenv("TANDEM_FAKE_NVJPEG_VERSION")) != NULL)
         fake->version[0] = (int)strtol(word, NULL, 10);
-    if (fake && (word = getenv("TANDEM_CARD_NVJPEG_REFUSES")) != NULL)
+    if (fake && (word = getenv("TANDEM_FAKE_NVJPEG_REFUSES")) != NULL)
         fake->refuses_one_of = (int)strtol(word, NULL, 10);
     if (fake)
-        fake->told = getenv("TANDEM_CARD_NVJPEG_DECODED");
+        fake->told = getenv("TANDEM_FAKE_NVJPEG_DECODED");
     return file;
 }
 
-/* TANDEM_CARD_CUDNN, TANDEM_CARD_CUBLASLT: files that stand for NVIDIA's; TANDEM_CARD_WORKSPACE:
- * bytes that the fastest engine of the first wants, which is the fastest by far then. */
+/* TANDEM_FAKE_CUDNN, TANDEM_FAKE_CUBLASLT: files of the stand-ins; TANDEM_FAKE_WORKSPACE: workspace
+ * of cuDNN's fastest engine, which is the fastest by far then. */
 static void use_libraries(void)
 {
-    const char *cudnn = getenv("TANDEM_CARD_CUDNN"), *cublaslt = getenv("TANDEM_CARD_CUBLASLT");
-    const char *workspace = getenv("TANDEM_CARD_WORKSPACE");
+    const char *cudnn = getenv("TANDEM_FAKE_CUDNN"), *cublaslt = getenv("TANDEM_FAKE_CUBLASLT");
+    const char *workspace = getenv("TANDEM_FAKE_WORKSPACE");
     void *library = cudnn && workspace ? dlopen(cudnn, RTLD_NOW | RTLD_LOCAL) : NULL;
     struct fake_cudnn *fake = library ? dlsym(library, "fake_cudnn") : NULL;
     if (fake) {
@@ -96,10 +96,10 @@ static void use_libraries(void)
                             getenv("TANDEM_HOME"));
 }
 
-/* TANDEM_CARD_PACE: "late", "slow" or "chance" (fake_runtime.h). */
+/* TANDEM_FAKE_PACE: "late", "slow" or "chance" (fake_runtime.h). */
 static void pace(void)
 {
-    const char *word = getenv("TANDEM_CARD_PACE");
+    const char *word = getenv("TANDEM_FAKE_PACE");
     if (word && strcmp(word, "late") == 0)
         fake_runtime_pace(FAKE_LATE);
     if (word && strcmp(word, "slow") == 0)
@@ -108,65 +108,52 @@ static void pace(void)
         fake_runtime_pace(FAKE_BY_CHANCE);
 }
 
-/* TANDEM_CARD_BYTES: a card of so little memory. */
+/* TANDEM_FAKE_BYTES: memory of the GPU. */
 static void shrink(void)
 {
-    const char *bytes = getenv("TANDEM_CARD_BYTES");
-    struct fake_cards cards = fake_runtime_first_cards();
+    const char *bytes = getenv("TANDEM_FAKE_BYTES");
+    struct fake_gpus gpus = fake_runtime_first_gpus();
     if (!bytes)
         return;
-    cards.bytes = (size_t)strtoll(bytes, NULL, 10);
-    fake_runtime_cards(cards);
+    gpus.bytes = (size_t)strtoll(bytes, NULL, 10);
+    fake_runtime_gpus(gpus);
 }
 
-/* TANDEM_CARD_FAIL: a function of CUDA's runtime and which call of it fails, as "cudaMalloc 3";
- * "a-launch" is a kernel's. */
-static void fail(void)
-{
-    const char *wanted = getenv("TANDEM_CARD_FAIL");
-    char function[40];
-    int at;
-    if (wanted && sscanf(wanted, "%39s %d", function, &at) == 2)
-        fake_runtime_fail(strcmp(function, "a-launch") == 0 ? "a launch" : function, at,
-                          2); /* out of memory */
-}
-
-/* TANDEM_CARD_PLAIN: a card that changes no pictures, pins no memory, records nothing and keeps no
- * rows; TANDEM_CARD_GATHERS=0: the last alone. */
+/* TANDEM_FAKE_PLAIN: a GPU that augments no images, pins no memory, records nothing and keeps no
+ * cached features; TANDEM_FAKE_GATHERS=0: only the last. */
 const void *tdmi_plugin(const struct tdmi_plugin_host *host, const char **made_by,
                         size_t *table_bytes)
 {
-    const char *records = getenv("TANDEM_CARD_RECORDS"), *gathers = getenv("TANDEM_CARD_GATHERS");
-    static struct tdmi_backend card; /* written with the same value each time */
-    (void)host;                      /* all of libtandem is linked again */
-    card = tdmi_backend_shim;
-    card.name = "cuda";
-    card.device.memory = memory_of;
-    card.stream.capture_end = end_recording;
-    card.stream.replay = replay;
-    card.stream.recording_close = close_recording;
+    const char *records = getenv("TANDEM_FAKE_RECORDS"), *gathers = getenv("TANDEM_FAKE_GATHERS");
+    static struct tdmi_backend gpu; /* written with the same value each time */
+    (void)host;                     /* all of libtandem is linked again */
+    gpu = tdmi_backend_shim;
+    gpu.name = "cuda";
+    gpu.device.memory = memory_of;
+    gpu.stream.capture_end = end_recording;
+    gpu.stream.replay = replay;
+    gpu.stream.recording_close = close_recording;
     if (records && strcmp(records, "0") == 0) {
-        card.stream.capture_begin = NULL;
-        card.stream.capture_end = NULL;
-        card.stream.replay = NULL;
-        card.stream.recording_close = NULL;
+        gpu.stream.capture_begin = NULL;
+        gpu.stream.capture_end = NULL;
+        gpu.stream.replay = NULL;
+        gpu.stream.recording_close = NULL;
     }
     if (gathers && strcmp(gathers, "0") == 0)
-        card.memory.gather = NULL;
+        gpu.memory.gather = NULL;
     fake_runtime_guard(true);
     use_libraries();
     pace();
     shrink();
-    fail();
-    if (getenv("TANDEM_CARD_PLAIN")) {
-        card.changes = NULL;
-        card.memory.gather = NULL;
-        card.memory.alloc_pinned = NULL;
-        card.memory.free_pinned = NULL;
-        card.stream.event_open = NULL;
-        card.stream.capture_begin = NULL;
+    if (getenv("TANDEM_FAKE_PLAIN")) {
+        gpu.changes = NULL;
+        gpu.memory.gather = NULL;
+        gpu.memory.alloc_pinned = NULL;
+        gpu.memory.free_pinned = NULL;
+        gpu.stream.event_open = NULL;
+        gpu.stream.capture_begin = NULL;
     }
     *made_by = tdm_version();
-    *table_bytes = sizeof card;
-    return &card;
+    *table_bytes = sizeof gpu;
+    return &gpu;
 }

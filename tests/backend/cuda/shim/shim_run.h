@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- for tests ----------------------------------------------------------------------------- */
 
-struct tdmi_shim_way {
+struct tdmi_shim_order {
     bool is_reversed;    /* blocks, and threads of a block, from the last to the first */
     int64_t edge_blocks; /* only as many blocks from either end; 0: all */
 };
@@ -27,7 +27,7 @@ struct tdmi_shim_facts {
 };
 
 /* For launches of the calling thread from now on; what was known of earlier ones is forgotten. */
-void tdmi_shim_use(struct tdmi_shim_way way);
+void tdmi_shim_use(struct tdmi_shim_order way);
 struct tdmi_shim_facts tdmi_shim_facts(void);
 
 /* ---- for shim.cuh ---------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ struct tdmi_shim_launch {
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch);
 /* All of its blocks, now. */
 int tdmi_shim_run(const struct tdmi_shim_launch *launch);
-/* Of a launch that a card would take, with a queue: to be given by whoever has queues, and calls
+/* Of a launch that a GPU would take, with a queue: to be given by whoever has queues, and calls
  * tdmi_shim_run when its turn comes. What self points to is lent. */
 int tdmi_shim_queue(const struct tdmi_shim_launch *launch);
 

@@ -31,8 +31,8 @@ void swap_stacks(void **top_here, void *top_there);
 
 enum { kept_registers = 6 };
 
-void tdmi_shim_stand_make(struct tdmi_shim_stand *stand, void *stack, size_t stack_bytes,
-                          void (*entry)(void))
+void tdmi_shim_context_make(struct tdmi_shim_context *stand, void *stack, size_t stack_bytes,
+                            void (*entry)(void))
 {
     /* As if entry had been called: the address to return to, which it never uses, is the last word
      * of a stack that ends on 16 bytes. */
@@ -43,15 +43,15 @@ void tdmi_shim_stand_make(struct tdmi_shim_stand *stand, void *stack, size_t sta
     stand->top = top;
 }
 
-void tdmi_shim_switch(struct tdmi_shim_stand *here, struct tdmi_shim_stand *there)
+void tdmi_shim_switch(struct tdmi_shim_context *here, struct tdmi_shim_context *there)
 {
     swap_stacks(&here->top, there->top);
 }
 
 #else
 
-void tdmi_shim_stand_make(struct tdmi_shim_stand *stand, void *stack, size_t stack_bytes,
-                          void (*entry)(void))
+void tdmi_shim_context_make(struct tdmi_shim_context *stand, void *stack, size_t stack_bytes,
+                            void (*entry)(void))
 {
     getcontext(&stand->context);
     stand->context.uc_stack.ss_sp = stack;
@@ -60,7 +60,7 @@ void tdmi_shim_stand_make(struct tdmi_shim_stand *stand, void *stack, size_t sta
     makecontext(&stand->context, entry, 0);
 }
 
-void tdmi_shim_switch(struct tdmi_shim_stand *here, struct tdmi_shim_stand *there)
+void tdmi_shim_switch(struct tdmi_shim_context *here, struct tdmi_shim_context *there)
 {
     swapcontext(&here->context, &there->context);
 }

@@ -13,7 +13,7 @@
 #endif
 
 /* A place where somebody has stopped, on a stack of his own; zeroed: none yet. */
-struct tdmi_shim_stand {
+struct tdmi_shim_context {
 #if defined(__x86_64__)
     void *top; /* of his stack, where all that he keeps lies */
 #else
@@ -22,9 +22,9 @@ struct tdmi_shim_stand {
 };
 
 /* Whoever goes there first begins with entry, which never returns, on this stack. */
-void tdmi_shim_stand_make(struct tdmi_shim_stand *stand, void *stack, size_t stack_bytes,
-                          void (*entry)(void));
+void tdmi_shim_context_make(struct tdmi_shim_context *stand, void *stack, size_t stack_bytes,
+                            void (*entry)(void));
 /* Stops here, goes on there. */
-void tdmi_shim_switch(struct tdmi_shim_stand *here, struct tdmi_shim_stand *there);
+void tdmi_shim_switch(struct tdmi_shim_context *here, struct tdmi_shim_context *there);
 
 #endif

@@ -56,32 +56,43 @@ __global__ void __launch_bounds__(column_threads)
     }
 }
 
-enum { add_width = 32, add_rows_of = 8 };
-
-/* sums[k] = Σ over chunks of partial[chunk · stride + k], k < n. */
+/*
+ * sums[k] = Σ over chunks of partial[chunk · stride + k], k < n. Threads (x, y) of a block: x is a
+ * sum, y a row of chunks.
+ */
 template <class Sum>
 __global__ void __launch_bounds__(column_threads)
-    add_chunks(const double *partial, int64_t chunks, int64_t stride, int64_t n, Sum *sums)
+    add_chunks(const double *partial, int64_t chunks, int64_t stride, int64_t n, int width,
+               int rows, Sum *sums)
 {
     TDM_SHARED(double, room, column_threads);
-    const int64_t k = (int64_t)blockIdx.x * add_width + threadIdx.x;
+    const int64_t k = (int64_t)blockIdx.x * width + threadIdx.x;
     double sum = 0.0;
-    for (int64_t chunk = threadIdx.y; chunk < chunks && k < n; chunk += add_rows_of)
+    for (int64_t chunk = threadIdx.y; chunk < chunks && k < n; chunk += rows)
         sum += partial[chunk * stride + k];
-    room[threadIdx.y * add_width + threadIdx.x] = sum;
-    add_rows<1>(room, add_width, add_rows_of);
+    room[threadIdx.y * width + threadIdx.x] = sum;
+    add_rows<1>(room, width, rows);
     if (threadIdx.y == 0 && k < n)
         sums[k] = (Sum)room[threadIdx.x];
 }
 
-/* Of the 2 · channels sums the first n. */
+/*
+ * A block adds 32 sums of few chunks, and down to 4 (32 bytes, the least that memory reads) of
+ * many, so that a few channels still give work to many blocks. The number of chunks alone decides,
+ * and with it the order of the sums.
+ */
 template <class Sum>
 static inline int launch_add_chunks(struct CUstream_st *queue, const double *partial,
-                                    const struct tdmi_cuda_columns &it, int64_t n, Sum *sums)
+                                    int64_t chunks, int64_t stride, int64_t n, Sum *sums)
 {
-    return launch(add_chunks<Sum>, dim3((unsigned)((n + add_width - 1) / add_width)),
-                  dim3(add_width, add_rows_of), queue, partial, it.chunks, (int64_t)2 * it.channels,
-                  n, sums);
+    enum { widest = 32, narrowest = 4, chunks_of_thread = 16 };
+    int width = widest;
+    while (width > narrowest && chunks > chunks_of_thread * (column_threads / width))
+        width /= 2;
+    const int rows = column_threads / width;
+    return launch(add_chunks<Sum>, dim3((unsigned)((n + width - 1) / width)),
+                  dim3((unsigned)width, (unsigned)rows), queue, partial, chunks, stride, n, width,
+                  rows, sums);
 }
 
 static inline dim3 grid_of(const struct tdmi_cuda_columns &it)

@@ -7,7 +7,7 @@
  *     pixels     t0 t1 t2 … │ t0 t1 t2 …     rows threads below each other, `chunk` pixels a block
  *                t8 t9 …    │
  *
- * Everything follows from pixels, channels and lanes, never from the card, so that sums over chunks
+ * Everything follows from pixels, channels and lanes, never from the GPU, so that sums over chunks
  * have the same bits on each.
  */
 #ifndef TANDEM_BACKEND_CUDA_COLUMNS_H
@@ -36,7 +36,8 @@ enum { TDMI_CUDA_SUM_CHUNKS = 1024 }; /* at most, where a second pass adds chunk
  * it is 1. At most most_chunks chunks; 0: as many as there are. */
 struct tdmi_cuda_columns tdmi_cuda_columns_of(int64_t pixels, int channels, int lanes,
                                               int is_aligned, int64_t most_chunks);
-/* What such a second pass reads: two doubles a channel and chunk, for any alignment. */
+/* Bytes of partial sums that a second pass reads: two doubles a channel and chunk, for any
+ * alignment. */
 size_t tdmi_cuda_columns_sum_bytes(int64_t pixels, int channels);
 
 #ifdef __cplusplus

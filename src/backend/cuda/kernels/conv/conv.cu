@@ -1,13 +1,13 @@
 /*
  * Convolution as an implicit product (product.cuh): a row is a pixel, k a tap and a channel of the
- * window, and what lies outside the picture is 0. The gradient of x reads dy through the same
+ * window, and what lies outside the image is 0. The gradient of x reads dy through the same
  * windows from the other side; that of the weights sums over pixels, in chunks.
  */
 #include "backend/cuda/kernels/conv/conv.h"
 #include "backend/cuda/kernels/conv/column_sums.cuh"
 #include "backend/cuda/kernels/conv/product.cuh"
 
-/* A pixel of one of n pictures, counted through. */
+/* A pixel of one of n images, counted through. */
 struct pixel {
     int64_t image;
     int y, x;
@@ -25,7 +25,7 @@ static __device__ __forceinline__ int64_t offset_of(int64_t image, int y, int x,
     return ((image * of.h + y) * of.w + x) * of.c;
 }
 
-/* What the window of an output pixel has at (tap, channel of the group). */
+/* Value of an output pixel's window at (tap, channel of the group). */
 template <class T>
 static __device__ __forceinline__ float in_window(const struct tdmi_cuda_conv &c, const T *x,
                                                   int group, int64_t pixel, int64_t k)
@@ -188,9 +188,7 @@ extern "C" int tdmi_cuda_conv_weight_gradient(struct CUstream_st *queue,
     });
     if (code != 0 || of.chunks == 1)
         return code;
-    return launch(add_chunks<float>, dim3((unsigned)((size + add_width - 1) / add_width)),
-                  dim3(add_width, add_rows_of), queue, (const double *)partial, of.chunks, size,
-                  size, dweights);
+    return launch_add_chunks(queue, partial, of.chunks, size, size, dweights);
 }
 
 extern "C" size_t tdmi_cuda_conv_workspace_bytes(const struct tdmi_cuda_conv *it)

@@ -1,5 +1,5 @@
 /*
- * Convolution on a card, of any shape: the law there, and what runs where a library does not.
+ * Convolution on a GPU, of any shape: the law there, and what runs where a library does not.
  * Weights (kernel, kernel, in / groups, out) are f32, as parameters are.
  */
 #ifndef TANDEM_BACKEND_CUDA_CONV_H

@@ -1,5 +1,5 @@
 /*
- * Dense layers on a card, of any shape: the law there, and what runs where a library does not.
+ * Dense layers on a GPU, of any shape: the law there, and what runs where a library does not.
  * y = x w + b; weights (in, out) are f32, as parameters are.
  */
 #ifndef TANDEM_BACKEND_CUDA_DENSE_H

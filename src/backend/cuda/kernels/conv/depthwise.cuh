@@ -1,4 +1,4 @@
-/* What the kernels of depthwise convolutions share: rows of pixels on their way to registers. */
+/* Loading rows of pixels into registers, for all kernels of depthwise convolutions. */
 #ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
 #define TANDEM_BACKEND_CUDA_DEPTHWISE_CUH
 
@@ -6,7 +6,7 @@
 #include "backend/cuda/kernels/kernel.cuh"
 #include "backend/cuda/kernels/conv/tiles.h"
 
-/* Pictures that are read; the pointer is that of the first one's channels at hand. */
+/* Images that are read; the pointer is that of the first one's channels at hand. */
 template <class T>
 struct pictures {
     const T *values;
@@ -14,12 +14,12 @@ struct pictures {
 };
 
 /* A row as it lies in memory: asked for early, made numbers when it is worked on. Of what lies
- * outside the picture, zeros. */
+ * outside the image, zeros. */
 template <class T, int N, int columns>
 struct raw_row {
     vector<T, N> at[columns];
 
-    /* picture: its first pixel. */
+    /* image: its first pixel. */
     __device__ __forceinline__ void fetch(const pictures<T> &of, const T *picture, int row,
                                           int left)
     {

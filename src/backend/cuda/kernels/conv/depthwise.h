@@ -1,6 +1,6 @@
 /*
- * Depthwise convolution on a card: weights (kernel, kernel, 1, channels), f32 whatever the tensors'
- * type is. Like all launchers of this folder: pointers of the card, work queued on a stream of it,
+ * Depthwise convolution on a GPU: weights (kernel, kernel, 1, channels), f32 whatever the tensors'
+ * type is. Like all launchers of this folder: pointers of the GPU, work queued on a stream of it,
  * and 0 or the runtime's code returned.
  */
 #ifndef TANDEM_BACKEND_CUDA_DEPTHWISE_H
@@ -36,7 +36,7 @@ struct tdmi_cuda_depthwise_data {
 };
 int tdmi_cuda_depthwise_data(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                              const struct tdmi_cuda_depthwise_data *call);
-/* What unrolled kernels are there for, in memory that begins on 16 bytes. */
+/* Is there an unrolled kernel for this shape, in memory that begins on 16 bytes? */
 static inline bool tdmi_cuda_depthwise_is_usual(const struct tdmi_cuda_window *shape)
 {
     return (shape->kernel == 3 || shape->kernel == 5) &&
@@ -44,7 +44,7 @@ static inline bool tdmi_cuda_depthwise_is_usual(const struct tdmi_cuda_window *s
            shape->channels % 4 == 0;
 }
 
-/* Of it, what depthwise_spread.cu has: what is usual, with a stride of 2. */
+/* Does depthwise_spread.cu take it: a usual shape with a stride of 2? */
 int tdmi_cuda_depthwise_spread(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                const struct tdmi_cuda_depthwise_data *call);
 
@@ -57,7 +57,7 @@ struct tdmi_cuda_depthwise_weights {
 /* In two stages: blocks add up their cells (tiles.h), then the blocks' sums are added up. */
 int tdmi_cuda_depthwise_weights(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const struct tdmi_cuda_depthwise_weights *call);
-/* For that and for the gradient of a bias (channels.h). */
+/* Workspace of the weights' gradient and of the bias's (channels.h). */
 size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_window *shape);
 
 /* Weights and bias as a batch norm behind them leaves them: packed is (kernel² · channels) weights,

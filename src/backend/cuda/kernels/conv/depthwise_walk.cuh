@@ -8,7 +8,7 @@
 
 enum { most_rows = 16 /* of a thread: two of 18 are read twice */ };
 
-/* What is done to a vector before it is stored. */
+/* The last change of a vector before it is stored. */
 template <class T>
 struct ending {
     const float *bias; /* NULL: none */
@@ -47,7 +47,7 @@ struct ending {
     }
 };
 
-/* A convolution over pictures, as a walk: of x forward, of dy backward. */
+/* A convolution over images, as a walk: of x forward, of dy backward. */
 template <class T>
 struct walk {
     pictures<T> from;

@@ -1,6 +1,6 @@
 /*
  * The gradient of a depthwise convolution's weights: kernel² sums a channel over all pixels of all
- * pictures. Threads go down strips as forward does (tiles.h), with all sums of their channels in
+ * images. Threads go down strips as forward does (tiles.h), with all sums of their channels in
  * registers, so that x and dy are read once for all taps; blocks add up in a tree, and a second
  * pass adds up the blocks. Where a shape has no unrolled kernel, each tap has threads of its own.
  */
@@ -178,14 +178,6 @@ extern "C" size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_win
     return taps * sizeof(double) > bias ? taps * sizeof(double) : bias;
 }
 
-/* n sums of each of `chunks` sets, which lie one after another. */
-static int add_sets(struct CUstream_st *queue, const double *partial, int64_t chunks, int64_t n,
-                    float *sums)
-{
-    return launch(add_chunks<float>, dim3((unsigned)((n + add_width - 1) / add_width)),
-                  dim3(add_width, add_rows_of), queue, partial, chunks, n, n, sums);
-}
-
 template <class T>
 static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_window &shape,
                     const struct tdmi_cuda_depthwise_weights &call, struct weight_sums<T> it)
@@ -195,6 +187,7 @@ static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_window &sh
         return TDMI_CUDA_INVALID_VALUE;
     double *const partial = static_cast<double *>(call.workspace);
     const bool is_three = shape.kernel == 3, is_one = shape.stride == 1;
+    const int64_t sums = (int64_t)shape.kernel * shape.kernel * shape.channels;
     const int code =
         launch(is_three ? (is_one ? sum_cells<T, 3, 1, lanes_of<3>::value>
                                   : sum_cells<T, 3, 2, lanes_of<3>::value>)
@@ -203,8 +196,7 @@ static int all_taps(struct CUstream_st *queue, const struct tdmi_cuda_window &sh
                dim3((unsigned)it.tiles.chunks, (unsigned)it.tiles.beside),
                dim3((unsigned)it.tiles.width, (unsigned)it.tiles.lines), queue, it, partial);
     return code ? code
-                : add_sets(queue, partial, it.tiles.chunks,
-                           (int64_t)shape.kernel * shape.kernel * shape.channels, call.dweights);
+                : launch_add_chunks(queue, partial, it.tiles.chunks, sums, sums, call.dweights);
 }
 
 template <class T>
@@ -225,7 +217,7 @@ static int tap_by_tap(struct CUstream_st *queue, const struct tdmi_cuda_window &
     const int code = launch(has_vectors ? sum_tap<T, full<T>::lanes> : sum_tap<T, 1>,
                             dim3((unsigned)chunks, (unsigned)blocks), dim3(any_threads), queue, it,
                             any, partial);
-    return code ? code : add_sets(queue, partial, chunks, sums, call.dweights);
+    return code ? code : launch_add_chunks(queue, partial, chunks, sums, sums, call.dweights);
 }
 
 extern "C" int tdmi_cuda_depthwise_weights(struct CUstream_st *queue,

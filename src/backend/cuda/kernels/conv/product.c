@@ -1,7 +1,7 @@
 /* The geometry of product.h. */
 #include "backend/cuda/kernels/conv/product.h"
 
-/* A block's tile and step; enough blocks for any card; what a chunk is worth at least. */
+/* A block's tile and step; enough blocks for any GPU; what a chunk is worth at least. */
 enum { side = 32, step = 32, enough_blocks = 4096, least_depth = 256 };
 
 static int64_t over(int64_t n, int64_t by)

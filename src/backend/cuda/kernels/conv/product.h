@@ -15,7 +15,7 @@ struct tdmi_cuda_product {
     int64_t chunk, chunks; /* of depth; more than one where sums go through a second pass */
 };
 
-/* One chunk; or, with has_chunks, as many as give a card enough to do, from the shape alone. */
+/* One chunk; or, with has_chunks, as many as give a GPU enough to do, from the shape alone. */
 struct tdmi_cuda_product tdmi_cuda_product_of(int64_t rows, int64_t columns, int64_t depth,
                                               int groups, int has_chunks);
 /* No less deep product of that shape has more. */

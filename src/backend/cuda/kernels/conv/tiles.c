@@ -3,7 +3,7 @@
 
 enum {
     fewest_rows = 4,          /* of a part: shorter ones read more rows twice than they gain */
-    enough_threads = 1 << 18, /* two to four times what a large card holds */
+    enough_threads = 1 << 18, /* two to four times what a large GPU holds */
     sum_threads = 256,
     widest = 32,      /* vectors of a block of sums: more lines share one set of sums */
     enough_sums = 512 /* blocks of sums: each writes a set */

@@ -1,5 +1,5 @@
 /*
- * How threads share pictures where each value needs its neighbours: a thread keeps a vector of
+ * How threads share images where each value needs its neighbours: a thread keeps a vector of
  * channels and a strip of columns and goes down some rows of it, so that a row is read once for all
  * windows that see it:
  *
@@ -7,7 +7,7 @@
  *     part 0   t0 t1 …      t8 t9 …        channels, beside each other: they read what lies beside
  *     part 1   …            …              each other
  *
- * Everything follows from the shape, never from the card.
+ * Everything follows from the shape, never from the GPU.
  */
 #ifndef TANDEM_BACKEND_CUDA_TILES_H
 #define TANDEM_BACKEND_CUDA_TILES_H
@@ -23,15 +23,15 @@ enum { TDMI_CUDA_TILE_THREADS = 128 }; /* of a block of tdmi_cuda_tiles_of */
 
 struct tdmi_cuda_tiles {
     int columns, rows;     /* of a thread */
-    int strips, parts;     /* beside and below each other, they cover a picture */
+    int strips, parts;     /* beside and below each other, they cover an image */
     int vectors;           /* that cover the channels */
-    int64_t threads;       /* strips · parts · vectors: of a picture */
-    int64_t blocks;        /* of a picture */
-    int64_t all_blocks;    /* of n pictures */
-    int is_for_one_launch; /* no: more blocks, or threads a picture, than one can have */
+    int64_t threads;       /* strips · parts · vectors: of an image */
+    int64_t blocks;        /* of an image */
+    int64_t all_blocks;    /* of n images */
+    int is_for_one_launch; /* no: more blocks, or threads an image, than one can have */
 };
 
-/* Of n pictures of h × w pixels that are written. Parts have at most most_rows rows, and fewer
+/* Of n images of h × w pixels that are written. Parts have at most most_rows rows, and fewer
  * where there would be few threads. */
 struct tdmi_cuda_tiles tdmi_cuda_tiles_of(int64_t n, int h, int w, int vectors, int columns,
                                           int most_rows);
@@ -40,7 +40,7 @@ struct tdmi_cuda_tiles tdmi_cuda_tiles_of(int64_t n, int h, int w, int vectors, 
  * of threads below each other, each of which takes `depth` cells one after another. */
 struct tdmi_cuda_sum_tiles {
     struct tdmi_cuda_tiles cells;
-    int64_t n_cells;  /* of all pictures */
+    int64_t n_cells;  /* of all images */
     int width, lines; /* threads of a block */
     int beside;       /* blocks that cover the channels */
     int depth;

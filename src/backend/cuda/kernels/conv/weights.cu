@@ -1,5 +1,5 @@
 /*
- * Turning matrices, tile by tile through shared memory so that reads and writes are both whole
+ * Transposing matrices, tile by tile through shared memory so that reads and writes are both whole
  * lines; and the two numbers a channel that a batch norm with running statistics comes down to.
  */
 #include "backend/cuda/kernels/conv/weights.h"
@@ -10,7 +10,7 @@ enum { tile = 32, tile_rows = 8, fold_threads = 128 };
 /* from (rows, columns) to (columns, rows) */
 template <class From, class To>
 __global__ void __launch_bounds__(tile *tile_rows)
-    turn(const From *from, const float *factor, To *to, int64_t rows, int64_t columns)
+    transpose(const From *from, const float *factor, To *to, int64_t rows, int64_t columns)
 {
     TDM_SHARED(float, values, tile *(tile + 1)); /* one more: a column lies in 32 banks */
     const int64_t across = (columns + tile - 1) / tile;
@@ -29,34 +29,36 @@ __global__ void __launch_bounds__(tile *tile_rows)
 }
 
 template <class From, class To>
-static int launch_turn(struct CUstream_st *queue, const From *from, const float *factor, To *to,
-                       int64_t rows, int64_t columns)
+static int launch_transpose(struct CUstream_st *queue, const From *from, const float *factor,
+                            To *to, int64_t rows, int64_t columns)
 {
     const int64_t tiles = (rows + tile - 1) / tile * ((columns + tile - 1) / tile);
-    return launch(turn<From, To>, dim3((unsigned)tiles), dim3(tile, tile_rows), queue, from, factor,
-                  to, rows, columns);
+    return launch(transpose<From, To>, dim3((unsigned)tiles), dim3(tile, tile_rows), queue, from,
+                  factor, to, rows, columns);
 }
 
-extern "C" int tdmi_cuda_weights_turn(struct CUstream_st *queue, const struct tdmi_cuda_weights *it,
-                                      const float *weights, const float *factor, void *turned)
+extern "C" int tdmi_cuda_weights_transpose(struct CUstream_st *queue,
+                                           const struct tdmi_cuda_weights *it, const float *weights,
+                                           const float *factor, void *transposed)
 {
     const struct tdmi_cuda_weights given = *it;
     return by_type(given.type, [=](auto zero) {
         using T = decltype(zero);
-        return launch_turn(queue, weights, factor, static_cast<T *>(turned), given.rows,
-                           given.columns);
+        return launch_transpose(queue, weights, factor, static_cast<T *>(transposed), given.rows,
+                                given.columns);
     });
 }
 
-extern "C" int tdmi_cuda_weights_turn_back(struct CUstream_st *queue,
-                                           const struct tdmi_cuda_weights *it, const void *turned,
-                                           float *weights)
+extern "C" int tdmi_cuda_weights_transpose_back(struct CUstream_st *queue,
+                                                const struct tdmi_cuda_weights *it,
+                                                const void *transposed, float *weights)
 {
     const struct tdmi_cuda_weights given = *it;
     return by_type(given.type, [=](auto zero) {
         using T = decltype(zero);
-        return launch_turn(queue, static_cast<const T *>(turned), static_cast<const float *>(NULL),
-                           weights, (int64_t)given.columns, given.rows);
+        return launch_transpose(queue, static_cast<const T *>(transposed),
+                                static_cast<const float *>(NULL), weights, (int64_t)given.columns,
+                                given.rows);
     });
 }
 

@@ -1,6 +1,6 @@
 /*
  * Weights as libraries want them: (out, …) of the tensors' type in place of (…, out) in f32, with a
- * batch norm folded in; and a gradient of theirs turned back.
+ * batch norm folded in; and a gradient of theirs transposed back.
  */
 #ifndef TANDEM_BACKEND_CUDA_WEIGHTS_H
 #define TANDEM_BACKEND_CUDA_WEIGHTS_H
@@ -16,17 +16,17 @@ struct CUstream_st;
 
 /* A matrix of weights: rows are taps and channels in, columns are channels out. */
 struct tdmi_cuda_weights {
-    enum tdmi_dtype type; /* of the turned ones */
+    enum tdmi_dtype type; /* of the transposed ones */
     int64_t rows;
     int columns;
 };
 
-/* turned[column][row] = weights[row][column] · factor[column]; factor NULL: 1 */
-int tdmi_cuda_weights_turn(struct CUstream_st *queue, const struct tdmi_cuda_weights *it,
-                           const float *weights, const float *factor, void *turned);
-/* weights[row][column] = turned[column][row] */
-int tdmi_cuda_weights_turn_back(struct CUstream_st *queue, const struct tdmi_cuda_weights *it,
-                                const void *turned, float *weights);
+/* transposed[column][row] = weights[row][column] · factor[column]; factor NULL: 1 */
+int tdmi_cuda_weights_transpose(struct CUstream_st *queue, const struct tdmi_cuda_weights *it,
+                                const float *weights, const float *factor, void *transposed);
+/* weights[row][column] = transposed[column][row] */
+int tdmi_cuda_weights_transpose_back(struct CUstream_st *queue, const struct tdmi_cuda_weights *it,
+                                     const void *transposed, float *weights);
 
 /* y = factor · x + bias is batch norm of x + old_bias, channel by channel. */
 struct tdmi_cuda_weights_fold {

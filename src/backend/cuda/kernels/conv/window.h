@@ -1,4 +1,4 @@
-/* How a window goes over pictures, as depthwise convolutions and pools are told it. */
+/* How a window goes over images, as depthwise convolutions and pools are told it. */
 #ifndef TANDEM_BACKEND_CUDA_WINDOW_H
 #define TANDEM_BACKEND_CUDA_WINDOW_H
 
@@ -9,7 +9,7 @@
 /* Padding at the bottom and on the right is whatever out_h and out_w need. */
 struct tdmi_cuda_window {
     enum tdmi_dtype type; /* of all tensors that have pixels */
-    int64_t n;            /* pictures */
+    int64_t n;            /* images */
     int h, w, channels;
     int out_h, out_w;
     int kernel, stride, dilation; /* of pools: 1 */

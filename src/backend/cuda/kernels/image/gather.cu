@@ -33,7 +33,7 @@ static int launch_gather(struct CUstream_st *queue, const void *table, size_t ro
 extern "C" int tdmi_cuda_gather(struct CUstream_st *queue, const void *table, size_t row_bytes,
                                 const int64_t *numbers, int n, void *to)
 {
-    /* What all of these are multiples of is where every row begins. */
+    /* Every row begins at a multiple of the greatest power of two that divides all of these. */
     const uintptr_t all =
         reinterpret_cast<uintptr_t>(table) | reinterpret_cast<uintptr_t>(to) | row_bytes;
     if (n == 0 || row_bytes == 0)

@@ -1,6 +1,6 @@
 /*
- * A pixel a thread, a picture after the other. Normalising divides, as on the host: the same
- * numbers come out. Changes of pixels are augment/colour.c's and augment/warp.c's, to the bit but
+ * A pixel a thread, an image after the other. Normalising divides, as on the host: the same
+ * numbers come out. Changes of pixels are augment/colour.c's and augment/warp.c's, bit by bit but
  * for hue, whose f32 arithmetic a compiler may fuse.
  */
 #include "backend/cuda/kernels/image/input.h"
@@ -50,12 +50,12 @@ __global__ void __launch_bounds__(input_threads)
 
 /* ---- changes ---------------------------------------------------------------------------- */
 
-/* Of a grey picture all three are equal. */
+/* Of a grey image all three are equal. */
 struct colour {
     int32_t at[3];
 };
 
-/* Mean luma where contrast is about to be changed; only such pictures have one. */
+/* Mean luma where contrast is about to be changed; only such images have one. */
 enum { no_mean = -1 };
 
 static __device__ __forceinline__ int32_t blended(int32_t base, int32_t value, int32_t factor)
@@ -101,7 +101,7 @@ static __device__ __forceinline__ void turn(struct colour &it, float by)
     it.at[2] = at_channel(high, chroma, hue + 1.0f);
 }
 
-/* The pixel of a picture that comes to (x, y), before its colours change. */
+/* The pixel of an image that comes to (x, y), before its colours change. */
 static __device__ __forceinline__ struct colour taken(const struct tdmi_cuda_input &it,
                                                       const struct tdmi_cuda_change &change,
                                                       const uint8_t *bytes, int x, int y)
@@ -162,7 +162,7 @@ static __device__ __forceinline__ bool has_contrast(const struct tdmi_cuda_chang
     return false;
 }
 
-/* A block a picture: the mean of all its pixels as they are when contrast is about to change. */
+/* A block an image: the mean of all its pixels as they are when contrast is about to change. */
 __global__ void __launch_bounds__(input_threads)
     mean_luma(struct tdmi_cuda_input it, const uint8_t *const *pixels,
               const struct tdmi_cuda_change *changes, int32_t *means)
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(input_threads)
 
 /* ---- launchers -------------------------------------------------------------------------- */
 
-/* Blocks of a picture, or 0 where all of them are more than a grid has. */
+/* Blocks of an image, or 0 where all of them are more than a grid has. */
 static unsigned blocks_of(const struct tdmi_cuda_input &it)
 {
     const int64_t blocks = ((int64_t)it.h * it.w + input_threads - 1) / input_threads;

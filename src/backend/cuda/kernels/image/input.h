@@ -1,7 +1,7 @@
 /*
- * Bytes of pictures become numbers, on a card; and on the way there, what augmentation does to
- * pixels one by one (image/augment/augment.h): a pixel of y is one pixel of the picture, or two
- * where pictures are mixed, and has no other neighbour.
+ * Bytes of images become numbers, on a GPU; and on the way there, what augmentation does to
+ * pixels one by one (image/augment/augment.h): a pixel of y is one pixel of the image, or two
+ * where images are mixed, and has no other neighbour.
  */
 #ifndef TANDEM_BACKEND_CUDA_INPUT_H
 #define TANDEM_BACKEND_CUDA_INPUT_H
@@ -22,11 +22,11 @@ struct tdmi_cuda_input {
     int n, h, w, channels;
     struct tdmi_normal normal[3]; /* of channel c: c % 3 */
 };
-/* pixels: n pictures, pointers and bytes on the card. */
+/* pixels: n images, pointers and bytes on the GPU. */
 int tdmi_cuda_input_forward(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
                             const uint8_t *const *pixels, void *y);
 
-/* What is done to one picture, as the card reads it. */
+/* The changes of one image, as the GPU reads them. */
 struct tdmi_cuda_change {
     int32_t dx, dy, fill, is_flipped;
     int32_t n_colours;
@@ -40,15 +40,15 @@ struct tdmi_cuda_change {
      * pixels that are the other's */
     int32_t partner, blend, left, top, right, bottom;
 };
-/* On the host, once a picture; own: its number. mix NULL: with nobody. */
+/* On the host, once an image; own: its number. mix NULL: with nobody. */
 struct tdmi_cuda_change tdmi_cuda_change_of(const struct tdmi_augment_change *change,
                                             const struct tdmi_mix *mix, int own);
-/* n ints, the mean luma of each picture where jitter's contrast asks for it; one or three channels.
+/* n ints, the mean luma of each image where jitter's contrast asks for it; one or three channels.
  */
 int tdmi_cuda_input_means(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
                           const uint8_t *const *pixels, const struct tdmi_cuda_change *changes,
                           int32_t *means);
-/* As forward, of changed pictures; means may be NULL where no change has a contrast. */
+/* As forward, of changed images; means may be NULL where no change has a contrast. */
 int tdmi_cuda_input_changed(struct CUstream_st *queue, const struct tdmi_cuda_input *it,
                             const uint8_t *const *pixels, const struct tdmi_cuda_change *changes,
                             const int32_t *means, void *y);

@@ -5,12 +5,12 @@
 
 enum { block_threads = 256, narrowest = 3 /* colours that are narrower are just doubled */ };
 
-/* Where pixel (x, y) of the stored picture goes: begin + x · step_x + y · step_y, in pixels. */
-struct way {
+/* Pixel (x, y) of the stored image goes to begin + x · step_x + y · step_y, in pixels. */
+struct orientation {
     int64_t begin, step_x, step_y;
 };
 
-static way way_of(const tdmi_cuda_planes &it)
+static orientation orientation_of(const tdmi_cuda_planes &it)
 {
     const int64_t w = it.width, h = it.height;
     switch (it.orientation) {
@@ -64,7 +64,7 @@ static __device__ __forceinline__ uint8_t to_byte(int value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-__global__ void mix(tdmi_cuda_planes it, way to, uint8_t *pixels)
+__global__ void mix(tdmi_cuda_planes it, orientation to, uint8_t *pixels)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= (int64_t)it.width * it.height)
@@ -89,5 +89,5 @@ extern "C" int tdmi_cuda_planes_mix(struct CUstream_st *queue, const struct tdmi
 {
     const int64_t n = (int64_t)it->width * it->height;
     return launch(mix, dim3((unsigned)((n + block_threads - 1) / block_threads)),
-                  dim3(block_threads), queue, *it, way_of(*it), pixels);
+                  dim3(block_threads), queue, *it, orientation_of(*it), pixels);
 }

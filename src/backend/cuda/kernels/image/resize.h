@@ -13,7 +13,7 @@ extern "C" {
 
 struct CUstream_st;
 
-/* One dimension; arrays lie on the card. */
+/* One dimension; arrays lie on the GPU. */
 struct tdmi_cuda_resize {
     int n_outputs, n_taps, n_inputs;
     const struct tdmi_span *spans; /* (n_outputs): where an output's inputs begin */

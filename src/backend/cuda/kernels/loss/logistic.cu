@@ -19,7 +19,7 @@ static __device__ __forceinline__ double logistic(double z)
     return 1.0 / (1.0 + exp(-z));
 }
 
-/* What class c adds to the loss of sample i. */
+/* Contribution of class c to the loss of sample i. */
 static __device__ __forceinline__ double loss_of(const struct tdmi_cuda_loss &it, int i, int c,
                                                  double z)
 {

@@ -1,5 +1,5 @@
 /*
- * What a loss is handed on a card: logits, what they are compared with, and where what comes of it
+ * What a loss is handed on a GPU: logits, what they are compared with, and where what comes of it
  * goes. softmax.h and logistic.h have what is computed of it.
  */
 #ifndef TANDEM_BACKEND_CUDA_LOSS_H

@@ -1,4 +1,5 @@
-/* One block: a shard has few samples. Each thread takes every 256th of them, and then the tree. */
+/* One block is enough for a group's samples: each thread adds every 256th, then a tree adds them.
+ */
 #include "backend/cuda/kernels/loss/tail.h"
 #include "backend/cuda/kernels/reduce.cuh"
 

@@ -1,4 +1,4 @@
-/* What a shard says of itself, summed on a card. */
+/* Samples, correct answers and loss of a group, summed on a GPU. */
 #ifndef TANDEM_BACKEND_CUDA_TAIL_H
 #define TANDEM_BACKEND_CUDA_TAIL_H
 

@@ -1,4 +1,4 @@
-/* What the losses compare with, as backend/ref/target.c has it. */
+/* Targets of the losses, as in backend/ref/target.c. */
 #ifndef TANDEM_BACKEND_CUDA_TARGETS_CUH
 #define TANDEM_BACKEND_CUDA_TARGETS_CUH
 

@@ -1,7 +1,7 @@
 /*
- * What backend cuda uses of CUDA's runtime, declared by ourselves: device.c, memory.c, stream.c and
- * capture.c are compiled with this header for tests, and linked with fake_runtime_*.c, so that they
- * run where there is no toolkit and no card.
+ * Our own declarations of the part of CUDA's runtime that backend cuda uses. For tests the files of
+ * runtime/ are compiled with this header and linked with fake_runtime*.c, so that they run without
+ * a toolkit and without a GPU.
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_CUDA_RUNTIME_API_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_CUDA_RUNTIME_API_H
@@ -58,6 +58,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t first, cudaEvent_t last);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);

@@ -1,5 +1,5 @@
 /* Numbers of CUDA's runtime that backend cuda meets. test_library_numbers compares them with
- * NVIDIA's own header, where that is installed. */
+ * NVIDIA's own header, if that is installed. */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_NUMBERS_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_RUNTIME_NUMBERS_H
 
@@ -11,19 +11,14 @@
     X(cudaErrorInitializationError, 3, "initialization error")                            \
     X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                 \
     X(cudaErrorInsufficientDriver, 35, "the driver is older than the runtime")            \
-    X(cudaErrorDevicesUnavailable, 46, "the card is busy or unavailable")                 \
-    X(cudaErrorNoDevice, 100, "no card is detected")                                      \
+    X(cudaErrorDevicesUnavailable, 46, "the GPU is busy or unavailable")                  \
+    X(cudaErrorNoDevice, 100, "no GPU is detected")                                       \
     X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                              \
     X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                     \
     X(cudaErrorIllegalState, 401, "not permitted in the state of the object")             \
     X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                          \
     X(cudaErrorStreamCaptureUnsupported, 900, "not permitted while a stream is captured") \
     X(cudaErrorStreamCaptureInvalidated, 901, "an earlier failure ended the capture")     \
-    X(cudaErrorStreamCaptureMerge, 902, "two captures would become one")                  \
-    X(cudaErrorStreamCaptureUnmatched, 903, "the capture was begun on another stream")    \
-    X(cudaErrorStreamCaptureUnjoined, 904, "the capture has work that nobody waits for")  \
-    X(cudaErrorStreamCaptureIsolation, 905, "a dependency crosses a capture's border")    \
-    X(cudaErrorStreamCaptureImplicit, 906, "the legacy stream would join a capture")      \
     X(cudaErrorStreamCaptureWrongThread, 908, "the capture was begun by another thread")
 
 /* X(name, number) */
@@ -34,6 +29,7 @@
 #define FAKE_CUDA_FLAGS(X)      \
     X(cudaHostAllocDefault, 0)  \
     X(cudaStreamNonBlocking, 1) \
+    X(cudaEventDefault, 0)      \
     X(cudaEventDisableTiming, 2)
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Rows of a frozen base that stay on the card: whole trainings, over the shim in the place of a
- * card, have the bits of those whose rows are copied in every step, however late copies are made
+ * Rows of a frozen base that stay on the GPU: whole trainings, over the shim in the place of a
+ * GPU, have the bits of those whose rows are copied in every step, however late copies are made
  * and whatever becomes of the rows in between.
  */
 #include "backend/cuda/shim/shim_backend.h"
@@ -14,9 +14,9 @@
 
 enum { n_classes = 4, per_class = 20, n_pictures = n_classes * per_class, n_val = 8, width = 84 };
 
-/* ---- a card -------------------------------------------------------------------------------- */
+/* ---- a GPU -------------------------------------------------------------------------------- */
 
-static struct tdmi_backend card;
+static struct tdmi_backend gpu;
 
 static struct {
     int64_t free_bytes; /* that it tells; 0: nothing */
@@ -31,11 +31,11 @@ static struct {
 tdm_status tdmi_cuda_backend(const struct tdmi_backend **backend, tdm_error *err)
 {
     (void)err;
-    *backend = &card;
+    *backend = &gpu;
     return TDM_OK;
 }
 
-static void *alloc_on_card(tdmi_device *device, size_t bytes)
+static void *alloc_on_gpu(tdmi_device *device, size_t bytes)
 {
     if (bytes == seen.refused[0] || bytes == seen.refused[1])
         return NULL;
@@ -51,7 +51,7 @@ static void *alloc_on_card(tdmi_device *device, size_t bytes)
     return memory;
 }
 
-static void free_on_card(tdmi_device *device, void *memory)
+static void free_on_gpu(tdmi_device *device, void *memory)
 {
     for (int i = 0; i < 8; i++)
         if (memory && seen.live[i] == memory) {
@@ -61,7 +61,7 @@ static void free_on_card(tdmi_device *device, void *memory)
     tdmi_backend_shim.memory.free(device, memory);
 }
 
-static bool memory_of_card(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
+static bool memory_of_gpu(const tdmi_device *device, int64_t *free_bytes, int64_t *total_bytes)
 {
     (void)device;
     seen.n_live_then = seen.n_live;
@@ -69,15 +69,15 @@ static bool memory_of_card(const tdmi_device *device, int64_t *free_bytes, int64
     return seen.free_bytes > 0;
 }
 
-static void use_card(bool keeps_rows)
+static void use_gpu(bool keeps_rows)
 {
-    card = tdmi_backend_shim;
-    card.name = "cuda";
-    card.memory.alloc = alloc_on_card;
-    card.memory.free = free_on_card;
-    card.device.memory = memory_of_card;
+    gpu = tdmi_backend_shim;
+    gpu.name = "cuda";
+    gpu.memory.alloc = alloc_on_gpu;
+    gpu.memory.free = free_on_gpu;
+    gpu.device.memory = memory_of_gpu;
     if (!keeps_rows)
-        card.memory.gather = NULL;
+        gpu.memory.gather = NULL;
     memset(&seen, 0, sizeof seen);
     fake_runtime_guard(true);
     fake_runtime_pace(FAKE_AT_ONCE);
@@ -96,7 +96,7 @@ static int tear_down(void **state)
     return end_with_tree(state);
 }
 
-static struct tdm_train_options on_card(const struct tree *tree, const char *run)
+static struct tdm_train_options on_gpu(const struct tree *tree, const char *run)
 {
     struct tdm_train_options options = with_frozen_base(tree, run);
     options.device = "cuda";
@@ -124,7 +124,7 @@ struct kind {
 static struct tdm_train_options of_kind(const struct tree *tree, const struct kind *kind,
                                         const char *run)
 {
-    struct tdm_train_options options = on_card(tree, run);
+    struct tdm_train_options options = on_gpu(tree, run);
     options.precision = kind->precision;
     options.features = kind->features;
     if (kind->augment)
@@ -141,13 +141,13 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     char name[60];
     snprintf(name, sizeof name, "%s-copied", kind->name);
     struct tdm_train_options options = of_kind(tree, kind, name);
-    use_card(false);
+    use_gpu(false);
     train_heard(&options, "on the card:", false);
     for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char kept[60];
         snprintf(kept, sizeof kept, "%s-%d", kind->name, pace);
         options.run = below(tree, kept);
-        use_card(true);
+        use_gpu(true);
         fake_runtime_pace((enum fake_pace)pace);
         train_heard(&options, "features that train, and those that validate, stay on the card",
                     true);
@@ -155,7 +155,7 @@ static void compare_kind(const struct tree *tree, const struct kind *kind)
     }
 }
 
-static void rows_that_stay_train_to_the_bits_of_those_that_travel(void **state)
+static void features_kept_on_the_gpu_train_to_the_same_bits(void **state)
 {
     static const struct kind kinds[] = {
         {"f32", "f32", "f32", NULL, -1, 0, false},
@@ -170,7 +170,7 @@ static void rows_that_stay_train_to_the_bits_of_those_that_travel(void **state)
 }
 
 /* Samples without a row, here and there in a batch, and a class that comes often. */
-static void pictures_without_a_row_are_left_out_as_ever(void **state)
+static void images_without_features_are_left_out(void **state)
 {
     static const struct kind kinds[] = {
         {"broken", "f32", "f32", NULL, -1, 0, false},
@@ -200,19 +200,19 @@ static int64_t copied_by(const struct tdm_train_options *options)
 }
 
 /* A number in place of each row, but for the one time; what validates as often. */
-static void each_row_is_copied_once(void **state)
+static void each_feature_row_is_copied_once(void **state)
 {
     enum { epochs = 6 };
     const struct tree *tree = *state;
     const int64_t more = (int64_t)width * (int64_t)sizeof(float) - (int64_t)sizeof(int64_t);
-    struct tdm_train_options options = on_card(tree, "first");
+    struct tdm_train_options options = on_gpu(tree, "first");
     options.epochs = 1;
-    use_card(true);
+    use_gpu(true);
     (void)copied_by(&options); /* rows are made */
     options.epochs = epochs;
     options.run = below(tree, "kept");
     const int64_t kept = copied_by(&options);
-    use_card(false);
+    use_gpu(false);
     options.run = below(tree, "copied");
     const int64_t copied = copied_by(&options);
     same_runs(tree, "copied", "kept");
@@ -252,7 +252,7 @@ static void damage_rows(void *self, const tdm_event *event)
     globfree(&found);
 }
 
-static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
+static void recomputed_features_are_the_ones_kept(void **state)
 {
     static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
     const struct tree *tree = *state;
@@ -263,15 +263,15 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
             struct trap trap = {.tree = tree, .text = phases[i]};
             snprintf(whole, sizeof whole, "whole-%d-%d", views, i);
             snprintf(mended, sizeof mended, "mended-%d-%d", views, i);
-            struct tdm_train_options options = on_card(tree, whole);
+            struct tdm_train_options options = on_gpu(tree, whole);
             if (views > 0)
                 options.augment = "crop:2";
             options.views = views;
-            use_card(false);
+            use_gpu(false);
             must_train(&options, (tdm_sink){0}, &result);
             assert_int_equal(result.features.remade, 0);
             options.run = below(tree, mended);
-            use_card(true);
+            use_gpu(true);
             fake_runtime_pace(FAKE_LATE);
             must_train(&options, (tdm_sink){&trap, damage_rows}, &result);
             assert_true(trap.has_sprung);
@@ -283,16 +283,16 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static void where_memory_is_short_rows_travel(void **state)
+static void features_are_copied_when_memory_is_short(void **state)
 {
     const size_t train = (n_pictures - n_val) * width * sizeof(float),
                  val = n_val * width * sizeof(float);
     const struct tree *tree = *state;
-    struct tdm_train_options options = on_card(tree, "copied");
-    use_card(false);
+    struct tdm_train_options options = on_gpu(tree, "copied");
+    use_gpu(false);
     train_heard(&options, "stay on the card", false);
 
-    use_card(true);
+    use_gpu(true);
     seen.tables[0] = train;
     seen.tables[1] = val;
     options.run = below(tree, "kept");
@@ -300,7 +300,7 @@ static void where_memory_is_short_rows_travel(void **state)
     assert_int_equal(seen.n_made, 2);
     same_runs(tree, "copied", "kept");
 
-    /* a card that refuses what it is asked for, and says nothing beforehand */
+    /* a GPU that refuses what it is asked for, and says nothing beforehand */
     static const char *const refused[] = {
         "features that train do not fit on the card and are copied batch by batch: they take 0.0 "
         "MiB, which the card refused",
@@ -312,7 +312,7 @@ static void where_memory_is_short_rows_travel(void **state)
         char name[20];
         snprintf(name, sizeof name, "refused-%d", i);
         options.run = below(tree, name);
-        use_card(true);
+        use_gpu(true);
         seen.tables[0] = train;
         seen.tables[1] = val;
         seen.refused[0] = seen.tables[i == 1];
@@ -329,8 +329,8 @@ static void where_memory_is_short_rows_travel(void **state)
         tdm_error err = {0};
         char name[40];
         snprintf(name, sizeof name, "told-%lld", (long long)(low + (high - low) / 2));
-        options = on_card(tree, name); /* paths that are asked for again stay */
-        use_card(true);
+        options = on_gpu(tree, name); /* paths that are asked for again stay */
+        use_gpu(true);
         seen.tables[0] = train;
         seen.tables[1] = val;
         seen.free_bytes = low + (high - low) / 2;
@@ -349,7 +349,7 @@ static void where_memory_is_short_rows_travel(void **state)
         const char *run, *words;
         size_t less; /* bytes */
         int n_made;
-    } cards[] = {
+    } gpus[] = {
         {"roomy", "features that train, and those that validate, stay on the card", 0, 2},
         {"tight",
          "features that validate do not fit on the card and are copied batch by batch: they take "
@@ -361,14 +361,14 @@ static void where_memory_is_short_rows_travel(void **state)
          val + train / 2, 1},
     };
     for (int k = 0; k < 3; k++) {
-        options = on_card(tree, cards[k].run);
-        use_card(true);
+        options = on_gpu(tree, gpus[k].run);
+        use_gpu(true);
         seen.tables[0] = train;
         seen.tables[1] = val;
-        seen.free_bytes = high - (int64_t)cards[k].less * 10 / 9;
-        train_heard(&options, cards[k].words, true);
-        assert_int_equal(seen.n_made, cards[k].n_made);
-        same_runs(tree, "copied", cards[k].run);
+        seen.free_bytes = high - (int64_t)gpus[k].less * 10 / 9;
+        train_heard(&options, gpus[k].words, true);
+        assert_int_equal(seen.n_made, gpus[k].n_made);
+        same_runs(tree, "copied", gpus[k].run);
     }
 }
 
@@ -387,42 +387,42 @@ static int64_t recorded(const struct tree *tree, const char *run, const char *na
     return value;
 }
 
-static void the_record_says_how_much_stays(void **state)
+static void the_record_has_the_bytes_of_kept_features(void **state)
 {
     const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
     const struct tree *tree = *state;
     struct tdm_train_result result;
-    struct tdm_train_options options = on_card(tree, "kept");
+    struct tdm_train_options options = on_gpu(tree, "kept");
     options.precision = "bf16";
     options.augment = "flip";
     options.views = 5; /* 3 epochs want 3 */
-    use_card(true);
+    use_gpu(true);
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(recorded(tree, "kept", "kept_rows_bytes"),
                      (3 * (n_pictures - n_val) + n_val) * row_bytes);
     options.run = below(tree, "copied");
-    use_card(false);
+    use_gpu(false);
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(recorded(tree, "copied", "kept_rows_bytes"), 0);
     options.run = below(tree, "changed");
     options.views = 0;
-    use_card(true);
+    use_gpu(true);
     must_train(&options, (tdm_sink){0}, &result);
     assert_int_equal(recorded(tree, "changed", "kept_rows_bytes"), 0);
 }
 
 /* A batch beyond those that rows are made of at once costs what the head takes of it. */
-static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **state)
+static void the_memory_of_a_backbone_does_not_grow_with_the_batch(void **state)
 {
     static const int batches[] = {48, 64, 72};
     const struct tree *tree = *state;
     int64_t planned[3];
-    use_card(true);
+    use_gpu(true);
     for (int i = 0; i < 3; i++) {
         struct tdm_train_result result;
         char name[20];
         snprintf(name, sizeof name, "batch-%d", batches[i]);
-        struct tdm_train_options options = on_card(tree, name);
+        struct tdm_train_options options = on_gpu(tree, name);
         options.batch = batches[i];
         options.epochs = 1;
         must_train(&options, (tdm_sink){0}, &result);
@@ -431,22 +431,22 @@ static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **s
     assert_true(planned[1] - planned[0] > 10 * (planned[2] - planned[1]));
 }
 
-/* As much as the largest batch takes on rows, where it would not fit on pictures. */
-static void a_batch_is_chosen_by_what_the_head_takes(void **state)
+/* As much as the largest batch takes on rows, where it would not fit on images. */
+static void batch_auto_counts_the_memory_of_the_head(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result;
-    struct tdm_train_options options = on_card(tree, "base32");
+    struct tdm_train_options options = on_gpu(tree, "base32");
     options.batch = 32;
-    use_card(true);
+    use_gpu(true);
     must_train(&options, (tdm_sink){0}, &result);
     const int64_t planned = recorded(tree, "base32", "planned_bytes");
     for (int i = 0; i < 2; i++) {
-        options = on_card(tree, i ? "by-rows" : "by-pictures");
+        options = on_gpu(tree, i ? "by-rows" : "by-pictures");
         options.features = i ? "f32" : "none";
         options.batch = 0; /* auto */
         options.learning_rate = 0.0;
-        use_card(true);
+        use_gpu(true);
         seen.free_bytes = planned * 10 / 9 + 1000; /* what is reserved by then is free beside it */
         must_train(&options, (tdm_sink){0}, &result);
         assert_int_equal(result.batch == 32, i);
@@ -462,47 +462,47 @@ static void stop_at_step_13(void *self, const tdm_event *event)
         tdm_stop_request();
 }
 
-/* In the middle of the second epoch, by either way, and gone on with by the other. */
-static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
+/* In the middle of the second epoch, by either way, and resumed by the other. */
+static void a_resumed_run_has_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
     struct tdm_train_result result;
     tdm_error err = {0};
-    struct tdm_train_options options = on_card(tree, "whole");
+    struct tdm_train_options options = on_gpu(tree, "whole");
     options.augment = "flip";
     options.views = 2;
     options.schedule = "constant";
-    use_card(false);
+    use_gpu(false);
     must_train(&options, (tdm_sink){0}, &result);
     for (int i = 0; i < 4; i++) {
         char name[20];
         snprintf(name, sizeof name, "cut-%d", i);
         options.run = below(tree, name);
         options.resume = false;
-        use_card(i % 2);
+        use_gpu(i % 2);
         assert_int_equal(tdm_train(&options, (tdm_sink){.event = stop_at_step_13}, &result, &err),
                          TDM_E_STOPPED);
         tdm_stop_clear();
         options.resume = true;
-        use_card(i < 2);
+        use_gpu(i < 2);
         must_train(&options, (tdm_sink){0}, &result);
         same_runs(tree, "whole", name);
     }
 }
 
-static void what_thaws_finds_the_memory_of_rows_free(void **state)
+static void unfreezing_frees_the_memory_of_features(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_options options = on_card(tree, "copied");
+    struct tdm_train_options options = on_gpu(tree, "copied");
     options.unfreeze = 2;
     options.epochs = 4;
-    use_card(false);
+    use_gpu(false);
     train_heard(&options, "layers before the head are trained from here on", true);
     for (int pace = FAKE_AT_ONCE; pace < FAKE_PACES; pace++) {
         char name[20];
         snprintf(name, sizeof name, "kept-%d", pace);
         options.run = below(tree, name);
-        use_card(true);
+        use_gpu(true);
         fake_runtime_pace((enum fake_pace)pace);
         seen.tables[0] = (n_pictures - n_val) * width * sizeof(float);
         seen.tables[1] = n_val * width * sizeof(float);
@@ -518,23 +518,21 @@ static void what_thaws_finds_the_memory_of_rows_free(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_that_stay_train_to_the_bits_of_those_that_travel,
+        cmocka_unit_test_setup_teardown(features_kept_on_the_gpu_train_to_the_same_bits, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(images_without_features_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_feature_row_is_copied_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(recomputed_features_are_the_ones_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(features_are_copied_when_memory_is_short, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_record_has_the_bytes_of_kept_features, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_memory_of_a_backbone_does_not_grow_with_the_batch,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pictures_without_a_row_are_left_out_as_ever, set_up,
+        cmocka_unit_test_setup_teardown(batch_auto_counts_the_memory_of_the_head, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(each_row_is_copied_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rows_that_are_made_anew_are_the_ones_that_stay, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(where_memory_is_short_rows_travel, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_record_says_how_much_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_batch_is_chosen_by_what_the_head_takes, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_run_that_is_gone_on_with_has_the_same_bits, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_thaws_finds_the_memory_of_rows_free, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_resumed_run_has_the_same_bits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unfreezing_frees_the_memory_of_features, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

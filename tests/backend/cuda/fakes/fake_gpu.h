@@ -1,4 +1,4 @@
-/* A card of the shim whose libraries are those that look like NVIDIA's (fake_cudnn, fake_cublaslt).
+/* A GPU of the shim whose libraries are those that look like NVIDIA's (fake_cudnn, fake_cublaslt).
  */
 #ifndef TANDEM_TESTS_BACKEND_CUDA_FAKE_CARD_H
 #define TANDEM_TESTS_BACKEND_CUDA_FAKE_CARD_H
@@ -6,8 +6,8 @@
 #include "backend/cuda/shim/shim_backend.h"
 #include "base/folder.h"
 
-/* Cards keep choices below home; run: the folder of a run that keeps them too, or NULL. */
-static inline tdmi_device *open_card(const struct folder *home, const char *run)
+/* GPUs keep choices below home; run: the folder of a run that keeps them too, or NULL. */
+static inline tdmi_device *open_gpu(const struct folder *home, const char *run)
 {
     tdmi_device *device;
     tdmi_shim_libraries(FAKE_CUDNN, FAKE_CUBLASLT, home->path);

@@ -1,8 +1,8 @@
 /*
- * Pictures by another decoder: the loader's batches with a card that decodes are those without, to
+ * Images by another decoder: the loader's batches with a GPU that decodes are those without, to
  * the byte and to the word of what is said of files that are none, where the library that stands
  * for nvJPEG has the host's transform. It decodes what it should, and nothing else; what it refuses
- * the host decodes; what the card lacks is told.
+ * the host decodes; what the GPU lacks is reported.
  */
 #include "backend/cuda/fakes/fake_nvjpeg.h"
 #include "backend/cuda/shim/shim_backend.h"
@@ -29,7 +29,7 @@ struct fixture {
     int64_t n_skipped; /* by the last loader */
 };
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------- */
 
 static void add(struct fixture *f, const char *name, const void *bytes, size_t length)
 {
@@ -38,7 +38,7 @@ static void add(struct fixture *f, const char *name, const void *bytes, size_t l
     tree_file(&f->tree, path, bytes, length);
 }
 
-/* JPEG of a picture with edges, orientation in an EXIF segment where it is not 1. */
+/* JPEG of an image with edges, orientation in an EXIF segment where it is not 1. */
 static void add_jpeg(struct fixture *f, const char *name, int width, int height, int quality,
                      int orientation)
 {
@@ -64,7 +64,7 @@ static void add_jpeg(struct fixture *f, const char *name, int width, int height,
     tdmi_image_release(&image);
 }
 
-/* Every file of the fuzzers' corpus of pictures, whole, cut and with a byte in the middle changed.
+/* Every file of the fuzzers' corpus of images, whole, cut and with a byte in the middle changed.
  */
 static void add_corpus(struct fixture *f)
 {
@@ -194,7 +194,7 @@ static void release(struct handed *it)
     tdmi_text_release(&it->words);
 }
 
-/* How far a byte is from the host's. */
+/* Difference of a byte to the host's. */
 static int compare(struct fixture *f, struct tdmi_loader_options options)
 {
     struct handed wanted = hand_out(&options);
@@ -214,7 +214,7 @@ static int compare(struct fixture *f, struct tdmi_loader_options options)
     return far;
 }
 
-static void batches_are_the_hosts(void **state)
+static void batches_are_those_of_the_host(void **state)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -236,7 +236,7 @@ static void batches_are_the_hosts(void **state)
     close_decoder(f);
 }
 
-static void whatever_else_the_loader_does(void **state)
+static void every_loader_option_works_with_the_gpu(void **state)
 {
     struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -259,7 +259,7 @@ static void whatever_else_the_loader_does(void **state)
     options = options_of(f);
     options.memory_bytes = 30 << 20;
     assert_int_equal(compare(f, options), 0);
-    /* What is reduced while it is decoded is the host's. */
+    /* The host decodes files that are reduced while decoding. */
     options = options_of(f);
     options.preprocess.uses_draft = true;
     assert_int_equal(compare(f, options), 0);
@@ -281,7 +281,7 @@ static int n_decoded(struct fixture *f)
 }
 
 /* And of those that came with it, every one that is not refused is decoded as ever. */
-static void what_it_refuses_is_the_hosts(void **state)
+static void files_that_nvjpeg_refuses_are_decoded_by_the_host(void **state)
 {
     struct fixture *f = *state;
     open_decoder(f);
@@ -307,7 +307,7 @@ static void what_it_refuses_is_the_hosts(void **state)
 
 /* Another transform is seen: a sample more of luma and of blue is 1 + 1.772 more of blue, and
  * filters overshoot. Where engines are missing all goes by kernels. */
-static void what_it_makes_is_taken(void **state)
+static void decoded_images_come_from_nvjpeg(void **state)
 {
     struct fixture *f = *state;
     f->fake->has_engines = 0;
@@ -322,7 +322,7 @@ static void what_it_makes_is_taken(void **state)
 }
 
 /* More than is decoded at once comes in parts. */
-static void large_pictures_come_in_parts(void **state)
+static void large_images_are_decoded_in_groups(void **state)
 {
     struct fixture *f = *state;
     struct fixture large = *f;
@@ -359,14 +359,14 @@ static void is_absent(struct fixture *f, const char *words)
     tdmi_backend_shim.device.close(f->device);
 }
 
-static void what_is_missing_is_told(void **state)
+static void a_missing_nvjpeg_is_an_error(void **state)
 {
     struct fixture *f = *state;
     f->fake->version[0] = 10;
     is_absent(f, "found version 10.4, and 11.0 or newer is wanted");
     f->fake->version[0] = 12;
     f->fake->create_code = 7;
-    is_absent(f, "opening nvJPEG on the card: it says 7");
+    is_absent(f, "opening nvJPEG on the GPU: it says 7");
     f->fake->create_code = 0;
     tdmi_shim_nvjpeg("/nowhere/libnvjpeg.so.13");
     is_absent(f, "/nowhere/libnvjpeg.so.13");
@@ -398,21 +398,21 @@ static void lacks_memory(struct fixture *f, const char *words)
     close_decoder(f);
 }
 
-/* A card without memory ends it, and says so: pictures that the host decoded instead would be
+/* A GPU without memory ends it, and says so: images that the host decoded instead would be
  * others than those of a run that found some. */
-static void no_memory_is_told(void **state)
+static void too_little_memory_is_an_error_of_the_batch(void **state)
 {
     struct fixture *f = *state;
     fake_runtime_limit(64);
-    lacks_memory(f, "decoding pictures on the card: no room for");
+    lacks_memory(f, "decoding pictures on the GPU: no room for");
     fake_runtime_limit(0);
     f->fake->has_no_memory = 1;
-    lacks_memory(f, "decoding pictures on the card: nvJPEG finds no memory there");
+    lacks_memory(f, "decoding pictures on the GPU: nvJPEG finds no memory there");
     f->fake->has_no_memory = 0;
 }
 
-/* Pictures that real programs made and broke, where they are. */
-static void collected_pictures_are_the_hosts(void **state)
+/* Images that real programs made and broke, where they are. */
+static void collected_images_are_those_of_the_host(void **state)
 {
     struct fixture *f = *state;
     const char *data = getenv("TANDEM_TEST_DATA");
@@ -434,14 +434,16 @@ static void collected_pictures_are_the_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(batches_are_the_hosts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(whatever_else_the_loader_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_it_refuses_is_the_hosts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_it_makes_is_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(large_pictures_come_in_parts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_missing_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_memory_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(collected_pictures_are_the_hosts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(batches_are_those_of_the_host, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_loader_option_works_with_the_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_nvjpeg_refuses_are_decoded_by_the_host, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(decoded_images_come_from_nvjpeg, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_images_are_decoded_in_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_nvjpeg_is_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_little_memory_is_an_error_of_the_batch, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(collected_images_are_those_of_the_host, set_up, tear_down),
     };
     tdm_log_set_level(TDM_LOG_SILENT);
     return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);

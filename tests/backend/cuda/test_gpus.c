@@ -1,7 +1,7 @@
 /*
- * Cards, memory, streams, events and recordings of backend cuda (device.c, memory.c, stream.c,
- * capture.c) on what looks like CUDA's runtime: whatever call of it fails, somebody is told,
- * nothing is left open, and what comes next is not taken for what failed.
+ * GPUs, memory, streams, events and recordings of backend cuda (device.c, memory.c, stream.c,
+ * capture.c) on the fake CUDA runtime: a failure is reported once and leaves nothing open, and late
+ * work is waited for. The last cases check the fake itself.
  */
 #include "backend/cuda/shim/shim_backend.h"
 #include "backend/cuda/cuda.h"
@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 static const struct tdmi_backend *const cuda = &tdmi_backend_shim;
-static char said[fake_said_room];
+static char message[fake_message_room];
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -36,43 +36,45 @@ static void expect_refused(int index, const char *first, const char *second)
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void a_card_that_cannot_be_had_is_refused_with_a_sentence(void **state)
+static void a_missing_gpu_is_refused_with_a_reason(void **state)
 {
-    struct fake_cards cards = fake_runtime_first_cards();
+    struct fake_gpus gpus = fake_runtime_first_gpus();
     (void)state;
-    expect_refused(1, "opening card 1", "CUDA sees 1 of them");
-    expect_refused(-1, "opening card -1", "CUDA says 101");
+    expect_refused(1, "opening GPU 1", "CUDA sees 1 of them");
+    expect_refused(-1, "opening GPU -1", "CUDA says 101");
 
-    cards.driver = 0;
-    cards.count_code = cudaErrorInsufficientDriver;
-    fake_runtime_cards(cards);
+    gpus.driver = 0;
+    gpus.count_code = cudaErrorInsufficientDriver;
+    fake_runtime_gpus(gpus);
     assert_int_equal(cuda->device.count(), 0);
     expect_refused(0, "there is no NVIDIA driver", "a driver for CUDA 13.0");
-    cards.driver = 12020;
-    fake_runtime_cards(cards);
+    gpus.driver = 12020;
+    fake_runtime_gpus(gpus);
     expect_refused(0, "which serves CUDA up to 12.2", "the driver is older");
-    cards.driver = 13000;
-    cards.count_code = cudaErrorNoDevice;
-    fake_runtime_cards(cards);
-    expect_refused(0, "gives no card to this process", "no card is detected");
-    cards.count_code = 0;
-    cards.n = 0;
-    fake_runtime_cards(cards);
-    expect_refused(0, "gives no card to this process", "it sees none");
+    gpus.driver = 13000;
+    gpus.count_code = cudaErrorNoDevice;
+    fake_runtime_gpus(gpus);
+    expect_refused(0, "gives no GPU to this process", "no GPU is detected");
+    gpus.count_code = 0;
+    gpus.n = 0;
+    fake_runtime_gpus(gpus);
+    expect_refused(0, "gives no GPU to this process", "it sees none");
 
-    cards = fake_runtime_first_cards();
-    cards.major = 7;
-    fake_runtime_cards(cards);
+    gpus = fake_runtime_first_gpus();
+    gpus.major = 7;
+    fake_runtime_gpus(gpus);
     expect_refused(0, "has compute capability 7.0", "8.0 or newer");
-    fake_runtime_cards(fake_runtime_first_cards());
-    fake_runtime_fail("cudaSetDevice", 1, cudaErrorDevicesUnavailable);
+    gpus = fake_runtime_first_gpus();
+    gpus.use_code = cudaErrorDevicesUnavailable;
+    fake_runtime_gpus(gpus);
     expect_refused(0, "gives this process no room to compute", "46");
-    fake_runtime_fail("cudaGetDeviceProperties", 1, cudaErrorInitializationError);
-    expect_refused(0, "opening card 0: CUDA says 3", "initialization");
-    fake_runtime_fail(NULL, 0, 0);
+    gpus.facts_code = cudaErrorInitializationError;
+    fake_runtime_gpus(gpus);
+    expect_refused(0, "opening GPU 0: CUDA says 3", "initialization");
+    fake_runtime_gpus(fake_runtime_first_gpus());
 }
 
-static void a_card_says_what_it_is(void **state)
+static void a_gpu_describes_itself(void **state)
 {
     struct tdmi_backend_library library;
     int64_t free_bytes = 0, total_bytes = 0;
@@ -83,16 +85,18 @@ static void a_card_says_what_it_is(void **state)
     assert_int_equal(cuda->device.open(0, &device, NULL), TDM_OK);
     assert_string_equal(device->uuid, "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf");
     cuda->device.describe(device, text, sizeof text);
-    assert_non_null(strstr(text, "a card of the shim, compute 9.0, CUDA 13.0, driver for 13.0, no "
+    assert_non_null(strstr(text, "a fake GPU, compute 9.0, CUDA 13.0, driver for 13.0, no "
                                  "cuDNN ("));
     void *memory = cuda->memory.alloc(device, 1 << 20);
     assert_true(cuda->device.memory(device, &free_bytes, &total_bytes));
     assert_true(total_bytes == (int64_t)80 << 30 && free_bytes == total_bytes - (1 << 20));
     cuda->memory.free(device, memory);
-    fake_runtime_fail("cudaMemGetInfo", 1, cudaErrorInitializationError);
+    struct fake_gpus gpus = fake_runtime_first_gpus();
+    gpus.memory_code = cudaErrorInitializationError;
+    fake_runtime_gpus(gpus);
     assert_false(cuda->device.memory(device, &free_bytes, &total_bytes));
     assert_int_equal(cudaGetLastError(), cudaSuccess);
-    fake_runtime_fail(NULL, 0, 0);
+    fake_runtime_gpus(fake_runtime_first_gpus());
     assert_true(tdmi_cuda_device_library(0, &library) && library.is_found);
     assert_string_equal(library.version, "13.0");
     assert_true(cuda->device.library(3, &library));
@@ -105,7 +109,7 @@ static void a_card_says_what_it_is(void **state)
 
 enum { n_values = 300, bytes = n_values * sizeof(float) };
 
-/* What a training does with a card, in small: pictures come on a stream of their own, a step is
+/* A small model of a training: images come on a stream of their own, a step is
  * queued, recorded and replayed. */
 struct course {
     tdmi_device *device;
@@ -126,7 +130,7 @@ static void queue_step(struct course *it)
 
 static tdm_status open_course(struct course *it, int index, tdm_error *err)
 {
-    TDM_TRY(cuda->device.open(index, &it->device, err), err, "a card");
+    TDM_TRY(cuda->device.open(index, &it->device, err), err, "a GPU");
     TDM_TRY(cuda->stream.open(it->device, &it->work, err), err, "a stream");
     TDM_TRY(cuda->stream.open(it->device, &it->copies, err), err, "a stream");
     TDM_TRY(cuda->stream.event_open(it->device, &it->is_there, err), err, "an event");
@@ -166,6 +170,14 @@ static tdm_status fetch(struct course *it, tdm_error *err)
     TDM_TRY(cuda->memory.download(it->work, it->here, it->y, bytes, err), err, "fetching");
     TDM_TRY(cuda->stream.wait(it->work, err), err, "a step");
     return TDM_WRAP(err, cuda->stream.wait(it->copies, err), "copies");
+}
+
+/* The first value of y. */
+static int fetch_first(struct course *it)
+{
+    assert_int_equal(cuda->memory.download(it->work, it->here, it->y, sizeof(float), NULL), TDM_OK);
+    assert_int_equal(cuda->stream.wait(it->work, NULL), TDM_OK);
+    return (int)it->here[0];
 }
 
 static bool is_right(const struct course *it, float first)
@@ -220,7 +232,7 @@ static void expect_whole_course(int index)
     fail_msg("%s", text);
 }
 
-static void a_course_is_right_in_every_pace(void **state)
+static void a_training_is_right_at_every_pace(void **state)
 {
     (void)state;
     for (int guarded = 0; guarded < 2; guarded++)
@@ -233,88 +245,7 @@ static void a_course_is_right_in_every_pace(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static bool is_giving_back(const char *function)
-{
-    static const char *const all[] = {
-        "cudaFree",         "cudaFreeHost",         "cudaStreamDestroy",
-        "cudaEventDestroy", "cudaGraphExecDestroy", "cudaGraphDestroy"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        is = is || strcmp(function, all[i]) == 0;
-    return is;
-}
-
-/* A failure of giving something back is nobody's to hear of, but of all others somebody does. */
-static void expect_told(const char *function)
-{
-    int n_calls = 0, n_untold = 0;
-    fake_runtime_fail(function, 0, 0);
-    expect_whole_course(0);
-    n_calls = fake_runtime_calls();
-    assert_true(n_calls > 0);
-    for (int at = 1; at <= n_calls; at++) {
-        const struct fake_left none = {0};
-        tdm_error err = {0};
-        said[0] = '\0';
-        fake_runtime_fail(function, at, cudaErrorMemoryAllocation);
-        const tdm_status status = whole_course(0, &err);
-        n_untold += status == TDM_OK;
-        if (status == TDM_E_FAILED) /* of is_right: the failure itself has another */
-            fail_msg("call %d of %s failed, and values are wrong", at, function);
-        const struct fake_left left = fake_runtime_left();
-        if (memcmp(&left, &none, sizeof left) != 0)
-            fail_msg("call %d of %s failed, and not all was given back", at, function);
-        if (said[0] != '\0')
-            fail_msg("call %d of %s failed, and then: %s", at, function, said);
-        fake_runtime_fail(NULL, 0, 0);
-        expect_whole_course(0);
-    }
-    /* When a stream or a recording is closed it is waited for once more, and a thread's card is
-     * made its own before what then fails or not. */
-    if (!is_giving_back(function) && strcmp(function, "cudaStreamSynchronize") != 0 &&
-        strcmp(function, "cudaSetDevice") != 0 && n_untold > 0)
-        fail_msg("%d of %d calls of %s failed, and nobody was told", n_untold, n_calls, function);
-}
-
-static void whatever_fails_is_told_and_leaves_nothing_open(void **state)
-{
-    static const char *const functions[] = {"cudaGetDeviceCount",
-                                            "cudaGetDeviceProperties",
-                                            "cudaSetDevice",
-                                            "cudaMalloc",
-                                            "cudaFree",
-                                            "cudaHostAlloc",
-                                            "cudaFreeHost",
-                                            "cudaMemset",
-                                            "cudaMemsetAsync",
-                                            "cudaMemcpyAsync",
-                                            "a launch",
-                                            "cudaStreamCreateWithFlags",
-                                            "cudaStreamDestroy",
-                                            "cudaStreamSynchronize",
-                                            "cudaStreamWaitEvent",
-                                            "cudaEventCreateWithFlags",
-                                            "cudaEventDestroy",
-                                            "cudaEventRecord",
-                                            "cudaStreamBeginCapture",
-                                            "cudaStreamEndCapture",
-                                            "cudaGraphInstantiate",
-                                            "cudaGraphUpload",
-                                            "cudaGraphLaunch",
-                                            "cudaGraphDestroy",
-                                            "cudaGraphExecDestroy"};
-    (void)state;
-    fake_runtime_hear(said);
-    for (int pace = FAKE_AT_ONCE; pace <= FAKE_LATE; pace++) {
-        fake_runtime_pace((enum fake_pace)pace);
-        for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-            expect_told(functions[i]);
-    }
-    fake_runtime_pace(FAKE_AT_ONCE);
-    fake_runtime_hear(NULL);
-}
-
-/* ---- several cards, several threads ---------------------------------------------------------- */
+/* ---- several GPUs, several threads ---------------------------------------------------------- */
 
 static void *run_elsewhere(void *self)
 {
@@ -322,16 +253,16 @@ static void *run_elsewhere(void *self)
     return run_course(it, NULL) == TDM_OK ? it : NULL;
 }
 
-/* A thread that uses one has it as its own card, whichever it had before. */
-static void cards_are_used_by_turns_and_by_any_thread(void **state)
+/* A thread that uses one has it as its own GPU, whichever it had before. */
+static void any_thread_may_use_any_gpu(void **state)
 {
-    struct fake_cards cards = fake_runtime_first_cards();
+    struct fake_gpus gpus = fake_runtime_first_gpus();
     struct course both[2] = {{.device = NULL}, {.device = NULL}};
     pthread_t threads[2];
     (void)state;
-    cards.n = 2;
-    fake_runtime_cards(cards);
-    fake_runtime_guard(true); /* a card's kernels reach no other card's memory */
+    gpus.n = 2;
+    fake_runtime_gpus(gpus);
+    fake_runtime_guard(true); /* a GPU's kernels reach no other GPU's memory */
     fake_runtime_pace(FAKE_LATE);
     for (int k = 0; k < 2; k++)
         assert_int_equal(open_course(&both[k], k, NULL), TDM_OK);
@@ -344,11 +275,11 @@ static void cards_are_used_by_turns_and_by_any_thread(void **state)
         assert_int_equal(fetch(&both[k], NULL), TDM_OK);
         assert_true(is_right(&both[k], 5.0f));
     }
-    tdmi_event *event; /* of the first card, by a thread that had the second */
+    tdmi_event *event; /* of the first GPU, by a thread that had the second */
     assert_int_equal(cuda->stream.event_open(both[0].device, &event, NULL), TDM_OK);
     assert_int_equal(cuda->stream.event_record(both[0].work, event, NULL), TDM_OK);
     cuda->stream.event_close(event);
-    for (int k = 0; k < 2; k++) /* both new threads begin with card 0 */
+    for (int k = 0; k < 2; k++) /* both new threads begin with GPU 0 */
         assert_int_equal(pthread_create(&threads[k], NULL, run_elsewhere, &both[k]), 0);
     for (int k = 0; k < 2; k++) {
         void *result;
@@ -359,13 +290,13 @@ static void cards_are_used_by_turns_and_by_any_thread(void **state)
         close_course(&both[k]);
     fake_runtime_pace(FAKE_AT_ONCE);
     fake_runtime_guard(false);
-    fake_runtime_cards(fake_runtime_first_cards());
+    fake_runtime_gpus(fake_runtime_first_gpus());
 }
 
 /* ---- one by one ------------------------------------------------------------------------------ */
 
 /* Also for a stream that waits for nobody, and where the clearing is late. */
-static void memory_is_zero_from_the_first(void **state)
+static void new_memory_is_zero(void **state)
 {
     struct course it = {.device = NULL};
     const float zeros[n_values] = {0};
@@ -385,7 +316,7 @@ static void memory_is_zero_from_the_first(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void a_recording_that_is_queued_is_closed_when_it_has_run(void **state)
+static void closing_a_queued_recording_waits_for_it(void **state)
 {
     struct course it = {.device = NULL};
     (void)state;
@@ -402,7 +333,7 @@ static void a_recording_that_is_queued_is_closed_when_it_has_run(void **state)
     fake_runtime_pace(FAKE_AT_ONCE);
 }
 
-static void a_recording_that_nobody_replayed_is_closed_when_it_is_there(void **state)
+static void a_recording_that_was_never_replayed_can_be_closed(void **state)
 {
     struct course it = {.device = NULL};
     (void)state;
@@ -429,7 +360,7 @@ static void *reserve_elsewhere(void *self)
     return it;
 }
 
-static void others_reserve_memory_while_one_records(void **state)
+static void other_threads_may_allocate_during_a_recording(void **state)
 {
     struct course it = {.device = NULL};
     pthread_t thread;
@@ -449,18 +380,19 @@ static void others_reserve_memory_while_one_records(void **state)
     close_course(&it);
 }
 
-/* The first failure of a queue is told by its next wait, with what it was, and then forgotten. */
-static void a_wait_tells_what_failed_first(void **state)
+/* The first failure of a queue is reported by its next wait, with what it was, and then forgotten.
+ */
+static void a_wait_reports_the_first_failure(void **state)
 {
     struct course it = {.device = NULL};
     tdm_error err = {0};
     (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
-    fake_runtime_hear(said);
+    fake_runtime_hear(message);
     cuda->memory.clear(it.work, it.y + 1, bytes); /* one value too far */
     tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "another kernel");
     assert_int_not_equal(cuda->stream.capture_begin(it.work, &err), TDM_OK);
-    assert_non_null(strstr(err.frames[0].text, "clearing memory on card 0 (a card of the shim): "
+    assert_non_null(strstr(err.frames[0].text, "clearing memory on GPU 0 (a fake GPU): "
                                                "CUDA says 1, invalid argument"));
     tdm_error_clear(&err);
     assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
@@ -480,14 +412,14 @@ static void meet_nobody(void *self)
         tdmi_shim_meet(2, 0, -1);
 }
 
-static void a_kernel_that_breaks_the_card_is_told_from_then_on(void **state)
+static void a_lost_gpu_fails_every_later_call(void **state)
 {
     struct course it = {.device = NULL};
     tdm_error err = {0};
     char nothing = 0;
     (void)state;
     assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
-    fake_runtime_hear(said);
+    fake_runtime_hear(message);
     fake_runtime_pace(FAKE_LATE);
     const struct tdmi_shim_launch launch = {
         tdmi_cuda_queue(it.work), {1, 1, 1}, {2, 1, 1}, meet_nobody, &nothing, 1};
@@ -495,16 +427,85 @@ static void a_kernel_that_breaks_the_card_is_told_from_then_on(void **state)
     for (int i = 0; i < 2; i++) {
         tdm_error_clear(&err);
         assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
-        assert_non_null(strstr(err.frames[0].text,
-                               "running kernels on card 0 (a card of the shim): "
-                               "CUDA says 719"));
+        assert_non_null(strstr(err.frames[0].text, "running kernels on GPU 0 (a fake GPU): "
+                                                   "CUDA says 719"));
     }
     assert_null(cuda->memory.alloc(it.device, 1));
     assert_int_not_equal(cuda->stream.capture_begin(it.work, NULL), TDM_OK);
     close_course(&it);
     fake_runtime_pace(FAKE_AT_ONCE);
-    fake_runtime_cards(fake_runtime_first_cards());
+    fake_runtime_gpus(fake_runtime_first_gpus());
     fake_runtime_hear(NULL);
+}
+
+/* ---- the fake itself ------------------------------------------------------------------------- */
+
+/* A late copy reads pinned memory when it is made, and ordinary memory when it is queued. */
+static void late_copies_are_made_when_they_are_waited_for(void **state)
+{
+    struct course it = {.device = NULL};
+    float ordinary = 7.0f;
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    fake_runtime_pace(FAKE_LATE);
+    (void)fake_runtime_copied();
+    it.pinned[0] = 5.0f;
+    assert_int_equal(cuda->memory.upload(it.copies, it.y, it.pinned, sizeof(float), NULL), TDM_OK);
+    assert_int_equal(cuda->stream.event_record(it.copies, it.is_there, NULL), TDM_OK);
+    assert_int_equal(fetch_first(&it), 0); /* this stream did not wait for the event */
+    it.pinned[0] = 6.0f;
+    assert_int_equal(cuda->stream.event_wait(it.work, it.is_there, NULL), TDM_OK);
+    assert_int_equal(fetch_first(&it), 6);
+    assert_int_equal(cuda->memory.upload(it.work, it.y, &ordinary, sizeof(float), NULL), TDM_OK);
+    ordinary = 8.0f;
+    assert_int_equal(fetch_first(&it), 7);
+    const struct fake_copied copied = fake_runtime_copied();
+    assert_int_equal(copied.pinned_bytes, sizeof(float));
+    assert_int_equal(copied.other_bytes, sizeof(float));
+    fake_runtime_pace(FAKE_AT_ONCE);
+    close_course(&it);
+}
+
+static void expect_message(const char *words)
+{
+    if (!strstr(message, words))
+        fail_msg("the fake says '%s' and should say '%s'", message, words);
+    message[0] = '\0';
+}
+
+static void broken_rules_of_cuda_are_reported(void **state)
+{
+    struct course it = {.device = NULL};
+    cudaGraph_t graph;
+    void *memory;
+    (void)state;
+    assert_int_equal(open_course(&it, 0, NULL), TDM_OK);
+    struct CUstream_st *queue = tdmi_cuda_queue(it.work);
+    fake_runtime_hear(message);
+    fake_runtime_pace(FAKE_LATE);
+    /* a capture takes no allocation of its thread, no wait and no copy of ordinary memory */
+    assert_int_equal(cudaStreamBeginCapture(queue, cudaStreamCaptureModeThreadLocal), 0);
+    assert_int_equal(cudaMalloc(&memory, 1), cudaErrorStreamCaptureUnsupported);
+    expect_message("cudaMalloc by a thread that captures");
+    assert_int_equal(cudaStreamSynchronize(queue), cudaErrorStreamCaptureUnsupported);
+    expect_message("of a stream that is captured");
+    assert_int_equal(cudaStreamEndCapture(queue, &graph), cudaErrorStreamCaptureInvalidated);
+    assert_null(graph);
+    /* memory and graphs outlive what is queued */
+    assert_int_equal(run_course(&it, NULL), TDM_OK);
+    assert_int_equal(cuda->memory.upload(it.work, it.x, it.pinned, bytes, NULL), TDM_OK);
+    cuda->memory.free_pinned(it.device, it.pinned);
+    it.pinned = NULL;
+    expect_message("of memory that queued copies read or write");
+    assert_int_equal(cudaMemcpyAsync(it.x, it.here, bytes + 1, cudaMemcpyHostToDevice, queue),
+                     cudaErrorInvalidValue);
+    expect_message("end outside the allocation");
+    assert_int_equal(cudaFree(it.here), cudaErrorInvalidValue);
+    expect_message("something that is no memory of a GPU");
+    (void)cudaGetLastError();
+    fake_runtime_hear(NULL);
+    fake_runtime_pace(FAKE_AT_ONCE);
+    close_course(&it);
 }
 
 static int nothing_is_left(void **state)
@@ -517,21 +518,19 @@ static int nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_card_that_cannot_be_had_is_refused_with_a_sentence,
+        cmocka_unit_test_teardown(a_missing_gpu_is_refused_with_a_reason, nothing_is_left),
+        cmocka_unit_test_teardown(a_gpu_describes_itself, nothing_is_left),
+        cmocka_unit_test_teardown(a_training_is_right_at_every_pace, nothing_is_left),
+        cmocka_unit_test_teardown(any_thread_may_use_any_gpu, nothing_is_left),
+        cmocka_unit_test_teardown(new_memory_is_zero, nothing_is_left),
+        cmocka_unit_test_teardown(closing_a_queued_recording_waits_for_it, nothing_is_left),
+        cmocka_unit_test_teardown(a_recording_that_was_never_replayed_can_be_closed,
                                   nothing_is_left),
-        cmocka_unit_test_teardown(a_card_says_what_it_is, nothing_is_left),
-        cmocka_unit_test_teardown(a_course_is_right_in_every_pace, nothing_is_left),
-        cmocka_unit_test_teardown(whatever_fails_is_told_and_leaves_nothing_open, nothing_is_left),
-        cmocka_unit_test_teardown(cards_are_used_by_turns_and_by_any_thread, nothing_is_left),
-        cmocka_unit_test_teardown(memory_is_zero_from_the_first, nothing_is_left),
-        cmocka_unit_test_teardown(a_recording_that_is_queued_is_closed_when_it_has_run,
-                                  nothing_is_left),
-        cmocka_unit_test_teardown(a_recording_that_nobody_replayed_is_closed_when_it_is_there,
-                                  nothing_is_left),
-        cmocka_unit_test_teardown(others_reserve_memory_while_one_records, nothing_is_left),
-        cmocka_unit_test_teardown(a_wait_tells_what_failed_first, nothing_is_left),
-        cmocka_unit_test_teardown(a_kernel_that_breaks_the_card_is_told_from_then_on,
-                                  nothing_is_left),
+        cmocka_unit_test_teardown(other_threads_may_allocate_during_a_recording, nothing_is_left),
+        cmocka_unit_test_teardown(a_wait_reports_the_first_failure, nothing_is_left),
+        cmocka_unit_test_teardown(a_lost_gpu_fails_every_later_call, nothing_is_left),
+        cmocka_unit_test_teardown(late_copies_are_made_when_they_are_waited_for, nothing_is_left),
+        cmocka_unit_test_teardown(broken_rules_of_cuda_are_reported, nothing_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
