@@ -8,8 +8,6 @@
 #include "data/loader/loader.h"
 #include "data/virtual_source.h"
 
-#include <string.h>
-
 enum { N = 101, SIDE = 6 };
 
 static inline struct virtual_source source_of(int channels, bool is_raw)

@@ -2,6 +2,7 @@
  * The store of rows: what comes back is what was put, whatever is damaged is told by its file, and
  * rows of another key are never seen.
  */
+#include "unit.h"
 #include "tandem/log.h"
 #include "features/store.h"
 
@@ -18,9 +19,8 @@
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void rows_come_back_by_content_and_view(void **state)
+TEST(rows_come_back_by_content_and_view)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
@@ -42,9 +42,8 @@ static void rows_come_back_by_content_and_view(void **state)
 }
 
 /* Bits, not values: of a NaN and of -0 too. */
-static void f32_rows_are_kept_bit_for_bit(void **state)
+TEST(f32_rows_are_kept_bit_for_bit)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
@@ -64,9 +63,8 @@ static void f32_rows_are_kept_bit_for_bit(void **state)
     tree_free(&tree);
 }
 
-static void f16_rows_are_rounded_to_the_nearest(void **state)
+TEST(f16_rows_are_rounded_to_the_nearest)
 {
-    (void)state;
     struct tree tree = tree_new();
     const struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 1283};
     tdmi_store *store = NULL;
@@ -95,9 +93,8 @@ static void f16_rows_are_rounded_to_the_nearest(void **state)
     tree_free(&tree);
 }
 
-static void of_equal_rows_the_first_counts(void **state)
+TEST(of_equal_rows_the_first_counts)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
@@ -118,9 +115,8 @@ static void of_equal_rows_the_first_counts(void **state)
     tree_free(&tree);
 }
 
-static void what_was_not_committed_is_dropped(void **state)
+TEST(what_was_not_committed_is_dropped)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
@@ -152,9 +148,8 @@ static void *read_all_the_time(void *self)
     return NULL;
 }
 
-static void rows_are_found_and_read_while_others_are_added(void **state)
+TEST(rows_are_found_and_read_while_others_are_added)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct reading reading = {.store = store_open(&tree, STORE_KEY)};
     tdm_error err = {0};
@@ -188,9 +183,8 @@ static void change_byte(const char *path, int64_t at)
     assert_int_equal(close(file), 0);
 }
 
-static void a_file_with_a_damaged_head_or_index_is_refused_by_name(void **state)
+TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
 {
-    (void)state;
     enum { n_rows = 100, index_at = 128 + n_rows * STORE_WIDTH * 4 };
     struct tree tree = tree_new();
     char path[512];
@@ -224,9 +218,8 @@ static void a_file_with_a_damaged_head_or_index_is_refused_by_name(void **state)
     tree_free(&tree);
 }
 
-static void a_damaged_row_is_told_by_its_file_and_the_others_are_read(void **state)
+TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
 {
-    (void)state;
     for (int is_half = 0; is_half < 2; is_half++) {
         struct tree tree = tree_new();
         char path[512];
@@ -257,9 +250,8 @@ static void a_damaged_row_is_told_by_its_file_and_the_others_are_read(void **sta
 }
 
 /* Whoever would rather compute rows again than be refused has the others, and a whole store. */
-static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
+TEST(damaged_files_are_dropped_for_who_asks_for_it)
 {
-    (void)state;
     struct tree tree = tree_new();
     char path[512];
     tdm_error err = {0};
@@ -291,9 +283,8 @@ static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
 }
 
 /* Rows say themselves of which key they are. */
-static void a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it(void **state)
+TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
 {
-    (void)state;
     static const char *const texts[] = {"", "{\"format_version\":1,\"key\":", "{}\n"};
     struct tree tree = tree_new();
     char path[1024];
@@ -321,9 +312,8 @@ static void a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it(void **
 }
 
 /* Rows that changed places have right checksums of their own. */
-static void a_row_in_the_place_of_another_is_damage(void **state)
+TEST(a_row_in_the_place_of_another_is_damage)
 {
-    (void)state;
     struct tree tree = tree_new();
     char path[512];
     float first[STORE_WIDTH], second[STORE_WIDTH];
@@ -346,9 +336,8 @@ static void a_row_in_the_place_of_another_is_damage(void **state)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static void rows_of_another_key_are_never_seen(void **state)
+TEST(rows_of_another_key_are_never_seen)
 {
-    (void)state;
     struct tree tree = tree_new();
     char path[512], there[1024];
     tdm_error err = {0};
@@ -371,9 +360,8 @@ static void rows_of_another_key_are_never_seen(void **state)
     tree_free(&tree);
 }
 
-static void another_text_under_the_hash_of_the_key_is_refused(void **state)
+TEST(another_text_under_the_hash_of_the_key_is_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -394,9 +382,8 @@ static void another_text_under_the_hash_of_the_key_is_refused(void **state)
     tree_free(&tree);
 }
 
-static void rows_of_another_width_are_refused(void **state)
+TEST(rows_of_another_width_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH + 1};
@@ -412,9 +399,8 @@ static void rows_of_another_width_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void calls_out_of_order_are_refused(void **state)
+TEST(calls_out_of_order_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
@@ -440,9 +426,8 @@ static void calls_out_of_order_are_refused(void **state)
 
 /* ---- size ------------------------------------------------------------------------------------ */
 
-static void many_files_are_merged_when_a_fill_is_over(void **state)
+TEST(many_files_are_merged_when_a_fill_is_over)
 {
-    (void)state;
     struct tree tree = tree_new();
     char folder[512];
     tdm_error err = {0};
@@ -468,9 +453,8 @@ static void many_files_are_merged_when_a_fill_is_over(void **state)
     tree_free(&tree);
 }
 
-static void a_million_rows_are_open_in_less_than_a_second(void **state)
+TEST(a_million_rows_are_open_in_less_than_a_second)
 {
-    (void)state;
     enum { n = 1000000 };
     struct tree tree = tree_new();
     struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 2};
@@ -516,9 +500,8 @@ static tdm_status allocating(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
@@ -531,27 +514,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back_by_content_and_view),
-        cmocka_unit_test(f32_rows_are_kept_bit_for_bit),
-        cmocka_unit_test(f16_rows_are_rounded_to_the_nearest),
-        cmocka_unit_test(of_equal_rows_the_first_counts),
-        cmocka_unit_test(what_was_not_committed_is_dropped),
-        cmocka_unit_test(rows_are_found_and_read_while_others_are_added),
-        cmocka_unit_test(a_file_with_a_damaged_head_or_index_is_refused_by_name),
-        cmocka_unit_test(a_damaged_row_is_told_by_its_file_and_the_others_are_read),
-        cmocka_unit_test(damaged_files_are_dropped_for_who_asks_for_it),
-        cmocka_unit_test(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it),
-        cmocka_unit_test(a_row_in_the_place_of_another_is_damage),
-        cmocka_unit_test(rows_of_another_key_are_never_seen),
-        cmocka_unit_test(another_text_under_the_hash_of_the_key_is_refused),
-        cmocka_unit_test(rows_of_another_width_are_refused),
-        cmocka_unit_test(calls_out_of_order_are_refused),
-        cmocka_unit_test(many_files_are_merged_when_a_fill_is_over),
-        cmocka_unit_test(a_million_rows_are_open_in_less_than_a_second),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

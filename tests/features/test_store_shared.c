@@ -2,6 +2,7 @@
  * The store among others: processes that fill and read one key at once, those that are killed, a
  * disk or a limit that is full, and keys that give way.
  */
+#include "unit.h"
 #include "features/store.h"
 
 #include "features/stores.h"
@@ -25,9 +26,8 @@ static void let_time_pass(void)
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /* Half of the rows are of both. */
-static void two_processes_fill_one_key_at_once(void **state)
+TEST(two_processes_fill_one_key_at_once)
 {
-    (void)state;
     struct tree tree = tree_new();
     pid_t children[2];
     for (uint64_t p = 0; p < 2; p++) {
@@ -73,9 +73,8 @@ static void fill_until_killed(const struct tree *tree, int told)
     }
 }
 
-static void what_was_committed_outlives_a_kill(void **state)
+TEST(what_was_committed_outlives_a_kill)
 {
-    (void)state;
     struct tree tree = tree_new();
     char folder[512] = "";
     int64_t n_committed = 0;
@@ -112,9 +111,8 @@ static void what_was_committed_outlives_a_kill(void **state)
 }
 
 /* Two that fill on, while a third's limit is so small that it throws out whatever is idle. */
-static void keys_are_opened_and_thrown_out_at_the_same_time(void **state)
+TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 {
-    (void)state;
     enum { processes = 3 };
     struct tree tree = tree_new();
     pid_t children[processes];
@@ -148,9 +146,8 @@ static void keys_are_opened_and_thrown_out_at_the_same_time(void **state)
 /* ---- a full disk, a full store --------------------------------------------------------------- */
 
 /* A limit on file sizes fails in write like a full disk does. */
-static void a_write_that_fails_ends_the_fill_and_keeps_what_was_committed(void **state)
+TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct rlimit old, tight;
     tdm_error err = {0};
@@ -178,9 +175,8 @@ static void a_write_that_fails_ends_the_fill_and_keeps_what_was_committed(void *
     tree_free(&tree);
 }
 
-static void more_than_the_disk_has_is_refused_before_anything_is_written(void **state)
+TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_store *store = NULL;
@@ -203,9 +199,8 @@ static void more_than_the_disk_has_is_refused_before_anything_is_written(void **
     tree_free(&tree);
 }
 
-static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+TEST(a_folder_that_cannot_be_made_is_refused_by_name)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     const struct tdmi_store_options options = {
@@ -263,9 +258,8 @@ static tdm_status fill_under(const struct tree *tree, char name, int n_keys, tdm
     return status;
 }
 
-static void the_least_recently_used_key_gives_way_first(void **state)
+TEST(the_least_recently_used_key_gives_way_first)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abcd");
@@ -284,9 +278,8 @@ static void the_least_recently_used_key_gives_way_first(void **state)
     tree_free(&tree);
 }
 
-static void a_key_that_a_process_has_open_does_not_give_way(void **state)
+TEST(a_key_that_a_process_has_open_does_not_give_way)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abc");
@@ -328,9 +321,8 @@ static void a_key_that_a_process_has_open_does_not_give_way(void **state)
     tree_free(&tree);
 }
 
-static void a_fill_that_would_never_fit_removes_nothing(void **state)
+TEST(a_fill_that_would_never_fit_removes_nothing)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "ab");
@@ -359,9 +351,8 @@ static void hold_a_promise(const struct tree *tree, int64_t limit, int told)
         pause();
 }
 
-static void room_is_promised_once_and_given_back_by_the_dead(void **state)
+TEST(room_is_promised_once_and_given_back_by_the_dead)
 {
-    (void)state;
     struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
@@ -389,9 +380,8 @@ static void room_is_promised_once_and_given_back_by_the_dead(void **state)
 }
 
 /* What is written is not promised any more: both would be counted. */
-static void a_promise_is_lowered_by_what_is_committed(void **state)
+TEST(a_promise_is_lowered_by_what_is_committed)
 {
-    (void)state;
     struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
@@ -438,9 +428,8 @@ static bool reads_and_cannot_fill(const struct tree *tree)
 }
 
 /* Root may write everywhere, so it looks as somebody else. */
-static void what_is_complete_is_read_where_nothing_can_be_written(void **state)
+TEST(what_is_complete_is_read_where_nothing_can_be_written)
 {
-    (void)state;
     struct tree tree = tree_new();
     for (int has_lock = 1; has_lock >= 0; has_lock--) {
         tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -465,9 +454,8 @@ static void what_is_complete_is_read_where_nothing_can_be_written(void **state)
     tree_free(&tree);
 }
 
-static void what_is_no_key_is_left_alone(void **state)
+TEST(what_is_no_key_is_left_alone)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "a");
@@ -480,22 +468,4 @@ static void what_is_no_key_is_left_alone(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_processes_fill_one_key_at_once),
-        cmocka_unit_test(what_was_committed_outlives_a_kill),
-        cmocka_unit_test(keys_are_opened_and_thrown_out_at_the_same_time),
-        cmocka_unit_test(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed),
-        cmocka_unit_test(more_than_the_disk_has_is_refused_before_anything_is_written),
-        cmocka_unit_test(a_folder_that_cannot_be_made_is_refused_by_name),
-        cmocka_unit_test(the_least_recently_used_key_gives_way_first),
-        cmocka_unit_test(a_key_that_a_process_has_open_does_not_give_way),
-        cmocka_unit_test(a_fill_that_would_never_fit_removes_nothing),
-        cmocka_unit_test(what_is_no_key_is_left_alone),
-        cmocka_unit_test(room_is_promised_once_and_given_back_by_the_dead),
-        cmocka_unit_test(a_promise_is_lowered_by_what_is_committed),
-        cmocka_unit_test(what_is_complete_is_read_where_nothing_can_be_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,11 +2,11 @@
  * prepare: what comes out depends on content, seed and options alone, however it was made, and what
  * stands in the folder is respected.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 
-static void any_number_of_threads_gives_the_same_bytes(void **state)
+TEST(any_number_of_threads_gives_the_same_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     struct tdm_prepare_result result = prepared(&set.options);
@@ -25,9 +25,8 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
     set_free(&set);
 }
 
-static void another_seed_gives_another_table(void **state)
+TEST(another_seed_gives_another_table)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     prepared(&set.options);
@@ -46,9 +45,8 @@ static void another_seed_gives_another_table(void **state)
 
 /* ---- slices ------------------------------------------------------------------------------- */
 
-static void slices_and_a_merge_give_the_same_bytes(void **state)
+TEST(slices_and_a_merge_give_the_same_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     prepared(&set.options);
@@ -81,9 +79,8 @@ static void begin_again(const struct tdm_prepare_options *options, const char *w
     assert_equal_folders(whole, options->folder);
 }
 
-static void what_is_done_is_not_made_again(void **state)
+TEST(what_is_done_is_not_made_again)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     prepared(&set.options);
@@ -100,9 +97,8 @@ static void what_is_done_is_not_made_again(void **state)
     set_free(&set);
 }
 
-static void damaged_leftovers_are_made_again(void **state)
+TEST(damaged_leftovers_are_made_again)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
     struct set set = set_of(pictures());
@@ -136,9 +132,8 @@ static void damaged_leftovers_are_made_again(void **state)
     set_free(&set);
 }
 
-static void a_stop_leaves_what_can_be_gone_on_with(void **state)
+TEST(a_stop_leaves_what_can_be_gone_on_with)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     prepared(&set.options);
@@ -150,9 +145,8 @@ static void a_stop_leaves_what_can_be_gone_on_with(void **state)
     set_free(&set);
 }
 
-static void every_failing_allocation_is_an_error_that_can_be_mended(void **state)
+TEST(every_failing_allocation_is_an_error_that_can_be_mended)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 4; i++) {
@@ -182,9 +176,8 @@ static void every_failing_allocation_is_an_error_that_can_be_mended(void **state
 }
 
 /* Nothing that was made before is at hand, and want of memory is no fault of what was made. */
-static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **state)
+TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 4; i++) {
@@ -214,9 +207,8 @@ static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **st
 
 /* ---- what stands there -------------------------------------------------------------------- */
 
-static void a_finished_folder_is_known_again(void **state)
+TEST(a_finished_folder_is_known_again)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     struct tdm_prepare_result first = prepared(&set.options);
@@ -236,9 +228,8 @@ static void a_finished_folder_is_known_again(void **state)
     set_free(&set);
 }
 
-static void other_folders_are_left_alone(void **state)
+TEST(other_folders_are_left_alone)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     tree_text(&set.tree, "out/letter.txt", "dear reader");
@@ -254,9 +245,8 @@ static void other_folders_are_left_alone(void **state)
     set_free(&set);
 }
 
-static void changed_pictures_change_an_unfinished_table(void **state)
+TEST(changed_pictures_change_an_unfinished_table)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     set.options.slices = 2;
@@ -271,9 +261,8 @@ static void changed_pictures_change_an_unfinished_table(void **state)
     set_free(&set);
 }
 
-static void wrong_options_are_named(void **state)
+TEST(wrong_options_are_named)
 {
-    (void)state;
     NEEDS_ARROW();
     const struct tdm_prepare_options good = options_of("nowhere", "nothing");
     struct tdm_prepare_options options = good;
@@ -304,21 +293,4 @@ static void wrong_options_are_named(void **state)
     refused(&options, TDM_E_USAGE, "at once");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
-        cmocka_unit_test(another_seed_gives_another_table),
-        cmocka_unit_test(slices_and_a_merge_give_the_same_bytes),
-        cmocka_unit_test(what_is_done_is_not_made_again),
-        cmocka_unit_test(damaged_leftovers_are_made_again),
-        cmocka_unit_test(a_stop_leaves_what_can_be_gone_on_with),
-        cmocka_unit_test(every_failing_allocation_is_an_error_that_can_be_mended),
-        cmocka_unit_test(every_failing_allocation_of_a_whole_call_is_want_of_memory),
-        cmocka_unit_test(a_finished_folder_is_known_again),
-        cmocka_unit_test(other_folders_are_left_alone),
-        cmocka_unit_test(changed_pictures_change_an_unfinished_table),
-        cmocka_unit_test(wrong_options_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,6 +3,7 @@
  * what is new comes in a new version of the Delta table, what went goes, and old versions stay
  * readable.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 
 #include <inttypes.h>
@@ -39,9 +40,8 @@ static struct tdm_prepare_options grown_options(const char *from, const char *ou
     return options;
 }
 
-static void stored_assignments_win_when_files_are_added(void **state)
+TEST(stored_assignments_win_when_files_are_added)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *old = in(&tree, "out@v0");
@@ -92,9 +92,8 @@ static void stored_assignments_win_when_files_are_added(void **state)
 }
 
 /* Parts whose rows are all wanted still are not written again. */
-static void parts_that_lose_nothing_are_kept(void **state)
+TEST(parts_that_lose_nothing_are_kept)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
@@ -117,9 +116,8 @@ static void parts_that_lose_nothing_are_kept(void **state)
     tree_free(&tree);
 }
 
-static void slices_and_kills_give_the_same_update(void **state)
+TEST(slices_and_kills_give_the_same_update)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *cut = in(&tree, "cut");
@@ -154,9 +152,8 @@ static void slices_and_kills_give_the_same_update(void **state)
     tree_free(&tree);
 }
 
-static void what_another_program_changed_is_left_alone(void **state)
+TEST(what_another_program_changed_is_left_alone)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
@@ -171,9 +168,8 @@ static void what_another_program_changed_is_left_alone(void **state)
     tree_free(&tree);
 }
 
-static void every_failing_allocation_leaves_a_table(void **state)
+TEST(every_failing_allocation_leaves_a_table)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *out = in(&tree, "out");
@@ -201,14 +197,4 @@ static void every_failing_allocation_leaves_a_table(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_assignments_win_when_files_are_added),
-        cmocka_unit_test(parts_that_lose_nothing_are_kept),
-        cmocka_unit_test(slices_and_kills_give_the_same_update),
-        cmocka_unit_test(what_another_program_changed_is_left_alone),
-        cmocka_unit_test(every_failing_allocation_leaves_a_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

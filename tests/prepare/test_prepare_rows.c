@@ -2,6 +2,7 @@
  * What prepare puts into rows: every form reads back, bad pictures are counted and named, given
  * parts are kept.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 #include "data/virtual_source.h"
 
@@ -10,9 +11,8 @@
 #include "prepare/picture.h"
 #include <inttypes.h>
 
-static void every_form_reads_back(void **state)
+TEST(every_form_reads_back)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const codecs[] = {"jpeg", "png", "raw", "keep"};
     static const char *const fits[] = {"pad", "crop", "stretch"};
@@ -62,9 +62,8 @@ static void every_form_reads_back(void **state)
     tree_free(&tree);
 }
 
-static void bad_pictures_are_counted_and_named(void **state)
+TEST(bad_pictures_are_counted_and_named)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     tree_text(&tree, "in/class0/cut.ppm", "P6\n40 40\n255\nabc");
@@ -104,9 +103,8 @@ static tdmi_text encoded(enum tdmi_image_format format, int side)
     return bytes;
 }
 
-static void damage_that_a_header_hides_is_dropped_later(void **state)
+TEST(damage_that_a_header_hides_is_dropped_later)
 {
-    (void)state;
     NEEDS_ARROW();
     tdmi_text bytes = encoded(TDMI_IMAGE_PNG, 40);
     struct tree tree = pictures();
@@ -141,9 +139,8 @@ static void damage_that_a_header_hides_is_dropped_later(void **state)
     tree_free(&tree);
 }
 
-static void a_file_that_fits_already_keeps_its_bytes(void **state)
+TEST(a_file_that_fits_already_keeps_its_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
     tdmi_text file = encoded(TDMI_IMAGE_JPEG, 24), row = {0};
     struct tree tree = pictures();
@@ -181,9 +178,8 @@ static void a_file_that_fits_already_keeps_its_bytes(void **state)
 }
 
 /* Several megabytes, so that neither pages nor parts end where the blocks do that are written. */
-static void a_large_part_is_named_by_its_bytes(void **state)
+TEST(a_large_part_is_named_by_its_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
     struct set set = set_of(pictures());
     set.options.size = 157;
@@ -219,9 +215,8 @@ static void a_large_part_is_named_by_its_bytes(void **state)
     set_free(&set);
 }
 
-static void a_set_of_bad_pictures_is_refused(void **state)
+TEST(a_set_of_bad_pictures_is_refused)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     tree_text(&tree, "in/a/1.jpg", "no picture");
@@ -236,9 +231,8 @@ static void a_set_of_bad_pictures_is_refused(void **state)
     tree_free(&tree);
 }
 
-static void given_parts_are_kept_and_the_rest_is_test(void **state)
+TEST(given_parts_are_kept_and_the_rest_is_test)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 40; i++) {
@@ -304,9 +298,8 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
 
 /* Files kept in their own size give a network what the same pictures give that were made to size.
  */
-static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
+TEST(kept_files_are_loaded_in_the_size_of_the_table)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int networks[][3] = {{24, 24, 3}, {24, 24, 1}, {17, 17, 3}, {40, 31, 3}};
@@ -337,9 +330,8 @@ static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
     tree_free(&tree);
 }
 
-static void tables_of_two_sizes_are_not_read_as_one(void **state)
+TEST(tables_of_two_sizes_are_not_read_as_one)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = pictures();
     char *from = in(&tree, "in"), *both = in(&tree, "both");
@@ -369,9 +361,8 @@ static void tables_of_two_sizes_are_not_read_as_one(void **state)
 }
 
 /* A store that is away for the length of one read: the next run finds the picture again. */
-static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
+TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
 {
-    (void)state;
     struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
     virtual_open(&virtual);
     const struct tdm_prepare_options options = options_of("virtual", "nowhere");
@@ -399,19 +390,4 @@ static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
     tdmi_source_close(virtual.source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_reads_back),
-        cmocka_unit_test(bad_pictures_are_counted_and_named),
-        cmocka_unit_test(damage_that_a_header_hides_is_dropped_later),
-        cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
-        cmocka_unit_test(a_large_part_is_named_by_its_bytes),
-        cmocka_unit_test(a_set_of_bad_pictures_is_refused),
-        cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
-        cmocka_unit_test(kept_files_are_loaded_in_the_size_of_the_table),
-        cmocka_unit_test(tables_of_two_sizes_are_not_read_as_one),
-        cmocka_unit_test(a_read_that_is_lost_ends_the_work_and_drops_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

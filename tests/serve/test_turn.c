@@ -1,12 +1,6 @@
 /* Whose pictures come into a turn. */
+#include "unit.h"
 #include "serve/turn.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 static const int64_t plenty = INT64_C(1) << 60;
 
@@ -30,33 +24,29 @@ static void share(const int *rests, int n, int room, int *shares)
         assert_memory_equal(shares, numbers[1], sizeof shares); \
     } while (0)
 
-static void who_is_alone_has_all_of_it(void **state)
+TEST(who_is_alone_has_all_of_it)
 {
-    (void)state;
     SHARES(16, 1, {1}, {1});
     SHARES(16, 1, {256}, {16});
     SHARES(1, 1, {256}, {1});
 }
 
-static void one_picture_slips_through_beside_a_form(void **state)
+TEST(one_picture_slips_through_beside_a_form)
 {
-    (void)state;
     SHARES(16, 3, {256, 1, 1}, {14, 1, 1});
     SHARES(16, 3, {1, 256, 1}, {1, 14, 1});
     SHARES(4, 6, {256, 256, 1, 1, 1, 1}, {2, 1, 1, 0, 0, 0});
 }
 
-static void the_oldest_form_goes_on_before_the_next(void **state)
+TEST(the_oldest_form_goes_on_before_the_next)
 {
-    (void)state;
     SHARES(16, 3, {256, 256, 256}, {14, 1, 1});
     SHARES(16, 3, {9, 256, 256}, {9, 6, 1});
     SHARES(16, 4, {2, 2, 2, 2}, {2, 2, 2, 2});
 }
 
-static void a_turn_is_never_larger_than_its_room(void **state)
+TEST(a_turn_is_never_larger_than_its_room)
 {
-    (void)state;
     int rests[20], shares[20];
     for (int room = 1; room < 40; room++) {
         for (int n = 1; n <= 20; n++) {
@@ -90,9 +80,8 @@ static void check_pixels(int n, const int64_t *pixels, const int *wanted)
         assert_int_equal(shares[i], wanted[i]);
 }
 
-static void a_turn_has_room_for_so_many_pixels(void **state)
+TEST(a_turn_has_room_for_so_many_pixels)
 {
-    (void)state;
     check_pixels(1, (int64_t[]){25}, (int[]){4});
     check_pixels(1, (int64_t[]){26}, (int[]){3});
     /* The oldest has half of them, unless one picture of it takes more; small ones slip through. */
@@ -102,15 +91,14 @@ static void a_turn_has_room_for_so_many_pixels(void **state)
     check_pixels(3, (int64_t[]){100, 1, 0}, (int[]){1, 0, 4});
 }
 
-static void a_picture_larger_than_a_turn_has_one_alone(void **state)
+TEST(a_picture_larger_than_a_turn_has_one_alone)
 {
-    (void)state;
     check_pixels(3, (int64_t[]){101, 1, 0}, (int[]){1, 0, 0});
     check_pixels(2, (int64_t[]){1, 101}, (int[]){4, 0});
 }
 
 /* Of one request pictures come in their order. */
-static void what_does_not_fit_is_not_passed_over(void **state)
+TEST(what_does_not_fit_is_not_passed_over)
 {
     const int64_t pixels[] = {10, 95, 1, 1};
     const struct tdmi_turn_request request = {4, pixels};
@@ -120,16 +108,4 @@ static void what_does_not_fit_is_not_passed_over(void **state)
     assert_int_equal(share_of_it, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_alone_has_all_of_it),
-        cmocka_unit_test(one_picture_slips_through_beside_a_form),
-        cmocka_unit_test(the_oldest_form_goes_on_before_the_next),
-        cmocka_unit_test(a_turn_is_never_larger_than_its_room),
-        cmocka_unit_test(a_turn_has_room_for_so_many_pixels),
-        cmocka_unit_test(a_picture_larger_than_a_turn_has_one_alone),
-        cmocka_unit_test(what_does_not_fit_is_not_passed_over),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

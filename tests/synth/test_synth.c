@@ -2,6 +2,7 @@
  * Whole synthetic data sets: what is written, what is refused, and what a run leaves behind when it
  * ends, fails, is stopped or is killed.
  */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/hash/hash.h"
@@ -66,9 +67,8 @@ static void make(const struct tdm_synth_options *options, struct tdm_synth_resul
     assert_int_equal(status, TDM_OK);
 }
 
-static void threads_and_a_larger_set_change_no_picture(void **state)
+TEST(threads_and_a_larger_set_change_no_picture)
 {
-    (void)state;
     static const char *const names[] = {"000-striped-star/000000.ppm",
                                         "001-striped-disc/000003.ppm",
                                         "002-red-dotted-disc/000002.ppm"};
@@ -115,9 +115,8 @@ static void threads_and_a_larger_set_change_no_picture(void **state)
     tree_free(&tree);
 }
 
-static void every_writable_format_is_written_and_any_case_is_accepted(void **state)
+TEST(every_writable_format_is_written_and_any_case_is_accepted)
 {
-    (void)state;
     static const struct {
         const char *format, *name;
         enum tdmi_image_format kind;
@@ -149,9 +148,8 @@ static void every_writable_format_is_written_and_any_case_is_accepted(void **sta
 
 /* ---- what is refused ----------------------------------------------------------------------- */
 
-static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
+TEST(arguments_out_of_range_are_named_with_what_is_accepted)
 {
-    (void)state;
     static const struct {
         int classes, per_class, size, threads;
         const char *format, *says;
@@ -190,9 +188,8 @@ static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
     tree_free(&tree);
 }
 
-static void a_folder_that_holds_something_is_refused_and_left_alone(void **state)
+TEST(a_folder_that_holds_something_is_refused_and_left_alone)
 {
-    (void)state;
     struct tree tree = tree_new();
     char folder[128], file[128];
     tree_file(&tree, "full/mine.txt", "x", 1);
@@ -240,9 +237,8 @@ static void hear(void *self, const tdm_event *event)
         raise(SIGKILL);
 }
 
-static void progress_is_told_from_begin_to_end(void **state)
+TEST(progress_is_told_from_begin_to_end)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct listener listener = {0};
     tdm_error err = {0};
@@ -259,9 +255,8 @@ static void progress_is_told_from_begin_to_end(void **state)
     tree_free(&tree);
 }
 
-static void a_stop_takes_everything_away_again(void **state)
+TEST(a_stop_takes_everything_away_again)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct listener listener = {.is_stopping = true};
     tdm_error err = {0};
@@ -280,9 +275,8 @@ static void a_stop_takes_everything_away_again(void **state)
 }
 
 /* A limit on file sizes fails in write like a full disk does. */
-static void a_write_that_fails_names_the_picture_and_leaves_nothing(void **state)
+TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
 {
-    (void)state;
     struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
@@ -307,9 +301,8 @@ static void a_write_that_fails_names_the_picture_and_leaves_nothing(void **state
     tree_free(&tree);
 }
 
-static void a_killed_run_leaves_no_picture_under_a_final_name(void **state)
+TEST(a_killed_run_leaves_no_picture_under_a_final_name)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdm_synth_options options = small(tree.root);
     options.per_class = 2000;
@@ -333,9 +326,8 @@ static void a_killed_run_leaves_no_picture_under_a_final_name(void **state)
     tree_free(&tree);
 }
 
-static void each_failing_allocation_is_reported_and_leaves_nothing(void **state)
+TEST(each_failing_allocation_is_reported_and_leaves_nothing)
 {
-    (void)state;
     struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
@@ -357,18 +349,4 @@ static void each_failing_allocation_is_reported_and_leaves_nothing(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_and_a_larger_set_change_no_picture),
-        cmocka_unit_test(every_writable_format_is_written_and_any_case_is_accepted),
-        cmocka_unit_test(arguments_out_of_range_are_named_with_what_is_accepted),
-        cmocka_unit_test(a_folder_that_holds_something_is_refused_and_left_alone),
-        cmocka_unit_test(progress_is_told_from_begin_to_end),
-        cmocka_unit_test(a_stop_takes_everything_away_again),
-        cmocka_unit_test(a_write_that_fails_names_the_picture_and_leaves_nothing),
-        cmocka_unit_test(a_killed_run_leaves_no_picture_under_a_final_name),
-        cmocka_unit_test(each_failing_allocation_is_reported_and_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

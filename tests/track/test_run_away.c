@@ -1,17 +1,13 @@
 /* The run folder on a full disk, after a kill, and moved away while somebody works in it. */
+#include "unit.h"
 #include "track/run.h"
 #include "base/file/file.h"
 #include "tandem/log.h"
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
 #include "track/runs.h"
 
 /* Beyond the limit of file sizes every write fails with EFBIG, after a short one up to it: what a
@@ -24,7 +20,7 @@ static void limit_files(rlim_t n_bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
+TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folder)
 {
     tdm_error err = {0};
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
@@ -40,7 +36,7 @@ static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
     tdmi_run_close(run);
 }
 
-static void a_record_that_does_not_fit_leaves_the_old_one(void **state)
+TEST_WITH(a_record_that_does_not_fit_leaves_the_old_one, make_folder, remove_folder)
 {
     char path[1024];
     tdm_error err = {0};
@@ -58,7 +54,7 @@ static void a_record_that_does_not_fit_leaves_the_old_one(void **state)
     tdmi_run_close(run);
 }
 
-static void a_full_disk_is_an_ordinary_error(void **state)
+TEST_WITH(a_full_disk_is_an_ordinary_error, make_folder, remove_folder)
 {
     char path[1024];
     tdm_error err = {0};
@@ -104,7 +100,7 @@ static void write_for_ever(const char *path)
     }
 }
 
-static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
+TEST_WITH(a_kill_leaves_a_whole_record_and_whole_lines, make_folder, remove_folder)
 {
     char path[1024];
     in_folder(state, "run", path);
@@ -137,7 +133,7 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
     free(text);
 }
 
-static void a_folder_that_was_removed_is_not_made_again(void **state)
+TEST_WITH(a_folder_that_was_removed_is_not_made_again, make_folder, remove_folder)
 {
     char path[1024], moved[1024];
     tdm_error err = {0};
@@ -162,16 +158,4 @@ static void a_folder_that_was_removed_is_not_made_again(void **state)
     tdmi_run_close(run);
 }
 
-int main(void)
-{
-    tdm_log_set_level(TDM_LOG_SILENT);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        CASE(a_folder_that_was_removed_is_not_made_again),
-        CASE(a_line_that_does_not_fit_leaves_whole_lines),
-        CASE(a_record_that_does_not_fit_leaves_the_old_one),
-        CASE(a_full_disk_is_an_ordinary_error),
-        CASE(a_kill_leaves_a_whole_record_and_whole_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(be_silent, NULL)

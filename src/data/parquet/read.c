@@ -287,12 +287,16 @@ const char *tdmi_parquet_table_row_file(const void *self, int64_t index)
 int64_t tdmi_parquet_table_n_groups(const void *self)
 {
     const struct tdmi_parquet_table *table = self;
-    return table->has_large_units ? table->n_units : 0;
+    return table->group_starts != NULL ? table->n_kept_groups
+           : table->has_large_units    ? table->n_units
+                                       : 0;
 }
 
 int64_t tdmi_parquet_table_group_first(const void *self, int64_t group)
 {
     const struct tdmi_parquet_table *table = self;
+    if (table->group_starts != NULL)
+        return table->group_starts[group];
     if (group == table->n_units)
         return table->listing.n_items;
     struct tdmi_parquet_file *file;

@@ -223,8 +223,9 @@ static tdm_status take_row(struct rows *rows, struct tdmi_arrow_cell row, tdm_er
     TDM_TRY(take_part(rows, row, &part, err), err, "cannot list row %lld", (long long)rows->n_rows);
     TDM_TRY(take_path(rows, row, path, err), err, "cannot list row %lld", (long long)rows->n_rows);
     TDM_TRY(grow_extras(rows, err), err, "cannot list row %lld", (long long)rows->n_rows);
-    TDM_TRY(tdmi_listing_add_item(&table->listing, path, label, part, err), err,
-            "cannot list row %lld", (long long)rows->n_rows);
+    const struct tdmi_item item = {.path = path, .label = label, .part = part};
+    TDM_TRY(tdmi_listing_add_item(&table->listing, item, err), err, "cannot list row %lld",
+            (long long)rows->n_rows);
     if (table->hashes != NULL) {
         const char *text;
         size_t n_bytes;

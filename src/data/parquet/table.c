@@ -351,40 +351,27 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
 
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
                                    int64_t n_members, const struct tdm_source_options *options,
-                                   tdmi_parquet_table **table, tdm_error *err)
+                                   tdmi_parquet_table *table, tdm_error *err)
 {
-    *table = NULL;
-    struct tdmi_parquet_table *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return out_of_memory(path, err);
-    struct tdmi_parquet_opening opening = {.table = opened, .options = options};
-    tdmi_listing_init(&opened->listing);
+    struct tdmi_parquet_opening opening = {.table = table, .options = options};
     tdmi_parquet_labels_init(&opening.labels);
-    opened->path = tdmi_arena_copy(&opened->listing.arena, path);
-    opened->files = tdmi_alloc((size_t)n_members + 1, sizeof *opened->files);
-    tdm_status status = opened->path == NULL || opened->files == NULL
+    table->path = tdmi_arena_copy(&table->listing.arena, path);
+    table->files = tdmi_alloc((size_t)n_members + 1, sizeof *table->files);
+    tdm_status status = table->path == NULL || table->files == NULL
                             ? out_of_memory(path, err)
                             : open_all(&opening, members, n_members, err);
     tdmi_parquet_labels_release(&opening.labels);
-    if (status != TDM_OK) {
-        tdmi_parquet_table_close(opened);
-        return status;
-    }
-    *table = opened;
-    return TDM_OK;
+    return status;
 }
 
-void tdmi_parquet_table_close(void *self)
+void tdmi_parquet_table_release(void *self)
 {
     struct tdmi_parquet_table *table = self;
-    if (table == NULL)
-        return;
     tdmi_group_cache_free(table->cache);
     for (int64_t f = 0; f < table->n_files; f++)
         close_file(&table->files[f]);
     tdmi_free(table->files);
     tdmi_free(table->hashes);
     tdmi_free(table->spark_shapes);
-    tdmi_listing_release(&table->listing);
-    tdmi_free(table);
+    tdmi_free(table->group_starts);
 }

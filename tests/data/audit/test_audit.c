@@ -1,4 +1,5 @@
 /* The audit over a folder of odd files: a verdict for each, sums that add up, nothing changed. */
+#include "unit.h"
 #include "tandem/audit.h"
 #include "data/sources.h"
 
@@ -44,9 +45,8 @@ static struct tree odd_tree(void)
     return tree;
 }
 
-static void every_file_gets_its_verdict(void **state)
+TEST(every_file_gets_its_verdict)
 {
-    (void)state;
     static const struct {
         const char *path, *verdict;
     } expected[] = {
@@ -95,9 +95,8 @@ static void every_file_gets_its_verdict(void **state)
     tree_free(&tree);
 }
 
-static void near_copies_are_looked_for_only_when_asked(void **state)
+TEST(near_copies_are_looked_for_only_when_asked)
 {
-    (void)state;
     struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
@@ -113,9 +112,8 @@ static void near_copies_are_looked_for_only_when_asked(void **state)
     tree_free(&tree);
 }
 
-static void copies_across_given_parts_leak(void **state)
+TEST(copies_across_given_parts_leak)
 {
-    (void)state;
     struct tree tree = tree_new();
     textured(&tree, "train/cat/a.ppm", 64, 1, 0);
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
@@ -131,9 +129,8 @@ static void copies_across_given_parts_leak(void **state)
     tree_free(&tree);
 }
 
-static void what_cannot_be_audited_is_an_error(void **state)
+TEST(what_cannot_be_audited_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
@@ -146,9 +143,8 @@ static void what_cannot_be_audited_is_an_error(void **state)
     tree_free(&tree);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
     struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     options.source = tree.root;
@@ -169,14 +165,4 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_gets_its_verdict),
-        cmocka_unit_test(near_copies_are_looked_for_only_when_asked),
-        cmocka_unit_test(copies_across_given_parts_leak),
-        cmocka_unit_test(what_cannot_be_audited_is_an_error),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,11 @@
 /* The list of pictures to leave out: read, honoured by every source, refused where it is no list.
  */
+#include "unit.h"
 #include "data/audit/quarantine.h"
 #include "data/sources.h"
 
-static void listed_pictures_are_left_out_of_a_source(void **state)
+TEST(listed_pictures_are_left_out_of_a_source)
 {
-    (void)state;
     struct tree tree = tree_new();
     const char *names[] = {"cat/a.ppm", "cat/b.ppm", "dog/c.ppm", "dog/\xff.ppm"};
     for (uint32_t i = 0; i < 4; i++)
@@ -36,9 +36,8 @@ static void listed_pictures_are_left_out_of_a_source(void **state)
     tree_free(&tree);
 }
 
-static void what_is_no_list_is_refused_with_its_line(void **state)
+TEST(what_is_no_list_is_refused_with_its_line)
 {
-    (void)state;
     static const struct {
         const char *text, *word;
     } cases[] = {
@@ -66,9 +65,8 @@ static void what_is_no_list_is_refused_with_its_line(void **state)
     assert_int_equal(tdmi_quarantine_read("/nowhere/list", &quarantine, &err), TDM_E_INPUT);
 }
 
-static void the_bad_files_of_an_audit_read_back(void **state)
+TEST(the_bad_files_of_an_audit_read_back)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdm_audit_file files[] = {
         {.path = "a \"quoted\"\n.jpg", .verdict = TDM_VERDICT_CORRUPT, .reason = "why\\not"},
@@ -90,9 +88,8 @@ static void the_bad_files_of_an_audit_read_back(void **state)
     tree_free(&tree);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "list", "{\"path\":\"a\"}\n{\"path\":\"b\"}\n");
     const char *path = tree_path(&tree, "list");
@@ -111,13 +108,4 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listed_pictures_are_left_out_of_a_source),
-        cmocka_unit_test(what_is_no_list_is_refused_with_its_line),
-        cmocka_unit_test(the_bad_files_of_an_audit_read_back),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,10 @@
 /* The split: a pure function of content, fair to every class, and never with a copy on both sides.
  */
+#include "unit.h"
 #include "data/audit/split_fixture.h"
 
-static void every_class_is_divided_by_the_fractions(void **state)
+TEST(every_class_is_divided_by_the_fractions)
 {
-    (void)state;
     static const struct {
         double train, val, fraction;
         int per_class, n, n_train, n_val;
@@ -39,9 +39,8 @@ static void every_class_is_divided_by_the_fractions(void **state)
     }
 }
 
-static void threads_names_and_folder_order_change_nothing(void **state)
+TEST(threads_names_and_folder_order_change_nothing)
 {
-    (void)state;
     struct fixture a = {.tree = tree_new()}, b = {.tree = tree_new()};
     char name[100];
     for (uint32_t i = 0; i < 200; i++) {
@@ -68,9 +67,8 @@ static void threads_names_and_folder_order_change_nothing(void **state)
     tree_free(&b.tree);
 }
 
-static void another_seed_gives_another_split(void **state)
+TEST(another_seed_gives_another_split)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 200, 0);
     open_fixture(&f, 1);
@@ -89,9 +87,8 @@ static void another_seed_gives_another_split(void **state)
     tree_free(&f.tree);
 }
 
-static void hashes_are_of_the_content(void **state)
+TEST(hashes_are_of_the_content)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     tree_text(&f.tree, "a/1.ppm", "one");
     tree_text(&f.tree, "a/2.ppm", "two");
@@ -105,9 +102,8 @@ static void hashes_are_of_the_content(void **state)
 }
 
 /* Fractions of copies inside a class count contents; copies follow, across classes too. */
-static void copies_stay_together(void **state)
+TEST(copies_stay_together)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct fixture f = {.tree = tree_new()};
         char name[100];
@@ -133,9 +129,8 @@ static void copies_stay_together(void **state)
     }
 }
 
-static void given_parts_are_kept(void **state)
+TEST(given_parts_are_kept)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "train/b", 10, 100);
@@ -156,9 +151,8 @@ static void given_parts_are_kept(void **state)
     tree_free(&f.tree);
 }
 
-static void fewer_are_taken_of_each_given_part(void **state)
+TEST(fewer_are_taken_of_each_given_part)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "val/a", 6, 200);
@@ -176,9 +170,8 @@ static void fewer_are_taken_of_each_given_part(void **state)
     tree_free(&f.tree);
 }
 
-static void validation_comes_from_train_where_only_test_is_given(void **state)
+TEST(validation_comes_from_train_where_only_test_is_given)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 20, 0);
     add_pictures(&f.tree, "test/a", 5, 18); /* two copies of train pictures */
@@ -205,9 +198,8 @@ static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *ite
     return hashes;
 }
 
-static void pictures_added_later_do_not_move_the_old_ones(void **state)
+TEST(pictures_added_later_do_not_move_the_old_ones)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     add_pictures(&f.tree, "b", 40, 100);
@@ -244,9 +236,8 @@ static void pictures_added_later_do_not_move_the_old_ones(void **state)
 }
 
 /* A stored assignment beats the seed: another seed alone moves nothing. */
-static void a_stored_split_is_repeated_under_any_seed(void **state)
+TEST(a_stored_split_is_repeated_under_any_seed)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 50, 0);
     open_fixture(&f, 1);
@@ -272,9 +263,8 @@ static void a_stored_split_is_repeated_under_any_seed(void **state)
     tree_free(&f.tree);
 }
 
-static void a_smaller_fraction_takes_a_part_of_the_larger(void **state)
+TEST(a_smaller_fraction_takes_a_part_of_the_larger)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 100, 0);
     open_fixture(&f, 1);
@@ -297,9 +287,8 @@ static void a_smaller_fraction_takes_a_part_of_the_larger(void **state)
     tree_free(&f.tree);
 }
 
-static void unreadable_pictures_are_counted_and_left_out(void **state)
+TEST(unreadable_pictures_are_counted_and_left_out)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 10, 0);
     assert_int_equal(symlink("nowhere", tree_path(&f.tree, "a/gone.ppm")), 0);
@@ -315,9 +304,8 @@ static void unreadable_pictures_are_counted_and_left_out(void **state)
     tree_free(&f.tree);
 }
 
-static void what_makes_no_split_is_refused_with_a_sentence(void **state)
+TEST(what_makes_no_split_is_refused_with_a_sentence)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 1, 0);
     add_pictures(&f.tree, "b", 1, 1);
@@ -366,9 +354,8 @@ static void what_makes_no_split_is_refused_with_a_sentence(void **state)
 
 /* Computed by a second implementation in another language. A split that moved between versions
  * would let old validation pictures train. */
-static void the_split_never_changes(void **state)
+TEST(the_split_never_changes)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     char name[100], content[100];
     for (int i = 0; i < 30; i++) {
@@ -392,9 +379,8 @@ static void the_split_never_changes(void **state)
 }
 
 /* Each allocation fails in turn, those of the threads that hash too. */
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     open_fixture(&f, 2);
@@ -413,24 +399,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&f.tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_class_is_divided_by_the_fractions),
-        cmocka_unit_test(threads_names_and_folder_order_change_nothing),
-        cmocka_unit_test(another_seed_gives_another_split),
-        cmocka_unit_test(hashes_are_of_the_content),
-        cmocka_unit_test(copies_stay_together),
-        cmocka_unit_test(given_parts_are_kept),
-        cmocka_unit_test(fewer_are_taken_of_each_given_part),
-        cmocka_unit_test(validation_comes_from_train_where_only_test_is_given),
-        cmocka_unit_test(pictures_added_later_do_not_move_the_old_ones),
-        cmocka_unit_test(a_stored_split_is_repeated_under_any_seed),
-        cmocka_unit_test(a_smaller_fraction_takes_a_part_of_the_larger),
-        cmocka_unit_test(unreadable_pictures_are_counted_and_left_out),
-        cmocka_unit_test(what_makes_no_split_is_refused_with_a_sentence),
-        cmocka_unit_test(the_split_never_changes),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,8 +1,9 @@
 /* The third part of a split, and what is known of copies from splitting. */
+#include "unit.h"
 #include "data/audit/split_fixture.h"
 
 /* The third part lies between the two others, so neither of them moves when it is asked for. */
-static void a_third_part_is_what_the_others_leave(void **state)
+TEST(a_third_part_is_what_the_others_leave)
 {
     const struct tdmi_split_options three = {.train_fraction = 0.8,
                                              .val_fraction = 0.1,
@@ -42,7 +43,7 @@ static void a_third_part_is_what_the_others_leave(void **state)
     tree_free(&f.tree);
 }
 
-static void a_stored_test_stays_the_test_when_pictures_are_added(void **state)
+TEST(a_stored_test_stays_the_test_when_pictures_are_added)
 {
     const struct tdmi_split_options three = {
         .train_fraction = 0.6, .val_fraction = 0.2, .test_fraction = 0.2, .fraction = 1, .seed = 5};
@@ -72,7 +73,7 @@ static void a_stored_test_stays_the_test_when_pictures_are_added(void **state)
     tree_free(&f.tree);
 }
 
-static void a_test_that_the_source_gives_is_the_test(void **state)
+TEST(a_test_that_the_source_gives_is_the_test)
 {
     const struct tdmi_split_options three = {.train_fraction = 0.8,
                                              .val_fraction = 0.1,
@@ -94,7 +95,7 @@ static void a_test_that_the_source_gives_is_the_test(void **state)
     tree_free(&f.tree);
 }
 
-static void copies_are_counted(void **state)
+TEST(copies_are_counted)
 {
     struct fixture f = {.tree = tree_new()};
     (void)state;
@@ -110,13 +111,4 @@ static void copies_are_counted(void **state)
     tree_free(&f.tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_third_part_is_what_the_others_leave),
-        cmocka_unit_test(a_stored_test_stays_the_test_when_pictures_are_added),
-        cmocka_unit_test(a_test_that_the_source_gives_is_the_test),
-        cmocka_unit_test(copies_are_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

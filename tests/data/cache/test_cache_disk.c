@@ -2,6 +2,7 @@
  * The disk cache of pictures: what it gives is what was put, whatever other processes, damage and
  * limits do; and what was used least recently goes first.
  */
+#include "unit.h"
 #include "data/cache/cache_disk.h"
 
 #include "data/tree.h"
@@ -94,9 +95,8 @@ static void let_time_pass(void)
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
-static void what_was_put_is_given_by_this_and_the_next_process(void **state)
+TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     put(cache, 0, 20, 1000);
@@ -110,9 +110,8 @@ static void what_was_put_is_given_by_this_and_the_next_process(void **state)
     tree_free(&tree);
 }
 
-static void damaged_or_cut_entries_are_not_given(void **state)
+TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     tdmi_text bytes = {0};
@@ -142,9 +141,8 @@ static void damaged_or_cut_entries_are_not_given(void **state)
 }
 
 /* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
-static void rows_are_kept_beside_the_contents_of_their_number(void **state)
+TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
     tdmi_text file = {0}, row = {0}, found = {0};
@@ -176,9 +174,8 @@ static void rows_are_kept_beside_the_contents_of_their_number(void **state)
     tree_free(&tree);
 }
 
-static void the_least_recently_used_goes_first(void **state)
+TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     put(cache, 0, 20, 1000);
@@ -195,9 +192,8 @@ static void the_least_recently_used_goes_first(void **state)
 }
 
 /* A set of twice the limit: the half that was kept stays, epoch after epoch. */
-static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
+TEST_WITH(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     for (int epoch = 0; epoch < 3; epoch++) {
@@ -210,9 +206,8 @@ static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
 }
 
 /* A GiB of a large disk is left to others, a tenth of a small one; what is there is still given. */
-static void a_disk_that_fills_keeps_its_share_free(void **state)
+TEST_WITH(a_disk_that_fills_keeps_its_share_free, empty_disk, NULL)
 {
-    (void)state;
     const struct {
         uint64_t size_bytes, kept_bytes;
     } disks[] = {{2000 * gib, gib}, {2 * gib, gib / 5}};
@@ -231,9 +226,8 @@ static void a_disk_that_fills_keeps_its_share_free(void **state)
     }
 }
 
-static void many_processes_share_one_folder(void **state)
+TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
 {
-    (void)state;
     enum { processes = 4 };
     struct tree tree = tree_new();
     pid_t children[processes];
@@ -262,9 +256,8 @@ static void many_processes_share_one_folder(void **state)
     tree_free(&tree);
 }
 
-static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     tdm_error err = {0};
@@ -286,27 +279,12 @@ static tdm_status allocating(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST_WITH(running_out_of_memory_is_an_error, empty_disk, NULL)
 {
-    (void)state;
     struct tree tree = tree_new();
     memcpy(allocating_folder, tree.root, sizeof tree.root);
     assert_true(fail_each_allocation(allocating) > 0);
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_was_put_is_given_by_this_and_the_next_process, empty_disk),
-        cmocka_unit_test_setup(damaged_or_cut_entries_are_not_given, empty_disk),
-        cmocka_unit_test_setup(rows_are_kept_beside_the_contents_of_their_number, empty_disk),
-        cmocka_unit_test_setup(the_least_recently_used_goes_first, empty_disk),
-        cmocka_unit_test_setup(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk),
-        cmocka_unit_test_setup(a_disk_that_fills_keeps_its_share_free, empty_disk),
-        cmocka_unit_test_setup(many_processes_share_one_folder, empty_disk),
-        cmocka_unit_test_setup(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk),
-        cmocka_unit_test_setup(running_out_of_memory_is_an_error, empty_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,7 @@
 /* The cache of groups: one loads while others wait, the longest unused goes first, failures pass.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/cache/group_cache.h"
@@ -65,9 +61,8 @@ static void use(tdmi_group_cache *cache, int64_t group)
     tdmi_group_cache_give(cache, group);
 }
 
-static void the_longest_unused_goes_first(void **state)
+TEST(the_longest_unused_goes_first)
 {
-    (void)state;
     struct loads loads = {0};
     tdmi_group_cache *cache = cache_of(&loads, 3 * GROUP_BYTES);
     for (int64_t g = 0; g < 3; g++)
@@ -86,9 +81,8 @@ static void the_longest_unused_goes_first(void **state)
     assert_int_equal(loads.dropped, 5);
 }
 
-static void what_is_held_stays(void **state)
+TEST(what_is_held_stays)
 {
-    (void)state;
     struct loads loads = {0};
     tdmi_group_cache *cache = cache_of(&loads, 1);
     const void *value;
@@ -104,9 +98,8 @@ static void what_is_held_stays(void **state)
     tdmi_group_cache_free(cache);
 }
 
-static void one_beyond_the_limit_is_not_loaded_for_each_of_its_items(void **state)
+TEST(one_beyond_the_limit_is_not_loaded_for_each_of_its_items)
 {
-    (void)state;
     struct loads loads = {0};
     tdmi_group_cache *cache = cache_of(&loads, 1);
     for (int i = 0; i < 3; i++)
@@ -118,9 +111,8 @@ static void one_beyond_the_limit_is_not_loaded_for_each_of_its_items(void **stat
     assert_int_equal(loads.dropped, 2);
 }
 
-static void a_failed_load_is_told_and_tried_again(void **state)
+TEST(a_failed_load_is_told_and_tried_again)
 {
-    (void)state;
     struct loads loads = {.failures_left = 1};
     tdmi_group_cache *cache = cache_of(&loads, 1000);
     const void *value;
@@ -143,9 +135,8 @@ static tdm_status use_as_task(void *self, int index, int worker, tdm_error *err)
     return is_right ? TDM_OK : TDM_FAIL(err, TDM_E_BUG, "wrong group");
 }
 
-static void threads_load_a_group_once(void **state)
+TEST(threads_load_a_group_once)
 {
-    (void)state;
     struct loads loads = {.is_slow = true};
     tdmi_group_cache *cache = cache_of(&loads, 1000);
     tdmi_pool *pool = NULL;
@@ -170,9 +161,8 @@ static tdm_status churn(void *self, int index, int worker, tdm_error *err)
     return is_right ? TDM_OK : TDM_FAIL(err, TDM_E_BUG, "wrong group");
 }
 
-static void threads_may_load_drop_and_fail_at_once(void **state)
+TEST(threads_may_load_drop_and_fail_at_once)
 {
-    (void)state;
     struct loads loads = {.failures_left = 50};
     tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
     tdmi_pool *pool = NULL;
@@ -184,15 +174,4 @@ static void threads_may_load_drop_and_fail_at_once(void **state)
     tdmi_group_cache_free(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_longest_unused_goes_first),
-        cmocka_unit_test(what_is_held_stays),
-        cmocka_unit_test(one_beyond_the_limit_is_not_loaded_for_each_of_its_items),
-        cmocka_unit_test(a_failed_load_is_told_and_tried_again),
-        cmocka_unit_test(threads_load_a_group_once),
-        cmocka_unit_test(threads_may_load_drop_and_fail_at_once),
-    };
-    return cmocka_run_group_tests_name("data/group_cache", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

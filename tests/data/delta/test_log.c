@@ -1,5 +1,6 @@
 /* Which files of a log make a version, what is missing or damaged, and the tables of other
  * programs. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "base/file/file.h"
@@ -60,9 +61,8 @@ static void assert_no_table(const char *path, int64_t version, tdm_status code, 
         fail_msg("%s", text);
 }
 
-static void versions_are_replayed_in_order(void **state)
+TEST(versions_are_replayed_in_order)
 {
-    (void)state;
     struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
@@ -85,9 +85,8 @@ static void versions_are_replayed_in_order(void **state)
     tree_free(&tree);
 }
 
-static void gaps_and_empty_logs_are_named(void **state)
+TEST(gaps_and_empty_logs_are_named)
 {
-    (void)state;
     struct tree tree = tree_new();
     assert_no_table(tree.root, -1, TDM_E_INPUT, "cannot list the log");
     tree_folder(&tree, "_delta_log");
@@ -105,9 +104,8 @@ static void gaps_and_empty_logs_are_named(void **state)
     tree_free(&tree);
 }
 
-static void damaged_commits_are_named_with_file_and_line(void **state)
+TEST(damaged_commits_are_named_with_file_and_line)
 {
-    (void)state;
     struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b") "{\"add\":{\"path\":\"c");
@@ -121,9 +119,8 @@ static void damaged_commits_are_named_with_file_and_line(void **state)
     tree_free(&tree);
 }
 
-static void checkpoints_of_the_second_kind_may_be_json(void **state)
+TEST(checkpoints_of_the_second_kind_may_be_json)
 {
-    (void)state;
     struct tree tree = tree_new();
     log_text(&tree, "3" SECOND ".json",
              "{\"checkpointMetadata\":{\"version\":3}}\n" PROTOCOL METADATA ADD("a"));
@@ -136,9 +133,8 @@ static void checkpoints_of_the_second_kind_may_be_json(void **state)
     tree_free(&tree);
 }
 
-static void checkpoints_in_parts_count_when_all_are_there(void **state)
+TEST(checkpoints_in_parts_count_when_all_are_there)
 {
-    (void)state;
     struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.checkpoint.0000000001.0000000002.parquet", "x");
@@ -150,9 +146,8 @@ static void checkpoints_in_parts_count_when_all_are_there(void **state)
     tree_free(&tree);
 }
 
-static void a_path_may_name_a_version(void **state)
+TEST(a_path_may_name_a_version)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
@@ -259,9 +254,8 @@ static const struct golden {
 };
 enum { N_GOLDEN = sizeof golden / sizeof golden[0] };
 
-static void golden_tables_are_as_written_down(void **state)
+TEST(golden_tables_are_as_written_down)
 {
-    (void)state;
     char root[1024];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
     bool has_arrow = tdmi_arrow_version()[0] != '\0';
@@ -290,9 +284,8 @@ static void golden_tables_are_as_written_down(void **state)
 }
 
 /* The table above is whole: no golden table is without a line. */
-static void every_golden_table_has_a_line(void **state)
+TEST(every_golden_table_has_a_line)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
@@ -310,9 +303,8 @@ static void every_golden_table_has_a_line(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void partition_values_and_paths_of_spark_are_read(void **state)
+TEST(partition_values_and_paths_of_spark_are_read)
 {
-    (void)state;
     tdm_error err = {0};
     struct tdmi_delta_table table;
     assert_int_equal(tdmi_delta_log_read(test_data("delta-golden/data-reader-partition-values"), -1,
@@ -333,9 +325,8 @@ static void partition_values_and_paths_of_spark_are_read(void **state)
 
 /* Any byte of a checkpoint may be another one, or the last ones may be missing: a table or a
  * sentence comes of it. */
-static void damaged_checkpoints_are_survived(void **state)
+TEST(damaged_checkpoints_are_survived)
 {
-    (void)state;
     if (tdmi_arrow_version()[0] == '\0')
         skip();
     struct tree tree = tree_new();
@@ -366,9 +357,8 @@ static void damaged_checkpoints_are_survived(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     log_text(&tree, "0" SECOND ".json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
@@ -389,20 +379,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_replayed_in_order),
-        cmocka_unit_test(gaps_and_empty_logs_are_named),
-        cmocka_unit_test(damaged_commits_are_named_with_file_and_line),
-        cmocka_unit_test(checkpoints_of_the_second_kind_may_be_json),
-        cmocka_unit_test(checkpoints_in_parts_count_when_all_are_there),
-        cmocka_unit_test(a_path_may_name_a_version),
-        cmocka_unit_test(golden_tables_are_as_written_down),
-        cmocka_unit_test(every_golden_table_has_a_line),
-        cmocka_unit_test(partition_values_and_paths_of_spark_are_read),
-        cmocka_unit_test(damaged_checkpoints_are_survived),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* Deletion vectors: the forms of their bitmaps, where they lie, and damage. */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/memory.h"
@@ -63,9 +64,8 @@ static void put_plain_container(tdmi_text *text, uint32_t first, uint32_t n)
 
 /* ---- the bitmap ---------------------------------------------------------------------------- */
 
-static void rows_come_out_in_order_and_as_many_as_promised(void **state)
+TEST(rows_come_out_in_order_and_as_many_as_promised)
 {
-    (void)state;
     static const int64_t expected[] = {3, 4, 7, 11, 18, 29};
     tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", &bytes));
@@ -80,9 +80,8 @@ static void rows_come_out_in_order_and_as_many_as_promised(void **state)
     tdmi_text_release(&bytes);
 }
 
-static void every_form_of_container_is_read(void **state)
+TEST(every_form_of_container_is_read)
 {
-    (void)state;
     /* Three containers: sorted numbers, bits, all bits; in the second bucket one of runs. */
     static const uint32_t first[] = {7, 100, 0}, n[] = {3, 5000, 65536};
     tdmi_text text = {0};
@@ -134,9 +133,8 @@ static void every_form_of_container_is_read(void **state)
     tdmi_text_release(&text);
 }
 
-static void an_empty_vector_is_one(void **state)
+TEST(an_empty_vector_is_one)
 {
-    (void)state;
     tdmi_text text = {0};
     put_head(&text, 0);
     int64_t *rows = decode(&text, 0, 0, NULL);
@@ -145,9 +143,8 @@ static void an_empty_vector_is_one(void **state)
     tdmi_text_release(&text);
 }
 
-static void bitmaps_that_cannot_be_are_refused(void **state)
+TEST(bitmaps_that_cannot_be_are_refused)
 {
-    (void)state;
     static const struct {
         int n; /* values of 2 bytes after the head of one bucket */
         int values[16];
@@ -194,9 +191,8 @@ static void bitmaps_that_cannot_be_are_refused(void **state)
 
 /* ---- where it stands ----------------------------------------------------------------------- */
 
-static void z85_is_five_characters_for_four_bytes(void **state)
+TEST(z85_is_five_characters_for_four_bytes)
 {
-    (void)state;
     tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("HelloWorld", &bytes));
     assert_int_equal(bytes.length_bytes, 8);
@@ -250,9 +246,8 @@ static void assert_unreadable(const char *folder, struct tdmi_delta_vector_place
 #define NUMBER "^-aqEH.-t@S}K{vb[*k^"
 #define NAME "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
-static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
+TEST(vectors_are_found_by_number_by_path_and_in_the_log)
 {
-    (void)state;
     struct tree tree = tree_new();
     char absolute[200];
     tree_file(&tree, NAME, one_row, sizeof one_row);
@@ -293,9 +288,8 @@ static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
     tree_free(&tree);
 }
 
-static void files_of_vectors_that_are_damaged_are_refused(void **state)
+TEST(files_of_vectors_that_are_damaged_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct tdmi_delta_vector_place place = {'u', NUMBER, 1, 34, 1};
     assert_unreadable(tree.root, place, 5, NAME);
@@ -323,9 +317,8 @@ static void files_of_vectors_that_are_damaged_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_file(&tree, NAME, one_row, sizeof one_row);
     const struct tdmi_delta_vector_place places[] = {
@@ -348,17 +341,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_out_in_order_and_as_many_as_promised),
-        cmocka_unit_test(every_form_of_container_is_read),
-        cmocka_unit_test(an_empty_vector_is_one),
-        cmocka_unit_test(bitmaps_that_cannot_be_are_refused),
-        cmocka_unit_test(z85_is_five_characters_for_four_bytes),
-        cmocka_unit_test(vectors_are_found_by_number_by_path_and_in_the_log),
-        cmocka_unit_test(files_of_vectors_that_are_damaged_are_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* The log of a prepared table: its bytes, that it is read back, and what it does not overwrite. */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/memory.h"
@@ -34,9 +35,8 @@ static const char expected[] =
     "\"size\":2000,\"modificationTime\":1700000000123,\"dataChange\":true,"
     "\"stats\":\"{\\\"numRecords\\\":70}\"}}\n";
 
-static void the_bytes_depend_on_the_commit_alone(void **state)
+TEST(the_bytes_depend_on_the_commit_alone)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_text text = {0}, again = {0};
     assert_int_equal(tdmi_delta_commit_text(&commit, &text, &err), TDM_OK);
@@ -70,9 +70,8 @@ static void the_bytes_depend_on_the_commit_alone(void **state)
     tdmi_text_release(&again);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_table table;
@@ -101,9 +100,8 @@ static void assert_not_written(const char *folder, const struct tdmi_delta_commi
         fail_msg("'%s' is not in: %s", word, text);
 }
 
-static void another_log_is_not_overwritten(void **state)
+TEST(another_log_is_not_overwritten)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_commit other = commit;
@@ -118,9 +116,8 @@ static void another_log_is_not_overwritten(void **state)
     tree_free(&tree);
 }
 
-static void names_that_others_refuse_are_refused(void **state)
+TEST(names_that_others_refuse_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     static const char *const names[] = {"", "my label", "a=b", "a\tb", "f(x)"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -133,9 +130,8 @@ static void names_that_others_refuse_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_leaves_nothing(void **state)
+TEST(running_out_of_memory_leaves_nothing)
 {
-    (void)state;
     struct tree tree = tree_new();
     for (int64_t n = 1;; n++) {
         assert_true(n < 1000);
@@ -152,14 +148,4 @@ static void running_out_of_memory_leaves_nothing(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bytes_depend_on_the_commit_alone),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(another_log_is_not_overwritten),
-        cmocka_unit_test(names_that_others_refuse_are_refused),
-        cmocka_unit_test(running_out_of_memory_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

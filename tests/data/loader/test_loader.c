@@ -3,6 +3,7 @@
  * pictures that cannot be read named and never fatal. Every test picture shows its own number, so
  * pixels tell which one they are.
  */
+#include "unit.h"
 #include "data/loader/loader.h"
 
 #include "data/tree.h"
@@ -118,7 +119,7 @@ static void check_batch(const struct tdmi_batch *batch, const struct tdmi_loader
     }
 }
 
-static void every_sample_comes_once_in_the_same_order_for_all_threads_and_batches(void **state)
+TEST(every_sample_comes_once_in_the_same_order_for_all_threads_and_batches)
 {
     const struct fixture *f = *state;
     for (int batch = 1; batch <= 17; batch++) {
@@ -142,7 +143,7 @@ static void every_sample_comes_once_in_the_same_order_for_all_threads_and_batche
     }
 }
 
-static void any_batch_of_any_epoch_can_be_begun_at(void **state)
+TEST(any_batch_of_any_epoch_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -166,7 +167,7 @@ static void any_batch_of_any_epoch_can_be_begun_at(void **state)
     tdmi_loader_close(loader);
 }
 
-static void only_batch_borders_can_be_begun_at(void **state)
+TEST(only_batch_borders_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -180,7 +181,7 @@ static void only_batch_borders_can_be_begun_at(void **state)
     tdmi_loader_close(loader);
 }
 
-static void nothing_comes_before_the_first_seek(void **state)
+TEST(nothing_comes_before_the_first_seek)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -192,7 +193,7 @@ static void nothing_comes_before_the_first_seek(void **state)
     tdmi_loader_close(loader);
 }
 
-static void options_that_cannot_work_are_refused(void **state)
+TEST(options_that_cannot_work_are_refused)
 {
     const struct fixture *f = *state;
     static const struct {
@@ -212,7 +213,7 @@ static void options_that_cannot_work_are_refused(void **state)
     }
 }
 
-static void a_subset_and_a_label_map_are_followed(void **state)
+TEST(a_subset_and_a_label_map_are_followed)
 {
     const struct fixture *f = *state;
     static const int64_t items[] = {3, 10, 25, 52};
@@ -235,7 +236,7 @@ static void a_subset_and_a_label_map_are_followed(void **state)
     tdmi_loader_close(loader);
 }
 
-static void no_items_make_an_empty_epoch(void **state)
+TEST(no_items_make_an_empty_epoch)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -246,7 +247,7 @@ static void no_items_make_an_empty_epoch(void **state)
     tdmi_loader_close(loader);
 }
 
-static void skipped_pictures_are_named_once_in_order(void **state)
+TEST(skipped_pictures_are_named_once_in_order)
 {
     const struct fixture *f = *state;
     char first[2][TDMI_PROBLEM_BYTES], text[TDMI_PROBLEM_BYTES], cut[6];
@@ -279,9 +280,8 @@ static void skipped_pictures_are_named_once_in_order(void **state)
     }
 }
 
-static void the_first_hundred_skipped_pictures_are_kept(void **state)
+TEST(the_first_hundred_skipped_pictures_are_kept)
 {
-    (void)state;
     struct tree tree = tree_new();
     for (int i = 0; i < 130; i++) {
         char name[32];
@@ -313,9 +313,8 @@ static void the_first_hundred_skipped_pictures_are_kept(void **state)
 }
 
 /* Unlabelled pictures (prediction) have pixels although their label is -1. */
-static void unlabelled_pictures_are_loaded(void **state)
+TEST(unlabelled_pictures_are_loaded)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "1.ppm", 77);
     tdm_error err = {0};
@@ -338,7 +337,7 @@ static void unlabelled_pictures_are_loaded(void **state)
     tree_free(&tree);
 }
 
-static void closing_in_the_middle_is_safe(void **state)
+TEST(closing_in_the_middle_is_safe)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -354,7 +353,7 @@ static void closing_in_the_middle_is_safe(void **state)
     tdmi_loader_close(NULL);
 }
 
-static void after_the_first_epoch_nothing_is_allocated(void **state)
+TEST(after_the_first_epoch_nothing_is_allocated)
 {
     const struct fixture *f = *state;
     int64_t items[N_PICTURES];
@@ -384,7 +383,7 @@ static void after_the_first_epoch_nothing_is_allocated(void **state)
 
 /* Each allocation fails in turn, in opening and in the first batches: an error of that kind, never
  * a crash, a wait without end or a wrong batch. */
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -413,22 +412,4 @@ static void running_out_of_memory_is_an_error(void **state)
     assert_true(has_failed_in_next);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_comes_once_in_the_same_order_for_all_threads_and_batches),
-        cmocka_unit_test(any_batch_of_any_epoch_can_be_begun_at),
-        cmocka_unit_test(only_batch_borders_can_be_begun_at),
-        cmocka_unit_test(nothing_comes_before_the_first_seek),
-        cmocka_unit_test(options_that_cannot_work_are_refused),
-        cmocka_unit_test(a_subset_and_a_label_map_are_followed),
-        cmocka_unit_test(no_items_make_an_empty_epoch),
-        cmocka_unit_test(skipped_pictures_are_named_once_in_order),
-        cmocka_unit_test(the_first_hundred_skipped_pictures_are_kept),
-        cmocka_unit_test(unlabelled_pictures_are_loaded),
-        cmocka_unit_test(closing_in_the_middle_is_safe),
-        cmocka_unit_test(after_the_first_epoch_nothing_is_allocated),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -5,7 +5,12 @@
 #include "data/sources.h"
 
 #include "data/parquet/write.h"
-#include <stdarg.h>
+#include "io/arrow/bridge.h"
+
+static inline bool has_arrow(void)
+{
+    return tdmi_arrow_version()[0] != '\0';
+}
 
 static inline tdm_status add_to_text(void *self, const void *bytes, size_t n_bytes, tdm_error *err)
 {

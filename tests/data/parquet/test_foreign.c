@@ -3,6 +3,7 @@
  * sources, and every file of TANDEM_TEST_DATA/parquet as a table of columns and as a source, each
  * with its expected result written down.
  */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "io/arrow/bridge.h"
@@ -39,9 +40,8 @@ static void pixels_of(int i, uint8_t pixels[12])
         pixels[b] = (uint8_t)(20 * i + b);
 }
 
-static void tables_of_pyarrow_are_read(void **state)
+TEST_IF(has_arrow(), tables_of_pyarrow_are_read)
 {
-    (void)state;
     static const struct {
         const char *name, *classes, *first_path;
         int first_label, n_groups;
@@ -103,9 +103,8 @@ static void tables_of_pyarrow_are_read(void **state)
     }
 }
 
-static void groups_begin_where_their_pages_do(void **state)
+TEST_IF(has_arrow(), groups_begin_where_their_pages_do)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t firsts[8];
@@ -121,9 +120,8 @@ static void groups_begin_where_their_pages_do(void **state)
 }
 
 /* BGR, grey, and BGRA over white. */
-static void pictures_of_spark_are_turned(void **state)
+TEST_IF(has_arrow(), pictures_of_spark_are_turned)
 {
-    (void)state;
     tdmi_source *source = open_source(parquet_fixture("spark_image.parquet"));
     assert_int_equal(tdmi_source_items(source), ROWS);
     assert_classes(source, "0 1 2");
@@ -146,9 +144,8 @@ static void pictures_of_spark_are_turned(void **state)
     tdmi_source_close(source);
 }
 
-static void parts_are_taken_from_the_column(void **state)
+TEST_IF(has_arrow(), parts_are_taken_from_the_column)
 {
-    (void)state;
     tdmi_source *source = open_source(parquet_fixture("split.parquet"));
     for (int i = 0; i < ROWS; i++)
         assert_int_equal(tdmi_source_item(source, i).part,
@@ -156,9 +153,8 @@ static void parts_are_taken_from_the_column(void **state)
     tdmi_source_close(source);
 }
 
-static void nulls_are_named_when_they_are_read(void **state)
+TEST_IF(has_arrow(), nulls_are_named_when_they_are_read)
 {
-    (void)state;
     tdmi_source *source = open_source(parquet_fixture("nulls.parquet"));
     tdmi_text bytes = {0};
     tdm_error err = {0};
@@ -174,9 +170,8 @@ static void nulls_are_named_when_they_are_read(void **state)
     tdmi_source_close(source);
 }
 
-static void tables_that_are_none_of_pictures_are_refused(void **state)
+TEST_IF(has_arrow(), tables_that_are_none_of_pictures_are_refused)
 {
-    (void)state;
     static const struct {
         const char *name, *word;
         struct tdm_source_options options;
@@ -201,9 +196,8 @@ static void tables_that_are_none_of_pictures_are_refused(void **state)
     }
 }
 
-static void options_name_columns(void **state)
+TEST_IF(has_arrow(), options_name_columns)
 {
-    (void)state;
     static const struct {
         const char *name, *classes;
         struct tdm_source_options options;
@@ -227,9 +221,8 @@ static void options_name_columns(void **state)
 
 /* Uncompressed values that are worth a read of their own are read where they lie; a damaged page is
  * still found. */
-static void large_values_are_read_where_they_lie(void **state)
+TEST_IF(has_arrow(), large_values_are_read_where_they_lie)
 {
-    (void)state;
     static const char *const names[] = {"large.parquet", "large_v2.parquet"};
     for (int n = 0; n < 2; n++) {
         tdmi_source *source = open_source(parquet_fixture(names[n]));
@@ -267,9 +260,8 @@ static void large_values_are_read_where_they_lie(void **state)
 }
 
 /* A cache that holds nothing still gives every picture. */
-static void a_cache_of_one_byte_is_enough(void **state)
+TEST_IF(has_arrow(), a_cache_of_one_byte_is_enough)
 {
-    (void)state;
     static const char *const names[] = {"defaults.parquet", "delta_length.parquet"};
     for (int n = 0; n < 2; n++) {
         struct tdm_source_options options = {.cache_bytes = 1};
@@ -286,9 +278,8 @@ static void a_cache_of_one_byte_is_enough(void **state)
     }
 }
 
-static void lack_of_memory_is_an_error_on_every_way(void **state)
+TEST_IF(has_arrow(), lack_of_memory_is_an_error_on_every_way)
 {
-    (void)state;
     static const char *const names[] = {
         "defaults.parquet",    "delta_length.parquet", "hugging_face.parquet",
         "spark_image.parquet", "raw_list.parquet",     "large.parquet",
@@ -299,9 +290,8 @@ static void lack_of_memory_is_an_error_on_every_way(void **state)
 
 /* Files without checksums: whatever byte is flipped, pictures come out or a sentence names the
  * file. */
-static void a_flipped_byte_is_an_error_or_another_picture(void **state)
+TEST_IF(has_arrow(), a_flipped_byte_is_an_error_or_another_picture)
 {
-    (void)state;
     static const char *const names[] = {"defaults.parquet",     "zstd_v2.parquet",
                                         "large_v2.parquet",     "delta_length.parquet",
                                         "hugging_face.parquet", "packed_plain.parquet"};
@@ -338,9 +328,8 @@ static void a_flipped_byte_is_an_error_or_another_picture(void **state)
     assert_true(n_refused > 100);
 }
 
-static void a_build_without_arrow_refuses_them(void **state)
+TEST_IF(!has_arrow(), a_build_without_arrow_refuses_them)
 {
-    (void)state;
     assert_refused(parquet_fixture("defaults.parquet"), TDM_E_ABSENT, "tools/deps");
 }
 
@@ -459,9 +448,8 @@ static const struct {
      "Invalid physical column type"},
 };
 
-static void every_file_at_hand_has_its_expected_result(void **state)
+TEST_IF(has_arrow(), every_file_at_hand_has_its_expected_result)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
         char name[300], text[8000];
         tdm_error err = {0};
@@ -488,9 +476,8 @@ static void every_file_at_hand_has_its_expected_result(void **state)
 }
 
 /* No picture comes out of a page whose checksum is wrong, and the sentence says where it lies. */
-static void a_wrong_checksum_is_named_by_row_and_offset(void **state)
+TEST_IF(has_arrow(), a_wrong_checksum_is_named_by_row_and_offset)
 {
-    (void)state;
     char text[8000];
     tdm_error err = {0};
     tdmi_text bytes = {0};
@@ -506,9 +493,8 @@ static void a_wrong_checksum_is_named_by_row_and_offset(void **state)
     tdmi_source_close(source);
 }
 
-static void the_real_set_of_hugging_face_is_read(void **state)
+TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
 {
-    (void)state;
     tdmi_source *source = open_source(test_data("datasets/cifar10-parquet"));
     assert_string_equal(tdmi_source_kind(source), "parquet");
     assert_classes(source, "airplane automobile bird cat deer dog frog horse ship truck");
@@ -530,29 +516,4 @@ static void the_real_set_of_hugging_face_is_read(void **state)
     tdmi_source_close(source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest with_arrow[] = {
-        cmocka_unit_test(tables_of_pyarrow_are_read),
-        cmocka_unit_test(groups_begin_where_their_pages_do),
-        cmocka_unit_test(pictures_of_spark_are_turned),
-        cmocka_unit_test(parts_are_taken_from_the_column),
-        cmocka_unit_test(nulls_are_named_when_they_are_read),
-        cmocka_unit_test(tables_that_are_none_of_pictures_are_refused),
-        cmocka_unit_test(options_name_columns),
-        cmocka_unit_test(large_values_are_read_where_they_lie),
-        cmocka_unit_test(a_cache_of_one_byte_is_enough),
-        cmocka_unit_test(lack_of_memory_is_an_error_on_every_way),
-        cmocka_unit_test(a_flipped_byte_is_an_error_or_another_picture),
-        cmocka_unit_test(every_file_at_hand_has_its_expected_result),
-        cmocka_unit_test(a_wrong_checksum_is_named_by_row_and_offset),
-        cmocka_unit_test(the_real_set_of_hugging_face_is_read),
-    };
-    const struct CMUnitTest without_arrow[] = {
-        cmocka_unit_test(a_build_without_arrow_refuses_them),
-    };
-    bool has_arrow = tdmi_arrow_version()[0] != '\0';
-    return has_arrow
-               ? cmocka_run_group_tests_name("data/parquet_foreign", with_arrow, NULL, NULL)
-               : cmocka_run_group_tests_name("data/parquet_foreign", without_arrow, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

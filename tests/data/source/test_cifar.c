@@ -1,7 +1,6 @@
 /* Binary CIFAR: both forms, their parts and names, and files that are neither. */
+#include "unit.h"
 #include "data/sources.h"
-
-#include <stdbool.h>
 
 enum { PIXELS = 3072 };
 
@@ -22,9 +21,8 @@ static void write_records(const struct tree *tree, const char *name, const char 
     free(bytes);
 }
 
-static void ten_classes_and_their_parts_are_listed(void **state)
+TEST(ten_classes_and_their_parts_are_listed)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "data_batch_2.bin", "5", false);
@@ -49,9 +47,8 @@ static void ten_classes_and_their_parts_are_listed(void **state)
     tree_free(&tree);
 }
 
-static void a_hundred_classes_are_read_by_their_fine_labels(void **state)
+TEST(a_hundred_classes_are_read_by_their_fine_labels)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_records(&tree, "train.bin", "4o", true); /* 'o' is label 63 */
     write_records(&tree, "test.bin", "4", true);
@@ -73,9 +70,8 @@ static void a_hundred_classes_are_read_by_their_fine_labels(void **state)
     tree_free(&tree);
 }
 
-static void single_files_are_to_be_split(void **state)
+TEST(single_files_are_to_be_split)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_records(&tree, "data_batch_1_first2.bin", "12", false);
     write_records(&tree, "any.bin", "12", false);
@@ -97,9 +93,8 @@ static void single_files_are_to_be_split(void **state)
     tree_free(&tree);
 }
 
-static void planes_become_pixels(void **state)
+TEST(planes_become_pixels)
 {
-    (void)state;
     for (int is_hundred = 0; is_hundred < 2; is_hundred++) {
         struct tree tree = tree_new();
         write_records(&tree, "x.bin", "17", is_hundred);
@@ -118,9 +113,8 @@ static void planes_become_pixels(void **state)
     }
 }
 
-static void files_that_are_neither_form_are_refused(void **state)
+TEST(files_that_are_neither_form_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "data_batch_1.bin", "too short");
     assert_refused(tree.root, TDM_E_INPUT, "9 bytes");
@@ -142,9 +136,8 @@ static void files_that_are_neither_form_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void compressed_files_are_read(void **state)
+TEST(compressed_files_are_read)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
     struct tree tree = tree_new();
@@ -159,9 +152,8 @@ static void compressed_files_are_read(void **state)
     tree_free(&tree);
 }
 
-static void names_that_do_not_fit_are_refused(void **state)
+TEST(names_that_do_not_fit_are_refused)
 {
-    (void)state;
     static const struct {
         const char *names;
         size_t n;
@@ -179,9 +171,8 @@ static void names_that_do_not_fit_are_refused(void **state)
     }
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "12", false);
     assert_survives_lack_of_memory(tree.root);
@@ -190,17 +181,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_classes_and_their_parts_are_listed),
-        cmocka_unit_test(a_hundred_classes_are_read_by_their_fine_labels),
-        cmocka_unit_test(single_files_are_to_be_split),
-        cmocka_unit_test(planes_become_pixels),
-        cmocka_unit_test(files_that_are_neither_form_are_refused),
-        cmocka_unit_test(compressed_files_are_read),
-        cmocka_unit_test(names_that_do_not_fit_are_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

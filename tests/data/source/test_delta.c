@@ -1,4 +1,5 @@
 /* Delta tables as data sets: versions, partitions, deleted rows, files that are gone or changed. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "base/file/file.h"
@@ -60,9 +61,8 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
     tdmi_text_release(&bytes);
 }
 
-static void tables_of_delta_rs_have_their_rows_at_every_version(void **state)
+TEST(tables_of_delta_rs_have_their_rows_at_every_version)
 {
-    (void)state;
     if (!has_arrow())
         return;
     static const char *const tables[] = {"parts@v2", "parts@v3", "pets@v0", "pets@v1",
@@ -95,9 +95,8 @@ static void tables_of_delta_rs_have_their_rows_at_every_version(void **state)
     tdmi_source_close(source);
 }
 
-static void versions_that_are_not_there_are_refused(void **state)
+TEST(versions_that_are_not_there_are_refused)
 {
-    (void)state;
     if (!has_arrow())
         return;
     assert_refused(fixture("pets@v5"), TDM_E_INPUT, "there is no version 5");
@@ -150,9 +149,8 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
     tdmi_text_release(&bytes);
 }
 
-static void deleted_rows_are_no_items(void **state)
+TEST(deleted_rows_are_no_items)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -198,9 +196,8 @@ static void deleted_rows_are_no_items(void **state)
     tree_free(&tree);
 }
 
-static void a_class_without_rows_is_none(void **state)
+TEST(a_class_without_rows_is_none)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -222,9 +219,8 @@ static void a_class_without_rows_is_none(void **state)
     tree_free(&tree);
 }
 
-static void files_that_are_gone_or_changed_are_named(void **state)
+TEST(files_that_are_gone_or_changed_are_named)
 {
-    (void)state;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
     static const char *const more[] = {""};
@@ -276,9 +272,8 @@ static void write_log_of(const struct tree *tree, const char *path, long long si
 }
 
 /* A log is data, perhaps of somebody else. */
-static void files_outside_of_the_table_need_follow(void **state)
+TEST(files_outside_of_the_table_need_follow)
 {
-    (void)state;
     struct tree tree = tree_new();
     struct stat found;
     char table[100], absolute[100], uri[100];
@@ -326,9 +321,8 @@ static void files_outside_of_the_table_need_follow(void **state)
     tree_free(&tree);
 }
 
-static void a_file_that_a_checkpoint_names_has_a_row(void **state)
+TEST(a_file_that_a_checkpoint_names_has_a_row)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -346,9 +340,8 @@ static void a_file_that_a_checkpoint_names_has_a_row(void **state)
     tree_free(&tree);
 }
 
-static void tables_without_pictures_are_refused(void **state)
+TEST(tables_without_pictures_are_refused)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -361,9 +354,8 @@ static void tables_without_pictures_are_refused(void **state)
 }
 
 /* Tables of others hold no pictures: the sentence that everyone gets who tries. */
-static void golden_tables_are_refused_as_data_sets(void **state)
+TEST(golden_tables_are_refused_as_data_sets)
 {
-    (void)state;
     static const struct {
         const char *name, *word;
     } cases[] = {
@@ -393,9 +385,8 @@ static void golden_tables_are_refused_as_data_sets(void **state)
     }
 }
 
-static void a_written_table_is_a_data_set(void **state)
+TEST(a_written_table_is_a_data_set)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -423,9 +414,8 @@ static void a_written_table_is_a_data_set(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     if (!has_arrow())
         return;
     struct tree tree = tree_new();
@@ -438,20 +428,4 @@ static void running_out_of_memory_is_an_error(void **state)
     assert_survives_lack_of_memory(fixture("parts"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_of_delta_rs_have_their_rows_at_every_version),
-        cmocka_unit_test(versions_that_are_not_there_are_refused),
-        cmocka_unit_test(deleted_rows_are_no_items),
-        cmocka_unit_test(a_class_without_rows_is_none),
-        cmocka_unit_test(files_that_are_gone_or_changed_are_named),
-        cmocka_unit_test(files_outside_of_the_table_need_follow),
-        cmocka_unit_test(a_file_that_a_checkpoint_names_has_a_row),
-        cmocka_unit_test(tables_without_pictures_are_refused),
-        cmocka_unit_test(golden_tables_are_refused_as_data_sets),
-        cmocka_unit_test(a_written_table_is_a_data_set),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

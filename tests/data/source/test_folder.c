@@ -1,13 +1,13 @@
 /* Folders of pictures: classes, parts, what is passed over, and what is refused by name. */
+#include "unit.h"
 #include "data/sources.h"
 #include "tandem/log.h"
 
 #include <fcntl.h>
 
 /* Each tree: files ("name" pictures; "name=text" others; "name/" folders) and what opens. */
-static void trees_are_listed(void **state)
+TEST(trees_are_listed)
 {
-    (void)state;
     static const struct {
         const char *files[12];
         const char *classes, *items;
@@ -96,9 +96,8 @@ static void trees_are_listed(void **state)
     }
 }
 
-static void bytes_are_those_of_the_file(void **state)
+TEST(bytes_are_those_of_the_file)
 {
-    (void)state;
     struct tree tree = tree_new();
     size_t length = 300000;
     char *content = malloc(length);
@@ -124,9 +123,8 @@ static void bytes_are_those_of_the_file(void **state)
     tree_free(&tree);
 }
 
-static void links_are_followed_but_not_in_circles(void **state)
+TEST(links_are_followed_but_not_in_circles)
 {
-    (void)state;
     struct tree tree = tree_new(), elsewhere = tree_new();
     tree_picture(&elsewhere, "deep/x.ppm", 1);
     tree_picture(&tree, "cat/a.ppm", 2);
@@ -144,9 +142,8 @@ static void links_are_followed_but_not_in_circles(void **state)
 }
 
 /* A class without a picture ends training; one that holds only circles is none. */
-static void links_in_circles_are_left_out_and_counted(void **state)
+TEST(links_in_circles_are_left_out_and_counted)
 {
-    (void)state;
     static const char *const links[][2] = {
         {"cat/self", "self"},    {"cat/b.ppm", "b.ppm"},      {"cat/up", ".."},       {"all", "."},
         {"fox/again", "../fox"}, {"owl/deep/round", "round"}, {"owl/x.ppm", "x.ppm"},
@@ -168,9 +165,8 @@ static void links_in_circles_are_left_out_and_counted(void **state)
 }
 
 /* Only calls relative to a folder can make such paths. */
-static void paths_beyond_what_the_system_takes_are_left_out_and_counted(void **state)
+TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
 {
-    (void)state;
     enum { STEP = 100, STEPS = 40, END = 55 };
     char name[STEP + 1], last[END + 1];
     struct tree tree = tree_new();
@@ -205,9 +201,8 @@ static void paths_beyond_what_the_system_takes_are_left_out_and_counted(void **s
     tree_free(&tree);
 }
 
-static void a_dangling_link_is_listed_and_fails_when_read(void **state)
+TEST(a_dangling_link_is_listed_and_fails_when_read)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_path(&tree, "cat/");
     assert_int_equal(symlink("nowhere", tree_path(&tree, "cat/a.ppm")), 0);
@@ -223,9 +218,8 @@ static void a_dangling_link_is_listed_and_fails_when_read(void **state)
 }
 
 /* A pipe without a writer would block whoever opens it. */
-static void pipes_are_never_opened(void **state)
+TEST(pipes_are_never_opened)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe"), 0666), 0);
@@ -237,9 +231,8 @@ static void pipes_are_never_opened(void **state)
     tree_free(&tree);
 }
 
-static void what_is_no_data_set_is_refused_by_name(void **state)
+TEST(what_is_no_data_set_is_refused_by_name)
 {
-    (void)state;
     struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
     assert_refused(tree.root, TDM_E_INPUT, "no picture");
@@ -250,9 +243,8 @@ static void what_is_no_data_set_is_refused_by_name(void **state)
     tree_free(&tree);
 }
 
-static void an_unreadable_folder_is_an_error_that_names_it(void **state)
+TEST(an_unreadable_folder_is_an_error_that_names_it)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     tree_picture(&tree, "cat/locked/b.ppm", 2);
@@ -268,9 +260,8 @@ static void an_unreadable_folder_is_an_error_that_names_it(void **state)
     tree_free(&tree);
 }
 
-static void a_real_collection_opens(void **state)
+TEST(a_real_collection_opens)
 {
-    (void)state;
     tdmi_source *source = open_source(test_data("datasets/caltech101_10"));
     assert_int_equal(tdmi_source_items(source), 845);
     assert_classes(source,
@@ -279,9 +270,8 @@ static void a_real_collection_opens(void **state)
     tdmi_source_close(source);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "train/cat/a.ppm", 1);
     tree_picture(&tree, "val/cat/deep/b.ppm", 1);
@@ -290,20 +280,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees_are_listed),
-        cmocka_unit_test(bytes_are_those_of_the_file),
-        cmocka_unit_test(links_are_followed_but_not_in_circles),
-        cmocka_unit_test(links_in_circles_are_left_out_and_counted),
-        cmocka_unit_test(paths_beyond_what_the_system_takes_are_left_out_and_counted),
-        cmocka_unit_test(a_dangling_link_is_listed_and_fails_when_read),
-        cmocka_unit_test(pipes_are_never_opened),
-        cmocka_unit_test(what_is_no_data_set_is_refused_by_name),
-        cmocka_unit_test(an_unreadable_folder_is_an_error_that_names_it),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-        cmocka_unit_test(a_real_collection_opens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

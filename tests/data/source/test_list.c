@@ -1,11 +1,11 @@
 /* CSV and JSONL lists: rows in all their spellings, and errors that name the line. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "tandem/log.h"
 
-static void rows_are_listed(void **state)
+TEST(rows_are_listed)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *classes, *items;
         int64_t n_ignored;
@@ -51,9 +51,8 @@ static void rows_are_listed(void **state)
     }
 }
 
-static void errors_name_the_line(void **state)
+TEST(errors_name_the_line)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *word;
     } cases[] = {
@@ -87,9 +86,8 @@ static void errors_name_the_line(void **state)
     tree_free(&tree);
 }
 
-static void paths_are_relative_to_the_list(void **state)
+TEST(paths_are_relative_to_the_list)
 {
-    (void)state;
     struct tree tree = tree_new();
     char text[1024];
     tree_picture(&tree, "data/in/a.ppm", 1);
@@ -112,9 +110,8 @@ static void paths_are_relative_to_the_list(void **state)
 }
 
 /* Naming files of this machine is what lists are for; asking others is for who allows it. */
-static void remote_places_need_follow(void **state)
+TEST(remote_places_need_follow)
 {
-    (void)state;
     static const char *const texts[][2] = {
         {"l.csv", "path,label\na.ppm,x\ns3://bucket/b.ppm,y\n"},
         {"l.csv", "path,label\na.ppm,x\ngs://bucket/b.ppm,y\n"},
@@ -142,9 +139,8 @@ static void remote_places_need_follow(void **state)
     }
 }
 
-static void compressed_lists_are_read(void **state)
+TEST(compressed_lists_are_read)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
     struct tree tree = tree_new();
@@ -156,9 +152,8 @@ static void compressed_lists_are_read(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "a.ppm", 1);
     tree_text(&tree, "l.csv", "path,label\na.ppm,x\na.ppm,y\n");
@@ -168,15 +163,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_listed),
-        cmocka_unit_test(errors_name_the_line),
-        cmocka_unit_test(paths_are_relative_to_the_list),
-        cmocka_unit_test(remote_places_need_follow),
-        cmocka_unit_test(compressed_lists_are_read),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* Files that lost more than half of their rows: counted file by file, each row once. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "data/audit/contents.h"
@@ -42,9 +43,8 @@ static tdmi_source *open_both(struct tree *tree, const char *list)
     return source;
 }
 
-static void a_file_without_most_of_its_rows_is_an_error(void **state)
+TEST(a_file_without_most_of_its_rows_is_an_error)
 {
-    (void)state;
     char text[8000];
     for (int i = 0; i < 2; i++) {
         tdmi_contents contents = {0};
@@ -60,9 +60,8 @@ static void a_file_without_most_of_its_rows_is_an_error(void **state)
     }
 }
 
-static void each_file_is_counted_for_itself(void **state)
+TEST(each_file_is_counted_for_itself)
 {
-    (void)state;
     struct tree tree;
     tdmi_source *source = open_both(&tree, NULL);
     assert_int_equal(tdmi_source_items(source), 2 * ROWS);
@@ -92,9 +91,8 @@ static void each_file_is_counted_for_itself(void **state)
 }
 
 /* What a list leaves out is no row any more. */
-static void rows_that_are_left_out_are_not_counted(void **state)
+TEST(rows_that_are_left_out_are_not_counted)
 {
-    (void)state;
     struct tree tree;
     char text[8000], list[2000] = "", path[2000];
     tdmi_source_close(open_both(&tree, NULL));
@@ -119,9 +117,8 @@ static void rows_that_are_left_out_are_not_counted(void **state)
     tree_free(&second);
 }
 
-static void pictures_that_are_files_are_not_counted(void **state)
+TEST(pictures_that_are_files_are_not_counted)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_lost_rows lost = {0};
     tree_picture(&tree, "a/0.ppm", 0);
@@ -135,13 +132,4 @@ static void pictures_that_are_files_are_not_counted(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_without_most_of_its_rows_is_an_error),
-        cmocka_unit_test(each_file_is_counted_for_itself),
-        cmocka_unit_test(rows_that_are_left_out_are_not_counted),
-        cmocka_unit_test(pictures_that_are_files_are_not_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

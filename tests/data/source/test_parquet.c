@@ -1,13 +1,9 @@
 /* Tables of pictures as our writer makes them: what is listed, what is read, what is refused. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "base/hash/hash.h"
 #include "io/arrow/bridge.h"
-
-static bool has_arrow(void)
-{
-    return tdmi_arrow_version()[0] != '\0';
-}
 
 static void assert_picture(const tdmi_source *source, int64_t index, int picture)
 {
@@ -22,9 +18,8 @@ static void assert_picture(const tdmi_source *source, int64_t index, int picture
     tdmi_text_release(&bytes);
 }
 
-static void our_files_are_read_page_by_page(void **state)
+TEST_IF(has_arrow(), our_files_are_read_page_by_page)
 {
-    (void)state;
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
         struct tree tree = tree_new();
         write_parquet_file(
@@ -58,9 +53,8 @@ static void our_files_are_read_page_by_page(void **state)
     }
 }
 
-static void raw_pictures_go_where_they_are_asked(void **state)
+TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
 {
-    (void)state;
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
         struct tree tree = tree_new();
         write_parquet_file(
@@ -95,9 +89,8 @@ static void raw_pictures_go_where_they_are_asked(void **state)
     }
 }
 
-static void folders_and_names_say_what_columns_do_not(void **state)
+TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
 {
-    (void)state;
     struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "label=cat%20and%20dog/a.parquet", &written);
@@ -120,9 +113,8 @@ static void folders_and_names_say_what_columns_do_not(void **state)
     tree_free(&tree);
 }
 
-static void names_of_files_say_the_part(void **state)
+TEST_IF(has_arrow(), names_of_files_say_the_part)
 {
-    (void)state;
     struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "data/train-00000-of-00001.parquet", &written);
@@ -137,9 +129,8 @@ static void names_of_files_say_the_part(void **state)
 
 /* Every third byte of a small file in turn: the file opens and all pictures come out as they were,
  * or a sentence names it. */
-static void a_flipped_byte_is_found_or_harmless(void **state)
+TEST_IF(has_arrow(), a_flipped_byte_is_found_or_harmless)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_text file = {0};
     int n_found = 0;
@@ -181,9 +172,8 @@ static void a_flipped_byte_is_found_or_harmless(void **state)
     tree_free(&tree);
 }
 
-static void a_truncated_file_is_refused(void **state)
+TEST_IF(has_arrow(), a_truncated_file_is_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 4, .n_classes = 2});
@@ -195,9 +185,8 @@ static void a_truncated_file_is_refused(void **state)
     tree_free(&tree);
 }
 
-static void columns_that_are_not_there_are_refused(void **state)
+TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 4, .n_classes = 2});
     static const struct {
@@ -238,9 +227,8 @@ static void columns_that_are_not_there_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void a_folder_of_pictures_is_no_table(void **state)
+TEST_IF(has_arrow(), a_folder_of_pictures_is_no_table)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_picture(&tree, "a/1.ppm", 1);
     write_parquet_file(&tree, "b/x.parquet", &(struct written){.n_rows = 1, .n_classes = 1});
@@ -250,9 +238,8 @@ static void a_folder_of_pictures_is_no_table(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST_IF(has_arrow(), running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 3, .n_classes = 2});
     assert_survives_lack_of_memory(tree.root);
@@ -263,9 +250,8 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-static void a_build_without_arrow_says_what_brings_it(void **state)
+TEST_IF(!has_arrow(), a_build_without_arrow_says_what_brings_it)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "a.parquet", "PAR1 and so on PAR1");
     assert_refused(tree_path(&tree, "a.parquet"), TDM_E_ABSENT, "tools/deps");
@@ -273,23 +259,4 @@ static void a_build_without_arrow_says_what_brings_it(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest with_arrow[] = {
-        cmocka_unit_test(our_files_are_read_page_by_page),
-        cmocka_unit_test(raw_pictures_go_where_they_are_asked),
-        cmocka_unit_test(folders_and_names_say_what_columns_do_not),
-        cmocka_unit_test(names_of_files_say_the_part),
-        cmocka_unit_test(a_flipped_byte_is_found_or_harmless),
-        cmocka_unit_test(a_truncated_file_is_refused),
-        cmocka_unit_test(columns_that_are_not_there_are_refused),
-        cmocka_unit_test(a_folder_of_pictures_is_no_table),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    const struct CMUnitTest without_arrow[] = {
-        cmocka_unit_test(a_build_without_arrow_says_what_brings_it),
-    };
-    return has_arrow()
-               ? cmocka_run_group_tests_name("data/source_parquet", with_arrow, NULL, NULL)
-               : cmocka_run_group_tests_name("data/source_parquet", without_arrow, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* WebDataset tars: pictures and labels by key, shards by folder and range, and odd groups. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "tandem/log.h"
@@ -23,9 +24,8 @@ static void write_shard(const struct tree *tree, const char *name, const char *c
     tdmi_text_release(&tar);
 }
 
-static void groups_are_pictures_with_labels(void **state)
+TEST(groups_are_pictures_with_labels)
 {
-    (void)state;
     static const struct {
         const char *files[12];
         const char *classes, *items;
@@ -80,9 +80,8 @@ static void groups_are_pictures_with_labels(void **state)
     }
 }
 
-static void labels_that_are_none_are_refused_by_name(void **state)
+TEST(labels_that_are_none_are_refused_by_name)
 {
-    (void)state;
     static const struct {
         const char *files[12], *word;
     } cases[] = {
@@ -101,9 +100,8 @@ static void labels_that_are_none_are_refused_by_name(void **state)
     }
 }
 
-static void shards_are_found_by_folder_and_range(void **state)
+TEST(shards_are_found_by_folder_and_range)
 {
-    (void)state;
     static const char *const one[12] = {"a.ppm", "a.cls=1"}, *const two[12] = {"b.ppm", "b.cls=2"};
     static const struct {
         const char *first, *second, *path, *items;
@@ -134,9 +132,8 @@ static void shards_are_found_by_folder_and_range(void **state)
     }
 }
 
-static void ranges_that_cannot_be_are_refused(void **state)
+TEST(ranges_that_cannot_be_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1"};
     write_shard(&tree, "0.tar", one);
@@ -147,9 +144,8 @@ static void ranges_that_cannot_be_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void class_folders_with_captions_are_no_shard(void **state)
+TEST(class_folders_with_captions_are_no_shard)
 {
-    (void)state;
     struct tree tree = tree_new();
     static const char *const files[12] = {"cat/a.ppm", "cat/a.txt=a caption", "dog/b.ppm"};
     write_shard(&tree, "x.tar", files);
@@ -160,9 +156,8 @@ static void class_folders_with_captions_are_no_shard(void **state)
     tree_free(&tree);
 }
 
-static void a_real_shard_opens(void **state)
+TEST(a_real_shard_opens)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
     tdmi_source *source = open_source(test_data("webdataset/sample.tgz"));
@@ -172,9 +167,8 @@ static void a_real_shard_opens(void **state)
     tdmi_source_close(source);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1", "b.ppm", "b.json={\"label\":2}"};
     write_shard(&tree, "s/train/0.tar", one);
@@ -183,16 +177,4 @@ static void running_out_of_memory_is_an_error(void **state)
     tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_are_pictures_with_labels),
-        cmocka_unit_test(labels_that_are_none_are_refused_by_name),
-        cmocka_unit_test(shards_are_found_by_folder_and_range),
-        cmocka_unit_test(ranges_that_cannot_be_are_refused),
-        cmocka_unit_test(class_folders_with_captions_are_no_shard),
-        cmocka_unit_test(a_real_shard_opens),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
