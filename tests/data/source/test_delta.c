@@ -6,7 +6,7 @@
 #include "io/arrow/bridge.h"
 #include "data/delta/write.h"
 
-static bool has_arrow(void)
+static bool arrow_or_skip(void)
 {
     if (tdmi_arrow_version()[0] != '\0')
         return true;
@@ -63,7 +63,7 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
 
 TEST(tables_of_delta_rs_have_their_rows_at_every_version)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     static const char *const tables[] = {"parts@v2", "parts@v3", "pets@v0", "pets@v1",
                                          "pets@v2",  "pets@v3",  "pets@v4"};
@@ -97,7 +97,7 @@ TEST(tables_of_delta_rs_have_their_rows_at_every_version)
 
 TEST(versions_that_are_not_there_are_refused)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     assert_refused(fixture("pets@v5"), TDM_E_INPUT, "there is no version 5");
     assert_refused(fixture("parts@v1"), TDM_E_INPUT,
@@ -151,7 +151,7 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 
 TEST(deleted_rows_are_no_items)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet", "c.parquet"};
@@ -198,7 +198,7 @@ TEST(deleted_rows_are_no_items)
 
 TEST(a_class_without_rows_is_none)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet"};
@@ -323,7 +323,7 @@ TEST(files_outside_of_the_table_need_follow)
 
 TEST(a_file_that_a_checkpoint_names_has_a_row)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     void *bytes = NULL;
@@ -342,7 +342,7 @@ TEST(a_file_that_a_checkpoint_names_has_a_row)
 
 TEST(tables_without_pictures_are_refused)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     write_log(&tree, NULL, NULL, 0, "");
@@ -377,7 +377,7 @@ TEST(golden_tables_are_refused_as_data_sets)
     };
     char root[1024], path[1200];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         snprintf(path, sizeof path, "%s/%s", root, cases[c].name);
@@ -387,7 +387,7 @@ TEST(golden_tables_are_refused_as_data_sets)
 
 TEST(a_written_table_is_a_data_set)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     struct stat found;
@@ -416,7 +416,7 @@ TEST(a_written_table_is_a_data_set)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
