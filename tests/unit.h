@@ -18,6 +18,26 @@
 
 #include <cmocka.h>
 
+#include "tandem/error.h"
+
+/* A variable that is released where its scope ends. For pointers, POINTER_RELEASE(type, release)
+ * defines release_at. */
+#define AT_END(release) __attribute__((cleanup(release)))
+#define POINTER_RELEASE(type, release)             \
+    static inline void release##_at(type **object) \
+    {                                              \
+        release(*object);                          \
+    }
+
+POINTER_RELEASE(char, free)
+
+/* The call succeeds; else the case fails with the reason. */
+#define assert_ok(call, err)                       \
+    do {                                           \
+        if ((call) != TDM_OK)                      \
+            fail_msg("%s", (err)->frames[0].text); \
+    } while (0)
+
 enum { UNIT_MOST_TESTS = 128 };
 static struct CMUnitTest unit_tests[UNIT_MOST_TESTS];
 static size_t unit_n_tests;

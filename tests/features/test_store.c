@@ -21,7 +21,7 @@
 
 TEST(rows_come_back_by_content_and_view)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     assert_int_equal(tdmi_store_find(store, store_row(0)), -1);
@@ -38,14 +38,13 @@ TEST(rows_come_back_by_content_and_view)
     assert_int_equal(size_bytes, 2 * 128 + 1100 * (STORE_WIDTH * 4 + 16));
     assert_int_equal(store_has(store, 0, 1200), 1100);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Bits, not values: of a NaN and of -0 too. */
 TEST(f32_rows_are_kept_bit_for_bit)
 {
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     uint32_t bits[STORE_WIDTH] = {0x7fc12345u, 0x80000000u, 1u, 0xff800000u, 0x7f7fffffu};
     float values[STORE_WIDTH], found[STORE_WIDTH];
@@ -59,15 +58,13 @@ TEST(f32_rows_are_kept_bit_for_bit)
     const int64_t place = tdmi_store_find(store, store_row(7));
     assert_int_equal(tdmi_store_read(store, place, found, &err), TDM_OK);
     assert_memory_equal(found, bits, sizeof bits);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(f16_rows_are_rounded_to_the_nearest)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 1283};
-    tdmi_store *store = NULL;
+    AT_END(tdmi_store_close_at) tdmi_store *store = NULL;
     tdm_error err = {0};
     float values[1283], found[1283];
     for (int i = 0; i < 1283; i++)
@@ -89,14 +86,12 @@ TEST(f16_rows_are_rounded_to_the_nearest)
     tdm_status status = tdmi_store_fill_add(store, store_row(2), values, &err);
     assert_refused(status, TDM_E_INPUT, err, "float 700 of it is 65520");
     assert_refused(status, TDM_E_INPUT, err, "train with --features f32");
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(of_equal_rows_the_first_counts)
 {
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     float other[STORE_WIDTH] = {0};
     store_fill(store, 0, 10);
@@ -111,14 +106,12 @@ TEST(of_equal_rows_the_first_counts)
     assert_int_equal(tdmi_store_rows(store), 11);
     assert_int_equal(store_has(store, 0, 11), 11);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", NULL), 2);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(what_was_not_committed_is_dropped)
 {
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     assert_int_equal(tdmi_store_fill_begin(store, 20, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 10, &err), TDM_OK);
@@ -128,8 +121,6 @@ TEST(what_was_not_committed_is_dropped)
     tdmi_store_fill_abandon(store);
     assert_int_equal(store_has(store, 0, 20), 10);
     assert_int_equal(store_files(tdmi_store_folder(store), "", NULL), 2 + 3); /* . and .. */
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -150,7 +141,7 @@ static void *read_all_the_time(void *self)
 
 TEST(rows_are_found_and_read_while_others_are_added)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct reading reading = {.store = store_open(&tree, STORE_KEY)};
     tdm_error err = {0};
     pthread_t threads[2];
@@ -167,7 +158,6 @@ TEST(rows_are_found_and_read_while_others_are_added)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_true(atomic_load(&reading.n_read) > 0);
     tdmi_store_close(reading.store);
-    tree_free(&tree);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
@@ -186,7 +176,7 @@ static void change_byte(const char *path, int64_t at)
 TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
 {
     enum { n_rows = 100, index_at = 128 + n_rows * STORE_WIDTH * 4 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, n_rows);
@@ -215,7 +205,6 @@ TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
@@ -252,7 +241,7 @@ TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
 /* Whoever would rather compute rows again than be refused has the others, and a whole store. */
 TEST(damaged_files_are_dropped_for_who_asks_for_it)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -279,14 +268,13 @@ TEST(damaged_files_are_dropped_for_who_asks_for_it)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Rows say themselves of which key they are. */
 TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
 {
     static const char *const texts[] = {"", "{\"format_version\":1,\"key\":", "{}\n"};
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -308,17 +296,16 @@ TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
         tdmi_store_close(store);
         err = (tdm_error){0};
     }
-    tree_free(&tree);
 }
 
 /* Rows that changed places have right checksums of their own. */
 TEST(a_row_in_the_place_of_another_is_damage)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     float first[STORE_WIDTH], second[STORE_WIDTH];
     tdm_error err = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 2);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
     store_values(0, first);
@@ -330,15 +317,13 @@ TEST(a_row_in_the_place_of_another_is_damage)
     for (uint64_t i = 0; i < 2; i++)
         assert_int_equal(tdmi_store_read(store, tdmi_store_find(store, store_row(i)), first, &err),
                          TDM_E_INPUT);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 TEST(rows_of_another_key_are_never_seen)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512], there[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *other = store_open(&tree, "{\"other\":1}");
@@ -357,12 +342,11 @@ TEST(rows_of_another_key_are_never_seen)
     tdm_status status = store_try(&tree, "{\"other\":1}", 0, &other, &err);
     assert_refused(status, TDM_E_INPUT, err, "another key");
     assert_refused(status, TDM_E_INPUT, err, there);
-    tree_free(&tree);
 }
 
 TEST(another_text_under_the_hash_of_the_key_is_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
@@ -379,12 +363,11 @@ TEST(another_text_under_the_hash_of_the_key_is_refused)
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
         assert_refused(status, TDM_E_INPUT, err, path);
     }
-    tree_free(&tree);
 }
 
 TEST(rows_of_another_width_are_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH + 1};
     tdm_error err = {0};
@@ -396,15 +379,14 @@ TEST(rows_of_another_width_are_refused)
     options.width = 0;
     assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_E_BUG);
     assert_null(store);
-    tree_free(&tree);
 }
 
 TEST(calls_out_of_order_are_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_add(store, store_row(0), values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_BF16, &err), TDM_E_BUG);
@@ -420,15 +402,13 @@ TEST(calls_out_of_order_are_refused)
     assert_int_equal(tdmi_store_read(store, (int64_t)1 << 32, values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_read(store, INT64_MAX, values, &err), TDM_E_BUG);
     assert_int_equal(store_has(store, 0, 1), 1);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- size ------------------------------------------------------------------------------------ */
 
 TEST(many_files_are_merged_when_a_fill_is_over)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *beside;
@@ -450,13 +430,12 @@ TEST(many_files_are_merged_when_a_fill_is_over)
     assert_int_equal(store_has(store, 0, 800), 710);
     assert_int_equal(tdmi_store_rows(store), 710);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(a_million_rows_are_open_in_less_than_a_second)
 {
     enum { n = 1000000 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 2};
     tdmi_store *store = NULL;
     tdm_error err = {0};
@@ -485,7 +464,6 @@ TEST(a_million_rows_are_open_in_less_than_a_second)
     tdmi_store_close(store);
     if (!is_sanitized)
         assert_true(seconds < 1);
-    tree_free(&tree);
 }
 
 static const struct tree *allocating_tree;
@@ -502,7 +480,7 @@ static tdm_status allocating(tdm_error *err)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
     tdmi_store_close(store);
@@ -511,7 +489,6 @@ TEST(running_out_of_memory_is_an_error)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(store_has(store, 0, 20), 15);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

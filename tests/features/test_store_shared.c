@@ -28,7 +28,7 @@ static void let_time_pass(void)
 /* Half of the rows are of both. */
 TEST(two_processes_fill_one_key_at_once)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[2];
     for (uint64_t p = 0; p < 2; p++) {
         children[p] = fork();
@@ -51,7 +51,6 @@ TEST(two_processes_fill_one_key_at_once)
     assert_int_equal(tdmi_store_rows(store), 1500);
     assert_int_equal(store_has(store, 0, 1600), 1500);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Fills for ever, a commit every hundred rows, and says after each how many there are. */
@@ -75,7 +74,7 @@ static void fill_until_killed(const struct tree *tree, int told)
 
 TEST(what_was_committed_outlives_a_kill)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[512] = "";
     int64_t n_committed = 0;
     for (int turn = 0; turn < 20; turn++) {
@@ -107,14 +106,13 @@ TEST(what_was_committed_outlives_a_kill)
         assert_int_equal(store_files(folder, ".tmp", NULL), 0);
         tdmi_store_close(store);
     }
-    tree_free(&tree);
 }
 
 /* Two that fill on, while a third's limit is so small that it throws out whatever is idle. */
 TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 {
     enum { processes = 3 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -140,7 +138,6 @@ TEST(keys_are_opened_and_thrown_out_at_the_same_time)
     }
     for (int p = 0; p < processes; p++)
         wait_for(children[p]);
-    tree_free(&tree);
 }
 
 /* ---- a full disk, a full store --------------------------------------------------------------- */
@@ -148,11 +145,11 @@ TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 /* A limit on file sizes fails in write like a full disk does. */
 TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct rlimit old, tight;
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_begin(store, 100000, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 100, &err), TDM_OK);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
@@ -171,13 +168,11 @@ TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
     assert_int_equal(store_files(tdmi_store_folder(store), ".tmp", NULL), 0);
     store_fill(store, 100, 200); /* there is room again */
     assert_int_equal(store_has(store, 0, 1000), 200);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_store *store = NULL;
     assert_int_equal(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), TDM_OK);
@@ -196,12 +191,11 @@ TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
     assert_refused(status, TDM_E_SYSTEM, err,
                    "set TANDEM_HOME to a folder on another disk, or train with --features none");
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 TEST(a_folder_that_cannot_be_made_is_refused_by_name)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     const struct tdmi_store_options options = {
         .folder = tree_path(&tree, "file"), .key = STORE_KEY, .width = 1};
@@ -210,7 +204,6 @@ TEST(a_folder_that_cannot_be_made_is_refused_by_name)
     tdm_status status = tdmi_store_open(&options, &store, &err);
     assert_refused(status, TDM_E_SYSTEM, err, "/file");
     assert_null(store);
-    tree_free(&tree);
 }
 
 /* ---- who gives way --------------------------------------------------------------------------- */
@@ -260,7 +253,7 @@ static tdm_status fill_under(const struct tree *tree, char name, int n_keys, tdm
 
 TEST(the_least_recently_used_key_gives_way_first)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abcd");
     assert_true(is_there(&tree, 'a')); /* now b is the oldest */
@@ -275,12 +268,11 @@ TEST(the_least_recently_used_key_gives_way_first)
     assert_int_equal(store_files(tree.root, "", NULL), 2 + 2 + 1); /* and the lock of who counts */
     assert_true(is_there(&tree, 'e'));
     assert_true(is_there(&tree, 'f'));
-    tree_free(&tree);
 }
 
 TEST(a_key_that_a_process_has_open_does_not_give_way)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abc");
     tdmi_store *held = store_open(&tree, key_of('a'));
@@ -318,12 +310,11 @@ TEST(a_key_that_a_process_has_open_does_not_give_way)
     close(ready[0]);
     tdmi_store_close(held);
     assert_int_equal(fill_under(&tree, 'e', 2, &err), TDM_OK);
-    tree_free(&tree);
 }
 
 TEST(a_fill_that_would_never_fit_removes_nothing)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "ab");
     tdmi_store *store = NULL;
@@ -333,7 +324,6 @@ TEST(a_fill_that_would_never_fit_removes_nothing)
     tdmi_store_close(store);
     assert_true(is_there(&tree, 'a'));
     assert_true(is_there(&tree, 'b'));
-    tree_free(&tree);
 }
 
 /* ---- promises -------------------------------------------------------------------------------- */
@@ -353,7 +343,7 @@ static void hold_a_promise(const struct tree *tree, int64_t limit, int told)
 
 TEST(room_is_promised_once_and_given_back_by_the_dead)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *store = NULL;
@@ -376,13 +366,12 @@ TEST(room_is_promised_once_and_given_back_by_the_dead)
     tdmi_store_close(store);
     close(told[0]);
     close(told[1]);
-    tree_free(&tree);
 }
 
 /* What is written is not promised any more: both would be counted. */
 TEST(a_promise_is_lowered_by_what_is_committed)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *first = NULL, *second = NULL;
@@ -398,7 +387,6 @@ TEST(a_promise_is_lowered_by_what_is_committed)
     tdmi_store_close(first); /* the other hundred rows never came */
     assert_int_equal(tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
     tdmi_store_close(second);
-    tree_free(&tree);
 }
 
 /* ---- for reading only ------------------------------------------------------------------------ */
@@ -430,7 +418,7 @@ static bool reads_and_cannot_fill(const struct tree *tree)
 /* Root may write everywhere, so it looks as somebody else. */
 TEST(what_is_complete_is_read_where_nothing_can_be_written)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int has_lock = 1; has_lock >= 0; has_lock--) {
         tdmi_store *store = store_open(&tree, STORE_KEY);
         store_fill(store, 0, KEY_ROWS);
@@ -451,12 +439,11 @@ TEST(what_is_complete_is_read_where_nothing_can_be_written)
         wait_for(child);
         protect(&tree, false);
     }
-    tree_free(&tree);
 }
 
 TEST(what_is_no_key_is_left_alone)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "a");
     tree_text(&tree, "note.txt", "mine");
@@ -465,7 +452,6 @@ TEST(what_is_no_key_is_left_alone)
     assert_int_equal(access(tree_path(&tree, "note.txt"), F_OK), 0);
     assert_int_equal(access(tree_path(&tree, "pictures/mine.rows"), F_OK), 0);
     assert_false(is_there(&tree, 'a'));
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

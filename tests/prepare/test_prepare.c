@@ -8,7 +8,7 @@
 TEST(any_number_of_threads_gives_the_same_bytes)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS);
     assert_int_equal(result.val, N_CLASSES * 2);
@@ -22,13 +22,12 @@ TEST(any_number_of_threads_gives_the_same_bytes)
     set.options.threads = 3;
     prepared(&set.options);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 TEST(another_seed_gives_another_table)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.seed = 43;
@@ -40,7 +39,6 @@ TEST(another_seed_gives_another_table)
     assert_true(n_moved > N_CLASSES * PER_CLASS / 2);
     tdmi_source_close(a);
     tdmi_source_close(b);
-    set_free(&set);
 }
 
 /* ---- slices ------------------------------------------------------------------------------- */
@@ -48,7 +46,7 @@ TEST(another_seed_gives_another_table)
 TEST(slices_and_a_merge_give_the_same_bytes)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.merge = true;
@@ -68,7 +66,6 @@ TEST(slices_and_a_merge_give_the_same_bytes)
     assert_true(result.is_complete);
     assert_int_equal(result.made, 0);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 /* ---- interrupted -------------------------------------------------------------------------- */
@@ -82,7 +79,7 @@ static void begin_again(const struct tdm_prepare_options *options, const char *w
 TEST(what_is_done_is_not_made_again)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.slices = 2;
@@ -94,14 +91,13 @@ TEST(what_is_done_is_not_made_again)
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.made, 1);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 TEST(damaged_leftovers_are_made_again)
 {
     NEEDS_ARROW();
     static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     for (int i = 0; i < 3; i++) {
@@ -129,20 +125,18 @@ TEST(damaged_leftovers_are_made_again)
         snprintf(command, sizeof command, "rm -rf '%s'", set.other);
         assert_int_equal(system(command), 0);
     }
-    set_free(&set);
 }
 
 TEST(a_stop_leaves_what_can_be_gone_on_with)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     tdm_stop_request();
     refused(&set.options, TDM_E_STOPPED, "stopped on request");
     tdm_stop_clear();
     begin_again(&set.options, set.out);
-    set_free(&set);
 }
 
 TEST(every_failing_allocation_is_an_error_that_can_be_mended)
@@ -155,7 +149,7 @@ TEST(every_failing_allocation_is_an_error_that_can_be_mended)
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
     tree_text(&tree, "in/c0/bad.ppm", "P6\n9 9\n255\nx");
-    struct set set = set_of(tree);
+    AT_END(set_free) struct set set = set_of(tree);
     set.options.train_fraction = set.options.val_fraction = 0.5;
     prepared(&set.options);
     set.options.folder = set.other;
@@ -172,7 +166,6 @@ TEST(every_failing_allocation_is_an_error_that_can_be_mended)
         assert_true(err.n_frames > 0);
     }
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 /* Nothing that was made before is at hand, and want of memory is no fault of what was made. */
@@ -185,7 +178,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
         snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
-    struct set set = set_of(tree);
+    AT_END(set_free) struct set set = set_of(tree);
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status != TDM_OK; n++) {
         struct tdm_prepare_result result;
@@ -202,7 +195,6 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
             fail_msg("allocation %d: %s", (int)n, err.frames[0].text);
         free(folder);
     }
-    set_free(&set);
 }
 
 /* ---- what stands there -------------------------------------------------------------------- */
@@ -210,7 +202,7 @@ TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
 TEST(a_finished_folder_is_known_again)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result first = prepared(&set.options);
     struct tdm_prepare_result again = prepared(&set.options);
     assert_int_equal(again.made, 0);
@@ -225,13 +217,12 @@ TEST(a_finished_folder_is_known_again)
     set.options.val_fraction = 0.05;
     refused(&set.options, TDM_E_USAGE, "--split 0.9,0.1");
     set.options.val_fraction = 0.1;
-    set_free(&set);
 }
 
 TEST(other_folders_are_left_alone)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     tree_text(&set.tree, "out/letter.txt", "dear reader");
     tree_text(&set.tree, "other", "a file");
     refused(&set.options, TDM_E_USAGE, "letter.txt");
@@ -242,13 +233,12 @@ TEST(other_folders_are_left_alone)
     refused(&set.options, TDM_E_USAGE, "holds something else");
     set.options.folder = "s3://bucket/table";
     refused(&set.options, TDM_E_USAGE, "local folder");
-    set_free(&set);
 }
 
 TEST(changed_pictures_change_an_unfinished_table)
 {
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     set.options.slices = 2;
     prepared(&set.options);
     picture(&set.tree, "in/class0/new.ppm", 20, 20, 1000);
@@ -258,7 +248,6 @@ TEST(changed_pictures_change_an_unfinished_table)
     set.options.folder = set.other;
     prepared(&set.options);
     assert_equal_folders(set.other, set.out);
-    set_free(&set);
 }
 
 TEST(wrong_options_are_named)

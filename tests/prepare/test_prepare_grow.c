@@ -43,7 +43,7 @@ static struct tdm_prepare_options grown_options(const char *from, const char *ou
 TEST(stored_assignments_win_when_files_are_added)
 {
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *old = in(&tree, "out@v0");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -88,14 +88,13 @@ TEST(stored_assignments_win_when_files_are_added)
     assert_int_equal(again.version, 1);
     assert_int_equal(again.images, 77);
     free(from), free(out), free(old);
-    tree_free(&tree);
 }
 
 /* Parts whose rows are all wanted still are not written again. */
 TEST(parts_that_lose_nothing_are_kept)
 {
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     struct tdm_prepare_result first = prepared(&options);
@@ -113,13 +112,12 @@ TEST(parts_that_lose_nothing_are_kept)
     assert_int_equal(third.images, 60);
     assert_int_equal(third.bytes, first.bytes);
     free(from), free(out);
-    tree_free(&tree);
 }
 
 TEST(slices_and_kills_give_the_same_update)
 {
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *cut = in(&tree, "cut");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);
@@ -149,13 +147,12 @@ TEST(slices_and_kills_give_the_same_update)
     assert_equal_folders(whole, cut);
     tdmi_text_release(&dataset);
     free(from), free(whole), free(cut);
-    tree_free(&tree);
 }
 
 TEST(what_another_program_changed_is_left_alone)
 {
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -165,13 +162,12 @@ TEST(what_another_program_changed_is_left_alone)
     grow(&tree);
     refused(&options, TDM_E_USAGE, "theirs.parquet");
     free(from), free(out);
-    tree_free(&tree);
 }
 
 TEST(every_failing_allocation_leaves_a_table)
 {
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);
@@ -194,7 +190,6 @@ TEST(every_failing_allocation_leaves_a_table)
     prepared(&options);
     assert_equal_folders(whole, out);
     free(from), free(whole), free(out);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

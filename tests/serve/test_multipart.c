@@ -28,8 +28,7 @@ static void reads(const char *type, const char *body, size_t length, int n_wante
     tdm_error err = {0};
     char *copy;
     int n;
-    if (read(type, body, length, parts, &n, &copy, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(read(type, body, length, parts, &n, &copy, &err), &err);
     assert_int_equal(n, n_wanted);
     for (int i = 0; i < n; i++) {
         assert_string_equal(parts[i].name, wanted[i].name);

@@ -103,7 +103,6 @@ TEST(what_does_not_fit_is_not_passed_over)
     const int64_t pixels[] = {10, 95, 1, 1};
     const struct tdmi_turn_request request = {4, pixels};
     int share_of_it;
-    (void)state;
     tdmi_turn_share(&request, 1, (struct tdmi_turn_room){16, 100}, &share_of_it);
     assert_int_equal(share_of_it, 1);
 }

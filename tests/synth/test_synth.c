@@ -72,7 +72,7 @@ TEST(threads_and_a_larger_set_change_no_picture)
     static const char *const names[] = {"000-striped-star/000000.ppm",
                                         "001-striped-disc/000003.ppm",
                                         "002-red-dotted-disc/000002.ppm"};
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char one[128], many[128], larger[128];
     snprintf(one, sizeof one, "%s/one", tree.root);
     snprintf(many, sizeof many, "%s/a/new/path", tree.root);
@@ -112,7 +112,6 @@ TEST(threads_and_a_larger_set_change_no_picture)
     options.seed = 43;
     make(&options, NULL);
     assert_true(file_hash(options.folder, names[0], NULL) != file_hash(one, names[0], NULL));
-    tree_free(&tree);
 }
 
 TEST(every_writable_format_is_written_and_any_case_is_accepted)
@@ -126,7 +125,7 @@ TEST(every_writable_format_is_written_and_any_case_is_accepted)
         {"Bmp", "000-striped-star/000000.bmp", TDMI_IMAGE_BMP},
         {"ppm", "000-striped-star/000000.ppm", TDMI_IMAGE_PPM},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdm_error err = {0};
         char folder[128];
@@ -143,7 +142,6 @@ TEST(every_writable_format_is_written_and_any_case_is_accepted)
             assert_int_equal(n_entries(folder), -1);
         }
     }
-    tree_free(&tree);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------- */
@@ -165,7 +163,7 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
         {3, 4, 24, 0, "", "unknown format"},
         {3, 4, 24, 0, NULL, "no picture format was given"},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -185,12 +183,11 @@ TEST(arguments_out_of_range_are_named_with_what_is_accepted)
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
     options.folder = "";
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    tree_free(&tree);
 }
 
 TEST(a_folder_that_holds_something_is_refused_and_left_alone)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128], file[128];
     tree_file(&tree, "full/mine.txt", "x", 1);
     snprintf(folder, sizeof folder, "%s/full", tree.root);
@@ -211,7 +208,6 @@ TEST(a_folder_that_holds_something_is_refused_and_left_alone)
     snprintf(below, sizeof below, "%s/out", file);
     options.folder = below;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_SYSTEM);
-    tree_free(&tree);
 }
 
 /* ---- what is left behind ------------------------------------------------------------------- */
@@ -239,7 +235,7 @@ static void hear(void *self, const tdm_event *event)
 
 TEST(progress_is_told_from_begin_to_end)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {0};
     tdm_error err = {0};
     struct tdm_synth_options options = small(tree.root); /* an empty folder that exists */
@@ -252,12 +248,11 @@ TEST(progress_is_told_from_begin_to_end)
     assert_true(listener.n_progress >= 1);
     assert_int_equal(listener.done, 900);
     assert_int_equal(listener.total, 900);
-    tree_free(&tree);
 }
 
 TEST(a_stop_takes_everything_away_again)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {.is_stopping = true};
     tdm_error err = {0};
     char made[128];
@@ -271,13 +266,12 @@ TEST(a_stop_takes_everything_away_again)
     assert_int_equal(n_entries(tree.root), 0);
     tdm_stop_clear();
     make(&options, NULL);
-    tree_free(&tree);
 }
 
 /* A limit on file sizes fails in write like a full disk does. */
 TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct rlimit old, tight;
@@ -298,12 +292,11 @@ TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
     assert_non_null(strstr(err.frames[0].text, folder));
     assert_non_null(strstr(err.frames[0].text, "File too large"));
     assert_int_equal(n_entries(folder), -1);
-    tree_free(&tree);
 }
 
 TEST(a_killed_run_leaves_no_picture_under_a_final_name)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_synth_options options = small(tree.root);
     options.per_class = 2000;
     options.size = 96;
@@ -323,12 +316,11 @@ TEST(a_killed_run_leaves_no_picture_under_a_final_name)
     options.per_class = 4;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
     assert_non_null(strstr(err.frames[0].text, "was killed and left .unfinished"));
-    tree_free(&tree);
 }
 
 TEST(each_failing_allocation_is_reported_and_leaves_nothing)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct tdm_synth_options options = small(folder);
@@ -346,7 +338,6 @@ TEST(each_failing_allocation_is_reported_and_leaves_nothing)
         }
     }
     assert_in_range(n, 5, 999);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -40,7 +40,6 @@ static void same(double got, double wanted)
 TEST(every_field_is_what_the_driver_says)
 {
     static const char *const files[] = {FAKE_NVML, FAKE_NVML_NEW};
-    (void)state;
     for (int f = 0; f < 2; f++) {
         void *library;
         struct fake_nvml *fake = open_fake(files[f], &library);
@@ -86,7 +85,6 @@ TEST(what_fails_or_is_missing_is_unsaid)
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     struct tdmi_nvml_sample sample;
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
-    (void)state;
     fake->fails = 3; /* not supported by this card */
     assert_int_equal(tdmi_nvml_sample(nvml, 0, &sample, NULL), TDM_OK);
     expect_unsaid(&sample);
@@ -111,7 +109,6 @@ static void expect_absent(const char *file, const char *part)
 TEST(libraries_that_are_of_no_use_are_named)
 {
     void *library;
-    (void)state;
     expect_absent("/nowhere/libnvidia-ml.so.1", "/nowhere/libnvidia-ml.so.1 is not installed");
     expect_absent(FAKE_NVML_BROKEN, "lacks the function nvmlDeviceGetCount_v2");
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);

@@ -62,9 +62,8 @@ TEST_WITH(a_run_that_ended_before_it_began_is_no_obstacle, make_folder, remove_f
     char other[1024];
     put_text(in_folder(state, "last.safetensors", other), "x");
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, "last.safetensors");
-    char *text = text_of(path);
+    AT_END(free_at) char *text = text_of(path);
     assert_string_equal(text, "{\"step\":1}\n");
-    free(text);
 }
 
 TEST_WITH(an_existing_run_is_opened_by_resume_only, make_folder, remove_folder)
@@ -91,19 +90,17 @@ TEST_WITH(a_folder_of_other_files_is_left_alone, make_folder, remove_folder)
 
 TEST_WITH(a_run_in_use_is_refused, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char pid[32];
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_folder_that_cannot_be_made_is_the_systems_refusal, make_folder, remove_folder)
 {
     char path[1024];
-    (void)state;
     snprintf(path, sizeof path, "/proc/no-folder-here/run");
     tdmi_run *run = NULL;
     tdm_error err = {0};
@@ -246,7 +243,7 @@ TEST_WITH(wrong_sections_are_refused_and_change_nothing, make_folder, remove_fol
 
 TEST_WITH(lines_are_cut_back_to_a_step_and_go_on_from_there, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 4);
     assert_int_equal(tdmi_run_line(run, "{\"no\":1}", 8, NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
@@ -254,7 +251,6 @@ TEST_WITH(lines_are_cut_back_to_a_step_and_go_on_from_there, make_folder, remove
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n");
     put_lines(run, 3, 3);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n{\"step\":3}\n");
-    tdmi_run_close(run);
 }
 
 /* An epoch's line has the step of the checkpoint that was written when its validation was stopped.
@@ -285,11 +281,10 @@ TEST_WITH(the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it, m
 
 TEST_WITH(a_cut_without_metrics_is_fine, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_cut(run, up_to(0), NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
     check_metrics(state, "(none)");
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_torn_line_goes_wherever_it_was_torn, make_folder, remove_folder)
@@ -317,7 +312,7 @@ TEST_WITH(a_torn_line_goes_wherever_it_was_torn, make_folder, remove_folder)
 TEST_WITH(a_long_torn_line_goes, make_folder, remove_folder)
 {
     char path[1024];
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char *text = malloc(20001);
     memset(text, 'x', 20000);
     memcpy(text, "{\"step\":1}\n", 11);
@@ -326,26 +321,23 @@ TEST_WITH(a_long_torn_line_goes, make_folder, remove_folder)
     free(text);
     put_lines(run, 2, 2);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_damaged_line_goes_with_the_cut, make_folder, remove_folder)
 {
     char path[1024];
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_text(in_folder(state, "metrics.jsonl", path), "nonsense\n{\"step\":1}\n[]\n{\"step\":2}\n");
     assert_int_equal(tdmi_run_cut(run, up_to(1), NULL), TDM_OK);
     check_metrics(state, "{\"step\":1}\n");
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_line_with_a_newline_is_our_own_mistake, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_line(run, "{\n}", 3, NULL), TDM_E_BUG);
     assert_int_equal(tdmi_run_line(run, "", 0, NULL), TDM_E_BUG);
     check_metrics(state, "(none)");
-    tdmi_run_close(run);
 }
 
 TEST_WITH(every_failing_allocation_is_an_ordinary_error, make_folder, remove_folder)

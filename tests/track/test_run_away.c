@@ -23,7 +23,7 @@ static void limit_files(rlim_t n_bytes)
 TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folder)
 {
     tdm_error err = {0};
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 2);
     signal(SIGXFSZ, SIG_IGN);
     limit_files(27); /* 22 are used, a line has 11 */
@@ -33,25 +33,21 @@ TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folde
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
     put_lines(run, 4, 4);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_record_that_does_not_fit_leaves_the_old_one, make_folder, remove_folder)
 {
     char path[1024];
     tdm_error err = {0};
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
-    char *before = text_of(in_folder(state, "run.json", path));
+    AT_END(free_at) char *before = text_of(in_folder(state, "run.json", path));
     signal(SIGXFSZ, SIG_IGN);
     limit_files(20);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
     limit_files(RLIM_INFINITY);
-    char *after = text_of(path);
+    AT_END(free_at) char *after = text_of(path);
     assert_string_equal(before, after);
-    free(before);
-    free(after);
-    tdmi_run_close(run);
 }
 
 TEST_WITH(a_full_disk_is_an_ordinary_error, make_folder, remove_folder)
@@ -116,8 +112,7 @@ TEST_WITH(a_kill_leaves_a_whole_record_and_whole_lines, make_folder, remove_fold
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFSIGNALED(how));
         enum tdmi_run_status status = TDMI_RUN_NONE;
-        if (tdmi_run_read(path, &status, NULL, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_run_read(path, &status, NULL, &err), &err);
         /* The lock of the dead is free, and what it left behind is no obstacle. */
         tdmi_run *run = open_run(path, TDMI_RUN_RESUME);
         assert_int_equal(tdmi_run_cut(run, up_to(1), &err), TDM_OK);
@@ -127,10 +122,9 @@ TEST_WITH(a_kill_leaves_a_whole_record_and_whole_lines, make_folder, remove_fold
     assert_int_equal(tdmi_run_read(path, &status, NULL, NULL), TDM_OK);
     assert_int_equal(status, TDMI_RUN_RUNNING);
     char metrics[1024];
-    char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
+    AT_END(free_at) char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
     assert_int_equal(strlen(text) % 11, 0);
     assert_memory_equal(text, "{\"step\":1}\n", 11);
-    free(text);
 }
 
 TEST_WITH(a_folder_that_was_removed_is_not_made_again, make_folder, remove_folder)

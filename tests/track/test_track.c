@@ -6,6 +6,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include "track/folder.h"
+#include "track/run.h"
+
+POINTER_RELEASE(tdmi_run, tdmi_run_close)
 
 static void count_event(void *self, const tdm_event *event)
 {
@@ -17,8 +20,7 @@ static tdmi_run *open_run(const char *path)
 {
     tdmi_run *run = NULL;
     tdm_error err = {0};
-    if (tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err), &err);
     return run;
 }
 
@@ -73,11 +75,10 @@ TEST_WITH(every_event_reaches_the_caller_and_few_the_file, make_folder, remove_f
 TEST_WITH(a_caller_that_does_not_listen_is_fine, make_folder, remove_folder)
 {
     tdmi_track *track = NULL;
-    tdmi_run *run = open_run(*state);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_NOTE, .text = "a \"quoted\"\nline"});
     tdmi_track_free(track);
-    tdmi_run_close(run);
 }
 
 TEST_WITH(recording_goes_on_when_a_full_disk_has_room_again, make_folder, remove_folder)

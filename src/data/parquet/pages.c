@@ -59,17 +59,10 @@ tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int6
 static tdm_status grow(struct tdmi_pages *pages, int64_t *capacity, const tdmi_storage_file *bytes,
                        tdm_error *err)
 {
-    if (pages->n_pages + 1 < *capacity)
-        return TDM_OK;
-    *capacity = *capacity == 0 ? 64 : 2 * *capacity;
-    void *offsets = tdmi_realloc(pages->offsets, (size_t)*capacity, sizeof *pages->offsets);
-    if (offsets == NULL)
+    int64_t of_rows = *capacity;
+    if (!tdmi_grow(&pages->offsets, capacity, pages->n_pages + 1, 64, sizeof *pages->offsets) ||
+        !tdmi_grow(&pages->first_rows, &of_rows, pages->n_pages + 1, 64, sizeof *pages->first_rows))
         return out_of_memory(bytes, err);
-    pages->offsets = offsets;
-    void *rows = tdmi_realloc(pages->first_rows, (size_t)*capacity, sizeof *pages->first_rows);
-    if (rows == NULL)
-        return out_of_memory(bytes, err);
-    pages->first_rows = rows;
     return TDM_OK;
 }
 

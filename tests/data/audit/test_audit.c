@@ -61,7 +61,7 @@ TEST(every_file_gets_its_verdict)
         {"dog/cut.ppm", "truncated"},
         {"dog/words.jpg", "corrupt"},
     };
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
         struct tdm_audit_options options = tdm_audit_options_default();
         struct tdm_audit audit;
@@ -92,12 +92,11 @@ TEST(every_file_gets_its_verdict)
         assert_int_equal(audit.n_pairs, 3);
         tdm_audit_release(&audit);
     }
-    tree_free(&tree);
 }
 
 TEST(near_copies_are_looked_for_only_when_asked)
 {
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
     tdm_error err = {0};
@@ -109,12 +108,11 @@ TEST(near_copies_are_looked_for_only_when_asked)
     assert_int_equal(audit.remarks[TDM_VERDICT_CONFLICT], 2);
     assert_int_equal(audit.n_pairs, 2);
     tdm_audit_release(&audit);
-    tree_free(&tree);
 }
 
 TEST(copies_across_given_parts_leak)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     textured(&tree, "train/cat/a.ppm", 64, 1, 0);
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
@@ -126,12 +124,11 @@ TEST(copies_across_given_parts_leak)
     assert_int_equal(audit.counts[TDM_VERDICT_LEAK], 2);
     assert_int_equal(audit.ok, 1);
     tdm_audit_release(&audit);
-    tree_free(&tree);
 }
 
 TEST(what_cannot_be_audited_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
     tdm_error err = {0};
@@ -140,12 +137,11 @@ TEST(what_cannot_be_audited_is_an_error)
     options.source = tree.root;
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_E_INPUT);
     assert_null(audit.files);
-    tree_free(&tree);
 }
 
 TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     options.source = tree.root;
     options.threads = 1;
@@ -162,7 +158,6 @@ TEST(every_failing_allocation_is_an_ordinary_error)
         assert_int_equal(status, TDM_E_MEMORY);
         assert_true(n < 1000);
     }
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -57,8 +57,7 @@ static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
 {
     tdmi_disk_cache *cache = NULL;
     tdm_error err = {0};
-    if (tdmi_disk_cache_open(tree->root, limit, &cache, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_disk_cache_open(tree->root, limit, &cache, &err), &err);
     return cache;
 }
 
@@ -81,12 +80,11 @@ static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
 
 static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t length_bytes)
 {
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     for (uint64_t i = from; i < to; i++) {
         uint64_t hash = fill(&bytes, i, length_bytes);
         tdmi_disk_cache_put(cache, content(hash), &bytes);
     }
-    tdmi_text_release(&bytes);
 }
 
 /* So that what is put now is older than a cache opened later. */
@@ -97,7 +95,7 @@ static void let_time_pass(void)
 
 TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     put(cache, 0, 20, 1000);
     assert_int_equal(tdmi_disk_cache_used(cache), 20000);
@@ -107,12 +105,11 @@ TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
     assert_int_equal(tdmi_disk_cache_used(cache), 20000);
     assert_int_equal(n_here(cache, 30, 1000), 20);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     tdmi_text bytes = {0};
     char name[64];
@@ -137,13 +134,12 @@ TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
     assert_false(tdmi_disk_cache_get(cache, content(hash), &bytes));
     tdmi_text_release(&bytes);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
 TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
     tdmi_text file = {0}, row = {0}, found = {0};
     const uint64_t hash = fill(&file, 1, 100);
@@ -171,12 +167,11 @@ TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
     tdmi_text_release(&row);
     tdmi_text_release(&found);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     put(cache, 0, 20, 1000);
     tdmi_disk_cache_close(cache);
@@ -188,13 +183,12 @@ TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
     assert_int_equal(n_here(cache, 5, 1000), 5);
     assert_int_equal(n_here(cache, 30, 1000) - n_here(cache, 20, 1000), 10);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A set of twice the limit: the half that was kept stays, epoch after epoch. */
 TEST_WITH(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     for (int epoch = 0; epoch < 3; epoch++) {
         put(cache, 0, 40, 1000);
@@ -202,7 +196,6 @@ TEST_WITH(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk, NULL)
         assert_true(tdmi_disk_cache_used(cache) <= 20000);
     }
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A GiB of a large disk is left to others, a tenth of a small one; what is there is still given. */
@@ -229,7 +222,7 @@ TEST_WITH(a_disk_that_fills_keeps_its_share_free, empty_disk, NULL)
 TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
 {
     enum { processes = 4 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -253,12 +246,11 @@ TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
     assert_int_equal(n_here(cache, 50, 3000), 50);
     assert_int_equal(tdmi_disk_cache_used(cache), 150000);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     tdm_error err = {0};
     tdmi_disk_cache *cache = NULL;
@@ -266,7 +258,6 @@ TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
     assert_true(status != TDM_OK);
     assert_null(cache);
     assert_non_null(strstr(err.frames[0].text, "file"));
-    tree_free(&tree);
 }
 
 static char allocating_folder[64];
@@ -281,10 +272,9 @@ static tdm_status allocating(tdm_error *err)
 
 TEST_WITH(running_out_of_memory_is_an_error, empty_disk, NULL)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     memcpy(allocating_folder, tree.root, sizeof tree.root);
     assert_true(fail_each_allocation(allocating) > 0);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -37,8 +37,7 @@ static void assert_table(const char *path, int64_t version, const char *expected
     tdm_error err = {0};
     struct tdmi_delta_table table;
     tdmi_text text = {0};
-    if (tdmi_delta_log_read(path, version, &table, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_delta_log_read(path, version, &table, &err), &err);
     tdmi_text_printf(&text, "%d:", (int)table.version);
     for (int64_t i = 0; i < table.n_files; i++)
         tdmi_text_printf(&text, " %s", table.files[i].path);
@@ -63,7 +62,7 @@ static void assert_no_table(const char *path, int64_t version, tdm_status code, 
 
 TEST(versions_are_replayed_in_order)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     log_text(&tree, "2.json", "{\"remove\":{\"path\":\"a\"}}\n");
@@ -82,12 +81,11 @@ TEST(versions_are_replayed_in_order)
     assert_table(tree.root, 0, "0: a");
     assert_no_table(tree.root, 3, TDM_E_INPUT, "there is no version 3 of");
     assert_no_table(tree.root, INT64_MAX, TDM_E_INPUT, "the newest is 2");
-    tree_free(&tree);
 }
 
 TEST(gaps_and_empty_logs_are_named)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     assert_no_table(tree.root, -1, TDM_E_INPUT, "cannot list the log");
     tree_folder(&tree, "_delta_log");
     assert_no_table(tree.root, -1, TDM_E_INPUT,
@@ -101,12 +99,11 @@ TEST(gaps_and_empty_logs_are_named)
     assert_table(tree.root, 0, "0: a");
     remove(tree_path(&tree, "_delta_log/00000000000000000000.json"));
     assert_no_table(tree.root, -1, TDM_E_INPUT, "00000000000000000000.json is missing");
-    tree_free(&tree);
 }
 
 TEST(damaged_commits_are_named_with_file_and_line)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b") "{\"add\":{\"path\":\"c");
     assert_no_table(tree.root, -1, TDM_E_INPUT, "_delta_log/00000000000000000001.json, line 2");
@@ -116,12 +113,11 @@ TEST(damaged_commits_are_named_with_file_and_line)
     assert_int_equal(remove(tree_path(&tree, "_delta_log/00000000000000000001.json")), 0);
     tree_folder(&tree, "_delta_log/00000000000000000001.json");
     assert_table(tree.root, -1, "0: a");
-    tree_free(&tree);
 }
 
 TEST(checkpoints_of_the_second_kind_may_be_json)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "3" SECOND ".json",
              "{\"checkpointMetadata\":{\"version\":3}}\n" PROTOCOL METADATA ADD("a"));
     log_text(&tree, "4.json", ADD("b"));
@@ -130,12 +126,11 @@ TEST(checkpoints_of_the_second_kind_may_be_json)
     assert_no_table(tree.root, 2, TDM_E_INPUT, "00000000000000000000.json is missing");
     log_text(&tree, "5" SECOND ".json", PROTOCOL METADATA SIDECAR("none.parquet"));
     assert_no_table(tree.root, -1, no_parquet(), "_delta_log/_sidecars/none.parquet");
-    tree_free(&tree);
 }
 
 TEST(checkpoints_in_parts_count_when_all_are_there)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.checkpoint.0000000001.0000000002.parquet", "x");
     log_text(&tree, "1.checkpoint.0000000003.0000000002.parquet", "x");
@@ -143,12 +138,11 @@ TEST(checkpoints_in_parts_count_when_all_are_there)
     assert_table(tree.root, -1, "0: a");
     log_text(&tree, "1.checkpoint.0000000002.0000000002.parquet", "x");
     assert_no_table(tree.root, 1, no_parquet(), "checkpoint.0000000001.0000000002.parquet");
-    tree_free(&tree);
 }
 
 TEST(a_path_may_name_a_version)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
     tdmi_arena arena;
@@ -179,7 +173,6 @@ TEST(a_path_may_name_a_version)
         assert_int_equal(version, cases[c].version);
     }
     tdmi_arena_release(&arena);
-    tree_free(&tree);
 }
 
 /* ---- tables of other programs -------------------------------------------------------------- */
@@ -194,8 +187,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         char path[2000];
         tdmi_arrow_file *parquet = NULL;
         snprintf(path, sizeof path, "%s/%s", table->path, file->path);
-        if (tdmi_arrow_file_open(path, &parquet, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_arrow_file_open(path, &parquet, &err), &err);
         int64_t n = tdmi_arrow_file_rows(parquet);
         assert_true(file->n_rows < 0 || file->n_rows == n);
         assert_int_equal(tdmi_arrow_file_bytes(parquet), file->size_bytes);
@@ -203,8 +195,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         n_rows += n;
         if (file->deleted.kind != 0) {
             int64_t *rows = NULL;
-            if (tdmi_delta_vector_read(table, file, &rows, &err) != TDM_OK)
-                fail_msg("%s", err.frames[0].text);
+            assert_ok(tdmi_delta_vector_read(table, file, &rows, &err), &err);
             n_rows -= file->deleted.n_rows;
             tdmi_free(rows);
         }
@@ -329,7 +320,7 @@ TEST(damaged_checkpoints_are_survived)
 {
     if (tdmi_arrow_version()[0] == '\0')
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char from[] =
         CHECKOUT "/tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet";
     void *bytes = NULL;
@@ -354,12 +345,11 @@ TEST(damaged_checkpoints_are_survived)
     }
     assert_true(n_read > 0 && n_refused > n_read / 4);
     tdmi_free(bytes);
-    tree_free(&tree);
 }
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0" SECOND ".json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     for (int64_t n = 1;; n++) {
@@ -376,7 +366,6 @@ TEST(running_out_of_memory_is_an_error)
         }
         assert_int_equal(status, TDM_E_MEMORY);
     }
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

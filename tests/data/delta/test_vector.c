@@ -67,7 +67,7 @@ static void put_plain_container(tdmi_text *text, uint32_t first, uint32_t n)
 TEST(rows_come_out_in_order_and_as_many_as_promised)
 {
     static const int64_t expected[] = {3, 4, 7, 11, 18, 29};
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", &bytes));
     assert_int_equal(bytes.length_bytes, 44);
     int64_t *rows = decode(&bytes, 6, 30, NULL);
@@ -77,14 +77,13 @@ TEST(rows_come_out_in_order_and_as_many_as_promised)
     assert_damaged(&bytes, 5, 30, "more rows than the log says");
     assert_damaged(&bytes, 7, 30, "fewer rows than the log says");
     assert_damaged(&bytes, 31, 30, "cannot hold as many rows");
-    tdmi_text_release(&bytes);
 }
 
 TEST(every_form_of_container_is_read)
 {
     /* Three containers: sorted numbers, bits, all bits; in the second bucket one of runs. */
     static const uint32_t first[] = {7, 100, 0}, n[] = {3, 5000, 65536};
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 2);
     put(&text, 0, 4);
     put(&text, 12346, 4);
@@ -130,17 +129,15 @@ TEST(every_form_of_container_is_read)
         assert_damaged(&part, n_rows, INT64_MAX, cut < 2 ? "" : "'x' is damaged");
         tdmi_text_release(&part);
     }
-    tdmi_text_release(&text);
 }
 
 TEST(an_empty_vector_is_one)
 {
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 0);
     int64_t *rows = decode(&text, 0, 0, NULL);
     assert_non_null(rows);
     tdmi_free(rows);
-    tdmi_text_release(&text);
 }
 
 TEST(bitmaps_that_cannot_be_are_refused)
@@ -193,7 +190,7 @@ TEST(bitmaps_that_cannot_be_are_refused)
 
 TEST(z85_is_five_characters_for_four_bytes)
 {
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("HelloWorld", &bytes));
     assert_int_equal(bytes.length_bytes, 8);
     assert_memory_equal(bytes.bytes, "\x86\x4f\xd2\x6f\xb5\x59\xf7\x5b", 8);
@@ -201,7 +198,6 @@ TEST(z85_is_five_characters_for_four_bytes)
     assert_false(tdmi_delta_z85("Hell,", &bytes));
     assert_true(tdmi_delta_z85("%nSc0", &bytes)); /* the largest */
     assert_false(tdmi_delta_z85("%nSc1", &bytes));
-    tdmi_text_release(&bytes);
 }
 
 /* A file of one vector: version, length, bitmap of row 0, checksum. */
@@ -248,7 +244,7 @@ static void assert_unreadable(const char *folder, struct tdmi_delta_vector_place
 
 TEST(vectors_are_found_by_number_by_path_and_in_the_log)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char absolute[200];
     tree_file(&tree, NAME, one_row, sizeof one_row);
     tree_file(&tree, "ab/" NAME, one_row, sizeof one_row);
@@ -262,8 +258,7 @@ TEST(vectors_are_found_by_number_by_path_and_in_the_log)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         tdm_error err = {0};
         int64_t *rows = NULL;
-        if (read_following(tree.root, i == 3, places[i], 5, &rows, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(read_following(tree.root, i == 3, places[i], 5, &rows, &err), &err);
         assert_int_equal(rows[0], 0);
         tdmi_free(rows);
     }
@@ -285,12 +280,11 @@ TEST(vectors_are_found_by_number_by_path_and_in_the_log)
     assert_unreadable(tree.root, inside, 30, "no Z85 text of 45 bytes");
     assert_unreadable(tree.root, (struct tdmi_delta_vector_place){'i', "wi5b", -1, 4, 6}, 30,
                       "no Z85 text of 4 bytes");
-    tree_free(&tree);
 }
 
 TEST(files_of_vectors_that_are_damaged_are_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_delta_vector_place place = {'u', NUMBER, 1, 34, 1};
     assert_unreadable(tree.root, place, 5, NAME);
     uint8_t bytes[sizeof one_row];
@@ -314,12 +308,11 @@ TEST(files_of_vectors_that_are_damaged_are_refused)
     assert_unreadable(tree.root, place, 5, "'short' names no file of deletion vectors");
     place.kind = 'p', place.text = "%";
     assert_unreadable(tree.root, place, 5, "names no file of deletion vectors: a %");
-    tree_free(&tree);
 }
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_file(&tree, NAME, one_row, sizeof one_row);
     const struct tdmi_delta_vector_place places[] = {
         {'u', NUMBER, 1, 34, 1},
@@ -338,7 +331,6 @@ TEST(running_out_of_memory_is_an_error)
                 break;
             assert_int_equal(status, TDM_E_MEMORY);
         }
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

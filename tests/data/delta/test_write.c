@@ -72,7 +72,7 @@ TEST(the_bytes_depend_on_the_commit_alone)
 
 TEST(what_is_written_is_read_back)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_table table;
     assert_int_equal(tdmi_delta_write(tree_path(&tree, "out/set"), &commit, &err), TDM_OK);
@@ -86,7 +86,6 @@ TEST(what_is_written_is_read_back)
     assert_int_equal(table.files[0].n_rows, 70);
     assert_int_equal(table.files[1].size_bytes, 100);
     tdmi_delta_table_release(&table);
-    tree_free(&tree);
 }
 
 static void assert_not_written(const char *folder, const struct tdmi_delta_commit *it,
@@ -102,7 +101,7 @@ static void assert_not_written(const char *folder, const struct tdmi_delta_commi
 
 TEST(another_log_is_not_overwritten)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_commit other = commit;
     other.time_ms++;
@@ -113,12 +112,11 @@ TEST(another_log_is_not_overwritten)
     tree_text(&tree, "_delta_log/00000000000000000001.json", "{}");
     assert_not_written(tree.root, &commit,
                        "is the log of another Delta table (00000000000000000001.json)");
-    tree_free(&tree);
 }
 
 TEST(names_that_others_refuse_are_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const names[] = {"", "my label", "a=b", "a\tb", "f(x)"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tdmi_delta_column column = {names[i], "binary", true};
@@ -127,12 +125,11 @@ TEST(names_that_others_refuse_are_refused)
         wrong.n_columns = 1;
         assert_not_written(tree.root, &wrong, "cannot have a column");
     }
-    tree_free(&tree);
 }
 
 TEST(running_out_of_memory_leaves_nothing)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int64_t n = 1;; n++) {
         assert_true(n < 1000);
         tdm_error err = {0};
@@ -145,7 +142,6 @@ TEST(running_out_of_memory_leaves_nothing)
             break;
         assert_int_equal(status, TDM_E_MEMORY);
     }
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -11,6 +11,8 @@
 #include "tandem/log.h"
 #include <pthread.h>
 
+POINTER_RELEASE(tdmi_loader, tdmi_loader_close)
+
 enum { N_PICTURES = 53, SIDE = 4 };
 
 struct fixture {
@@ -75,8 +77,7 @@ static tdmi_loader *open_loader(const struct tdmi_loader_options *options)
 {
     tdm_error err = {0};
     tdmi_loader *loader = NULL;
-    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_loader_open(options, &loader, &err), &err);
     return loader;
 }
 
@@ -148,7 +149,7 @@ TEST(any_batch_of_any_epoch_can_be_begun_at)
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.threads = 3;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     for (uint32_t turn = 0; turn < 200; turn++) {
         uint32_t epoch = turn * 7919 % 5;
         int64_t position = (int64_t)(turn * 104729 % 7) * options.batch;
@@ -164,33 +165,30 @@ TEST(any_batch_of_any_epoch_can_be_begun_at)
     }
     seek(loader, 1, N_PICTURES);
     assert_null(next(loader));
-    tdmi_loader_close(loader);
 }
 
 TEST(only_batch_borders_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     static const int64_t positions[] = {-8, 3, N_PICTURES + 1, 56, 800};
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
         tdm_error err = {0};
         assert_int_equal(tdmi_loader_seek(loader, 0, positions[i], &err), TDM_E_BUG);
         assert_non_null(strstr(err.frames[0].text, "multiple of the batch of 8"));
     }
-    tdmi_loader_close(loader);
 }
 
 TEST(nothing_comes_before_the_first_seek)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
     assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_BUG);
     assert_null(batch);
-    tdmi_loader_close(loader);
 }
 
 TEST(options_that_cannot_work_are_refused)
@@ -223,7 +221,7 @@ TEST(a_subset_and_a_label_map_are_followed)
     options.n_items = 4;
     options.label_map = label_map;
     options.order = NULL;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     const struct tdmi_batch *batch = next(loader);
     static const int32_t labels[] = {7, -1, -1, -1};
@@ -233,7 +231,6 @@ TEST(a_subset_and_a_label_map_are_followed)
     /* A class the model does not know is no damage: its pixels are there. */
     assert_int_equal(batch->pixels[2 * SIDE * SIDE * 3], 25 * 1001 & 255);
     assert_int_equal(tdmi_loader_skipped(loader), 1);
-    tdmi_loader_close(loader);
 }
 
 TEST(no_items_make_an_empty_epoch)
@@ -241,10 +238,9 @@ TEST(no_items_make_an_empty_epoch)
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.n_items = 0;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     assert_null(next(loader));
-    tdmi_loader_close(loader);
 }
 
 TEST(skipped_pictures_are_named_once_in_order)
@@ -282,7 +278,7 @@ TEST(skipped_pictures_are_named_once_in_order)
 
 TEST(the_first_hundred_skipped_pictures_are_kept)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 130; i++) {
         char name[32];
         snprintf(name, sizeof name, "a/%03d.ppm", i);
@@ -309,13 +305,12 @@ TEST(the_first_hundred_skipped_pictures_are_kept)
     assert_false(tdmi_loader_skip_at(loader, 100, text, sizeof text));
     tdmi_loader_close(loader);
     tdmi_source_close(f.source);
-    tree_free(&tree);
 }
 
 /* Unlabelled pictures (prediction) have pixels although their label is -1. */
 TEST(unlabelled_pictures_are_loaded)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "1.ppm", 77);
     tdm_error err = {0};
     struct fixture f = {0};
@@ -334,7 +329,6 @@ TEST(unlabelled_pictures_are_loaded)
     assert_int_equal(batch->problems[0][0], '\0');
     tdmi_loader_close(loader);
     tdmi_source_close(f.source);
-    tree_free(&tree);
 }
 
 TEST(closing_in_the_middle_is_safe)
@@ -367,7 +361,7 @@ TEST(after_the_first_epoch_nothing_is_allocated)
     const tdmi_order order = {.seed = 5, .n = n, .is_shuffled = true};
     options.order = &order;
     options.threads = 1; /* one scratch, warm after one picture */
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     while (next(loader) != NULL)
         ;
@@ -378,7 +372,6 @@ TEST(after_the_first_epoch_nothing_is_allocated)
             ;
     }
     assert_int_equal(tdmi_memory_calls(), before);
-    tdmi_loader_close(loader);
 }
 
 /* Each allocation fails in turn, in opening and in the first batches: an error of that kind, never

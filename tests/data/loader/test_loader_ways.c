@@ -9,7 +9,7 @@
 
 TEST(threads_depth_caches_and_memory_change_no_bit)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     uint64_t hashes[N];
     for (int channels = 1; channels <= 3; channels += 2) {
         for (int raw = 0; raw < 2; raw++) {
@@ -37,7 +37,6 @@ TEST(threads_depth_caches_and_memory_change_no_bit)
             tdmi_source_close(virtual.source);
         }
     }
-    tree_free(&tree);
 }
 
 /* What no cache holds is written past them. */
@@ -144,7 +143,7 @@ TEST(raw_pixels_of_another_shape_take_the_way_of_pictures)
 
 TEST(what_is_cached_is_read_once)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int kind = TDMI_CACHE_ENCODED; kind <= TDMI_CACHE_DISK; kind++) {
         struct virtual_source virtual = source_of(3, false);
         virtual.damaged_every = 0;
@@ -172,7 +171,6 @@ TEST(what_is_cached_is_read_once)
         tdmi_loader_close(loader);
         tdmi_source_close(virtual.source);
     }
-    tree_free(&tree);
 }
 
 /* Decoded where it fits; a slow source's files where it does not; nothing for a quick one. */
@@ -190,7 +188,7 @@ TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
         {300, 0, true, NULL, TDMI_CACHE_NONE},
         {300, 0, false, "s3://bucket/virtual", TDMI_CACHE_DISK},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const uint64_t hashes[N] = {1};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct virtual_source virtual = source_of(3, cases[c].is_raw);
@@ -216,7 +214,6 @@ TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
         tdmi_loader_close(loader);
         tdmi_source_close(virtual.source);
     }
-    tree_free(&tree);
 }
 
 /* Changes of pixels come after the cache, parts of pictures before it; draws go by item and epoch,
@@ -375,7 +372,6 @@ TEST(changes_that_are_left_are_those_it_would_have_made)
         {"flip,jitter,cutout:3", true, 3},
         {"crop:1,rotate:30,randaugment,jitter,cutout:2", true, 0},
     };
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {

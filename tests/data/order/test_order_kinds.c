@@ -16,8 +16,7 @@ static tdmi_order grouped(uint64_t seed, const int64_t *sizes, int64_t n, int64_
     tdmi_order order;
     tdm_error err = {0};
     const struct tdmi_order_grouped options = {seed, true, sizes, n, window};
-    if (tdmi_order_init_grouped(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_init_grouped(&order, &options, &err), &err);
     return order;
 }
 
@@ -27,8 +26,7 @@ static tdmi_order balanced(uint64_t seed, const int *labels, int64_t n, int n_cl
     tdmi_order order;
     tdm_error err = {0};
     const struct tdmi_order_balanced options = {seed, labels, n, n_classes, weights, n_draws};
-    if (tdmi_order_init_balanced(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_init_balanced(&order, &options, &err), &err);
     return order;
 }
 
@@ -223,8 +221,7 @@ static double quality_of(const tdmi_order *order, int batch)
 {
     double quality = -1;
     tdm_error err = {0};
-    if (tdmi_order_quality(order, 1, batch, &quality, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_quality(order, 1, batch, &quality, &err), &err);
     return quality;
 }
 

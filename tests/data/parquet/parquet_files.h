@@ -40,8 +40,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
     tdm_error err = {0};
     tdmi_parquet_writer *writer = NULL;
     struct tdmi_byte_sink sink = {file, add_to_text};
-    if (tdmi_parquet_writer_open(&sink, &written->options, &writer, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_parquet_writer_open(&sink, &written->options, &writer, &err), &err);
     struct tdmi_raw_shape shape = written->options.raw_shape;
     size_t raw_bytes = (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels;
     uint8_t *raw = calloc(raw_bytes + 1, 1);
@@ -62,8 +61,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
                                        .width = 10 + i,
                                        .height = 20,
                                        .hash = 0x100u + (unsigned)i};
-        if (tdmi_parquet_writer_add(writer, &row, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_parquet_writer_add(writer, &row, &err), &err);
     }
     free(raw);
     assert_int_equal(tdmi_parquet_writer_rows(writer), written->n_rows);

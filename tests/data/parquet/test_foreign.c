@@ -24,14 +24,12 @@ static tdm_status open_fixture(const char *name, const struct tdm_source_options
 /* What make.py says of picture i: 20 i and on. */
 static void assert_row(const tdmi_source *source, int i, const uint8_t expected[12])
 {
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
-    if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_read(source, i, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, 23);
     assert_memory_equal(bytes.bytes, "P6\n2 2\n255\n", 11);
     assert_memory_equal(bytes.bytes + 11, expected, 12);
-    tdmi_text_release(&bytes);
 }
 
 static void pixels_of(int i, uint8_t pixels[12])
@@ -122,6 +120,7 @@ TEST_IF(has_arrow(), groups_begin_where_their_pages_do)
 /* BGR, grey, and BGRA over white. */
 TEST_IF(has_arrow(), pictures_of_spark_are_turned)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("spark_image.parquet"));
     assert_int_equal(tdmi_source_items(source), ROWS);
     assert_classes(source, "0 1 2");
@@ -133,30 +132,29 @@ TEST_IF(has_arrow(), pictures_of_spark_are_turned)
         if (i != 10)
             assert_row(source, i, expected);
     }
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 10, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, 11 + 4);
     assert_memory_equal(bytes.bytes, "P5\n2 2\n255\n", 11);
     for (int p = 0; p < 4; p++)
         assert_int_equal((uint8_t)bytes.bytes[11 + p], 200 + 3 * p);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
 TEST_IF(has_arrow(), parts_are_taken_from_the_column)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("split.parquet"));
     for (int i = 0; i < ROWS; i++)
         assert_int_equal(tdmi_source_item(source, i).part,
                          i % 4 == 3 ? TDMI_PART_VAL : TDMI_PART_TRAIN);
-    tdmi_source_close(source);
 }
 
 TEST_IF(has_arrow(), nulls_are_named_when_they_are_read)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("nulls.parquet"));
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     char text[8000];
     assert_int_equal(tdmi_source_item(source, 7).label, -1);
@@ -166,8 +164,6 @@ TEST_IF(has_arrow(), nulls_are_named_when_they_are_read)
     assert_non_null(strstr(text, "nulls.parquet"));
     assert_non_null(strstr(text, "null"));
     assert_int_equal(tdmi_source_read(source, 6, &bytes, &err), TDM_OK);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
 TEST_IF(has_arrow(), tables_that_are_none_of_pictures_are_refused)
@@ -370,16 +366,14 @@ static void compare_column(const tdmi_arrow_file *file, const char *path, const 
     bool can_read;
     tdm_error err = {0};
     assert_int_equal(tdmi_storage_open(path, &bytes, &err), TDM_OK);
-    if (tdmi_pages_open(file, bytes, column, 0, &pages, &can_read, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_pages_open(file, bytes, column, 0, &pages, &can_read, &err), &err);
     assert_true(can_read);
     assert_int_equal(tdmi_arrow_file_stream(file, &column, 1, 0, 1, &stream, &err), TDM_OK);
     assert_int_equal(stream.get_schema(&stream, &schema), 0);
     int64_t row = 0, at = 0;
     for (int64_t p = 0; p < pages.n_pages; p++) {
         struct tdmi_page page, dictionary;
-        if (tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err), &err);
         for (int32_t v = 0; v < page.n_values; v++, row++, at++) {
             struct tdmi_arrow_cell cell;
             const uint8_t *expected;
@@ -495,6 +489,7 @@ TEST_IF(has_arrow(), a_wrong_checksum_is_named_by_row_and_offset)
 
 TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/cifar10-parquet"));
     assert_string_equal(tdmi_source_kind(source), "parquet");
     assert_classes(source, "airplane automobile bird cat deer dog frog horse ship truck");
@@ -506,14 +501,12 @@ TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
         n_of_class[tdmi_source_item(source, i).label]++;
     for (int c = 0; c < 10; c++)
         assert_int_equal(n_of_class[c], 5000);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     for (int64_t i = 0; i < 50000; i += 997) {
         assert_int_equal(tdmi_source_read(source, i, &bytes, &err), TDM_OK);
         assert_memory_equal(bytes.bytes, "\xff\xd8\xff", 3);
     }
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
 TEST_MAIN(NULL, NULL)

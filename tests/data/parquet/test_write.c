@@ -8,14 +8,13 @@ static tdmi_arrow_file *open_file(const char *path)
 {
     tdm_error err = {0};
     tdmi_arrow_file *file = NULL;
-    if (tdmi_arrow_file_open(path, &file, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_arrow_file_open(path, &file, &err), &err);
     return file;
 }
 
 TEST_IF(has_arrow(), every_picture_is_a_page)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(
         &tree, "a.parquet",
         &(struct written){.n_rows = 100, .n_classes = 3, .options.group_bytes = 4000});
@@ -51,13 +50,12 @@ TEST_IF(has_arrow(), every_picture_is_a_page)
         TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "no column 'nothing'"));
     tdmi_arrow_file_close(file);
-    tree_free(&tree);
 }
 
 /* All rows as text, through the stream that every foreign file takes. */
 TEST_IF(has_arrow(), rows_come_back_through_the_stream)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet",
                        &(struct written){.n_rows = 7,
                                          .n_classes = 2,
@@ -95,7 +93,6 @@ TEST_IF(has_arrow(), rows_come_back_through_the_stream)
     assert_null(rows.release);
     tdmi_arrow_schema_release(&schema);
     tdmi_arrow_stream_release(&stream);
-    tree_free(&tree);
 }
 
 TEST_IF(has_arrow(), equal_rows_give_equal_bytes)
@@ -117,8 +114,8 @@ TEST_IF(has_arrow(), equal_rows_give_equal_bytes)
  */
 TEST_IF(has_arrow(), a_page_costs_at_most_forty_bytes)
 {
-    struct tree tree = tree_new();
-    tdmi_text file = {0};
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_text_release) tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 1000, .n_classes = 2});
     tree_file(&tree, "a.parquet", file.bytes, file.length_bytes);
     tdmi_arrow_file *opened = open_file(tree_path(&tree, "a.parquet"));
@@ -133,8 +130,6 @@ TEST_IF(has_arrow(), a_page_costs_at_most_forty_bytes)
     assert_in_range(n_bytes / n_pages, 10, 30); /* the offset index adds some ten more */
     tdmi_free(pages);
     tdmi_arrow_file_close(opened);
-    tdmi_text_release(&file);
-    tree_free(&tree);
 }
 
 struct full {

@@ -103,9 +103,7 @@ TEST(archives_are_listed_like_folders)
                 continue;
             struct tree tree = tree_new();
             write_form(&tree, form, cases[c].files);
-            tdm_log_set_level(TDM_LOG_SILENT);
-            tdmi_source *source = open_source(path_of_form(&tree, form));
-            tdm_log_set_level(TDM_LOG_WARNING);
+            tdmi_source *source = open_quietly(path_of_form(&tree, form));
             assert_string_equal(tdmi_source_kind(source), "archive");
             assert_classes(source, cases[c].classes);
             assert_items(source, cases[c].items);
@@ -124,7 +122,7 @@ TEST(archives_are_listed_like_folders)
 
 TEST(a_damaged_picture_is_listed_and_fails_when_read)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct pack_zip zip = {0};
     pack_zip_add(&zip, "cat/a.ppm", picture, PICTURE_BYTES);
     pack_zip_add(&zip, "dog/b.ppm", picture, PICTURE_BYTES);
@@ -132,16 +130,13 @@ TEST(a_damaged_picture_is_listed_and_fails_when_read)
     zip.bytes.bytes[30 + 9 + 12] ^= 1; /* a pixel of the first */
     tree_file(&tree, "x.zip", zip.bytes.bytes, zip.bytes.length_bytes);
     tdmi_text_release(&zip.bytes);
-    tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
-    tdmi_text bytes = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_items(source), 2);
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "checksum of the entry at byte 0"));
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_OK);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(archives_without_pictures_are_refused)

@@ -23,7 +23,7 @@ static void write_records(const struct tree *tree, const char *name, const char 
 
 TEST(ten_classes_and_their_parts_are_listed)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "data_batch_2.bin", "5", false);
     write_records(&tree, "test_batch.bin", "9", false);
@@ -44,12 +44,11 @@ TEST(ten_classes_and_their_parts_are_listed)
     assert_int_equal(tdmi_source_item(source, 3).label, 9);
     assert_int_equal(tdmi_source_ignored(source), 1);
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(a_hundred_classes_are_read_by_their_fine_labels)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "train.bin", "4o", true); /* 'o' is label 63 */
     write_records(&tree, "test.bin", "4", true);
     tdmi_source *source = open_source(tree.root);
@@ -67,12 +66,11 @@ TEST(a_hundred_classes_are_read_by_their_fine_labels)
     assert_string_equal(tdmi_source_class(source, 63), "c63");
     assert_items(source, "test.bin#0 4 3, train.bin#0 4 1, train.bin#1 63 1");
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(single_files_are_to_be_split)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1_first2.bin", "12", false);
     write_records(&tree, "any.bin", "12", false);
     write_records(&tree, "other.bin", "12", true);
@@ -90,7 +88,6 @@ TEST(single_files_are_to_be_split)
     tdmi_source *source = open_source(tree.root);
     assert_items(source, expected[0]);
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(planes_become_pixels)
@@ -140,16 +137,14 @@ TEST(compressed_files_are_read)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "test_batch.bin", "5", false);
     tree_gzip(&tree, "data_batch_1.bin");
     tree_gzip(&tree, "test_batch.bin");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "data_batch_1.bin.gz#0 1 1, data_batch_1.bin.gz#1 0 1, "
                          "test_batch.bin.gz#0 2 3");
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(names_that_do_not_fit_are_refused)
@@ -173,12 +168,11 @@ TEST(names_that_do_not_fit_are_refused)
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "12", false);
     assert_survives_lack_of_memory(tree.root);
     tree_text(&tree, "batches.meta.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     assert_survives_lack_of_memory(tree.root);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

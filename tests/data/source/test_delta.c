@@ -35,13 +35,12 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
     static const char *const parts[] = {"-", "train", "val", "test"};
     int64_t n = tdmi_source_items(source);
     char **lines = calloc((size_t)n + 1, sizeof *lines);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_non_null(lines);
     for (int64_t i = 0; i < n; i++) {
         tdm_error err = {0};
         struct tdmi_item item = tdmi_source_item(source, i);
-        if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_source_read(source, i, &bytes, &err), &err);
         assert_int_equal(bytes.length_bytes, 23);
         for (int pixel = 0; pixel < 4; pixel++) {
             assert_int_equal(bytes.bytes[11 + 3 * pixel], bytes.bytes[11]);
@@ -58,7 +57,6 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
         free(lines[i]);
     }
     free(lines);
-    tdmi_text_release(&bytes);
 }
 
 TEST(tables_of_delta_rs_have_their_rows_at_every_version)
@@ -112,7 +110,7 @@ TEST(versions_that_are_not_there_are_refused)
 static void write_log(const struct tree *tree, const char *const *paths, const char *const *more,
                       int n, const char *features)
 {
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     tdmi_text_printf(&text,
                      "{\"protocol\":{\"minReaderVersion\":3,\"minWriterVersion\":7,"
                      "\"readerFeatures\":[%s]}}\n{\"metaData\":{\"schemaString\":\"{\\\"fields\\\":"
@@ -125,7 +123,6 @@ static void write_log(const struct tree *tree, const char *const *paths, const c
                          (long long)found.st_size, more[i]);
     }
     tree_file(tree, "_delta_log/00000000000000000000.json", text.bytes, text.length_bytes);
-    tdmi_text_release(&text);
 }
 
 #define ROWS(n) ",\"stats\":\"{\\\"numRecords\\\":" n "}\""
@@ -139,14 +136,12 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 {
     uint8_t expected[150];
     size_t n = picture_of(row, expected);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
-    if (tdmi_source_read(source, item, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_read(source, item, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, n);
     assert_memory_equal(bytes.bytes, expected, n);
     assert_int_equal(tdmi_source_hash(source, item), 0x100 + row);
-    tdmi_text_release(&bytes);
 }
 
 TEST(deleted_rows_are_no_items)
@@ -221,7 +216,7 @@ TEST(a_class_without_rows_is_none)
 
 TEST(files_that_are_gone_or_changed_are_named)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
     static const char *const more[] = {""};
     tree_text(&tree, "a.parquet", "short");
@@ -239,7 +234,6 @@ TEST(files_that_are_gone_or_changed_are_named)
         assert_refused(tree.root, TDM_E_INPUT, "a.parquet");
     else
         assert_refused(tree.root, TDM_E_ABSENT, "a.parquet");
-    tree_free(&tree);
 }
 
 /* Opens the table and reads its last picture; allowed, it is there. */
@@ -252,8 +246,7 @@ static void assert_needs_follow(const char *table, const char *word)
     assert_refused(table, TDM_E_INPUT, "--follow reads it all the same");
     if (tdmi_arrow_version()[0] == '\0')
         return;
-    if (tdmi_source_open(table, &follow, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(table, &follow, &source, &err), &err);
     assert_int_equal(tdmi_source_items(source), 4);
     assert_picture(source, 3, 3);
     tdmi_source_close(source);
@@ -274,7 +267,7 @@ static void write_log_of(const struct tree *tree, const char *path, long long si
 /* A log is data, perhaps of somebody else. */
 TEST(files_outside_of_the_table_need_follow)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct stat found;
     char table[100], absolute[100], uri[100];
     if (tdmi_arrow_version()[0] != '\0')
@@ -318,7 +311,6 @@ TEST(files_outside_of_the_table_need_follow)
         assert_int_equal(tdmi_source_items(source), 4);
         tdmi_source_close(source);
     }
-    tree_free(&tree);
 }
 
 TEST(a_file_that_a_checkpoint_names_has_a_row)

@@ -83,9 +83,7 @@ TEST(trees_are_listed)
                 tree_picture(&tree, name, 1);
             }
         }
-        tdm_log_set_level(TDM_LOG_SILENT);
-        tdmi_source *source = open_source(tree.root);
-        tdm_log_set_level(TDM_LOG_WARNING);
+        tdmi_source *source = open_quietly(tree.root);
         assert_string_equal(tdmi_source_kind(source), "folder");
         assert_string_equal(tdmi_source_path(source), tree.root);
         assert_classes(source, cases[c].classes);
@@ -98,17 +96,17 @@ TEST(trees_are_listed)
 
 TEST(bytes_are_those_of_the_file)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     size_t length = 300000;
-    char *content = malloc(length);
+    AT_END(free_at) char *content = malloc(length);
     assert_non_null(content);
     for (size_t i = 0; i < length; i++)
         content[i] = (char)(i * 31 % 251);
     tree_file(&tree, "cat/large.ppm", content, length);
     tree_text(&tree, "cat/small.ppm", "few");
     tree_text(&tree, "cat/zero.ppm", "");
-    tdmi_source *source = open_source(tree.root);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, length);
@@ -117,10 +115,6 @@ TEST(bytes_are_those_of_the_file)
     assert_int_equal(bytes.length_bytes, 3);
     assert_int_equal(tdmi_source_read(source, 2, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, 0);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    free(content);
-    tree_free(&tree);
 }
 
 TEST(links_are_followed_but_not_in_circles)
@@ -131,9 +125,7 @@ TEST(links_are_followed_but_not_in_circles)
     assert_int_equal(symlink("..", tree_path(&tree, "cat/up")), 0);
     assert_int_equal(symlink(".", tree_path(&tree, "cat/self")), 0);
     assert_int_equal(symlink(elsewhere.root, tree_path(&tree, "dog")), 0);
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog");
     assert_items(source, "cat/a.ppm 0 0, dog/deep/x.ppm 1 0");
     tdmi_source_close(source);
@@ -148,20 +140,16 @@ TEST(links_in_circles_are_left_out_and_counted)
         {"cat/self", "self"},    {"cat/b.ppm", "b.ppm"},      {"cat/up", ".."},       {"all", "."},
         {"fox/again", "../fox"}, {"owl/deep/round", "round"}, {"owl/x.ppm", "x.ppm"},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     tree_path(&tree, "empty/");
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         assert_int_equal(symlink(links[i][1], tree_path(&tree, links[i][0])), 0);
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog empty");
     assert_items(source, "cat/a.ppm 0 0, dog/a.ppm 1 0");
     assert_int_equal(tdmi_source_ignored(source), 7);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* Only calls relative to a folder can make such paths. */
@@ -169,7 +157,7 @@ TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
 {
     enum { STEP = 100, STEPS = 40, END = 55 };
     char name[STEP + 1], last[END + 1];
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     int folder = open(tree_path(&tree, "cat"), O_RDONLY | O_DIRECTORY);
@@ -188,9 +176,7 @@ TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
     assert_int_equal(mkdirat(folder, name, 0777), 0);
     assert_int_equal(mkdirat(folder, "short", 0777), 0);
     close(openat(folder, last, O_CREAT | O_WRONLY, 0666));
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog");
     assert_items(source, "cat/a.ppm 0 0, dog/a.ppm 1 0");
     assert_int_equal(tdmi_source_ignored(source), 2);
@@ -198,54 +184,47 @@ TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
     assert_int_equal(unlinkat(folder, name, AT_REMOVEDIR), 0);
     assert_int_equal(unlinkat(folder, last, 0), 0);
     close(folder);
-    tree_free(&tree);
 }
 
 TEST(a_dangling_link_is_listed_and_fails_when_read)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_path(&tree, "cat/");
     assert_int_equal(symlink("nowhere", tree_path(&tree, "cat/a.ppm")), 0);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "cat/a.ppm"));
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* A pipe without a writer would block whoever opens it. */
 TEST(pipes_are_never_opened)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe"), 0666), 0);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe.ppm"), 0666), 0);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
     assert_int_equal(tdmi_source_ignored(source), 2);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(what_is_no_data_set_is_refused_by_name)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
     assert_refused(tree.root, TDM_E_INPUT, "no picture");
     tree_text(&tree, "cat/words.txt", "x");
     assert_refused(tree.root, TDM_E_INPUT, "1 other file");
     tree_text(&tree, "file.txt", "x");
     assert_refused(tree_path(&tree, "file.txt"), TDM_E_INPUT, "folder of class folders");
-    tree_free(&tree);
 }
 
 TEST(an_unreadable_folder_is_an_error_that_names_it)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     tree_picture(&tree, "cat/locked/b.ppm", 2);
     assert_int_equal(chmod(tree.root, 0755), 0);
@@ -257,27 +236,25 @@ TEST(an_unreadable_folder_is_an_error_that_names_it)
     assert_refused(tree.root, TDM_E_INPUT, "cat/locked");
     assert_int_equal(seteuid(user), 0);
     assert_int_equal(chmod(tree_path(&tree, "cat/locked"), 0777), 0);
-    tree_free(&tree);
 }
 
 TEST(a_real_collection_opens)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/caltech101_10"));
     assert_int_equal(tdmi_source_items(source), 845);
     assert_classes(source,
                    "butterfly grand_piano helicopter ibis kangaroo laptop scorpion starfish "
                    "sunflower umbrella");
-    tdmi_source_close(source);
 }
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "train/cat/a.ppm", 1);
     tree_picture(&tree, "val/cat/deep/b.ppm", 1);
     tree_picture(&tree, "val/dog/c.ppm", 1);
     assert_survives_lack_of_memory(tree.root);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

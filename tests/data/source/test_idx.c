@@ -22,22 +22,20 @@ static void write_labels(const struct tree *tree, const char *name, const char *
 
 TEST(a_train_and_a_test_pair_are_parts)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "709");
     write_images(&tree, "t10k-images-idx3-ubyte", 2);
     write_labels(&tree, "t10k-labels-idx1-ubyte", "07");
     tree_text(&tree, "README", "x");
     tree_text(&tree, "train-images-idx3-ubyte.gz", "passed over beside the plain one");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "idx");
     assert_classes(source, "0 7 9");
     assert_items(source, "t10k-images-idx3-ubyte#0 0 3, t10k-images-idx3-ubyte#1 1 3, "
                          "train-images-idx3-ubyte#0 1 1, train-images-idx3-ubyte#1 0 1, "
                          "train-images-idx3-ubyte#2 2 1");
     assert_int_equal(tdmi_source_ignored(source), 1);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(names_of_pairs_may_vary)
@@ -135,7 +133,7 @@ TEST(heads_that_cannot_be_are_refused)
 
 TEST(labels_that_do_not_fit_are_refused)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     assert_refused(tree.root, TDM_E_INPUT, "expected beside it");
     assert_refused(tree.root, TDM_E_INPUT, "train-labels-idx1-ubyte");
@@ -147,7 +145,6 @@ TEST(labels_that_do_not_fit_are_refused)
     write_labels(&tree, "train-labels-idx1-ubyte", "123");
     assert_refused(tree_path(&tree, "train-labels-idx1-ubyte"), TDM_E_INPUT,
                    "does not bear the name of an IDX images file");
-    tree_free(&tree);
 }
 
 TEST(compressed_files_are_read_and_may_be_mixed)
@@ -181,7 +178,7 @@ TEST(damaged_compressed_files_are_refused)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "123");
     tree_gzip(&tree, "train-images-idx3-ubyte");
@@ -189,7 +186,6 @@ TEST(damaged_compressed_files_are_refused)
     assert_refused(tree.root, TDM_E_INPUT, "ends at byte 20 in the middle");
     tree_text(&tree, "train-images-idx3-ubyte.gz", "x");
     assert_refused(tree.root, TDM_E_INPUT, "too short");
-    tree_free(&tree);
 }
 
 TEST(pairs_that_are_no_parts_of_one_set_are_refused)
@@ -208,40 +204,38 @@ TEST(pairs_that_are_no_parts_of_one_set_are_refused)
 
 TEST(a_file_cut_short_later_fails_when_read)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "11");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(truncate(tree_path(&tree, "images-idx3-ubyte"), 24), 0);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[err.n_frames - 1].text, "images-idx3-ubyte#1"));
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST(real_clothes_open_compressed)
 {
     if (tdmi_inflate_best() == NULL)
         skip();
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/fashion-mnist-idx"));
     assert_int_equal(tdmi_source_items(source), 70000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
-    tdmi_source_close(source);
 }
 
 TEST(real_digits_open)
 {
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/mnist-1000-idx"));
     assert_int_equal(tdmi_source_items(source), 1000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
     static const int first_labels[] = {7, 2, 1, 0, 4, 1, 4, 9};
     for (int i = 0; i < 8; i++)
         assert_int_equal(tdmi_source_item(source, i).label, first_labels[i]);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     tdmi_image image = {0};
     struct tdmi_image_limits no_limits = {0};
@@ -251,18 +245,15 @@ TEST(real_digits_open)
     assert_int_equal(image.width, 28);
     assert_int_equal(image.height, 28);
     tdmi_image_release(&image);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
 TEST(running_out_of_memory_is_an_error)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "12");
     assert_survives_lack_of_memory(tree.root);
     assert_survives_lack_of_memory(tree_path(&tree, "images-idx3-ubyte"));
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)

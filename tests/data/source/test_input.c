@@ -57,12 +57,12 @@ TEST(a_list_without_a_path_is_refused)
 
 TEST(files_are_read_whole)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[300];
     tdm_input *input;
     size_t n;
     const char *const *paths;
-    char *large = calloc(300000, 1);
+    AT_END(free_at) char *large = calloc(300000, 1);
     memset(large, 'x', 300000);
     tree_file(&tree, "large", large, 300000);
     snprintf(path, sizeof path, "%s/large", tree.root);
@@ -77,8 +77,6 @@ TEST(files_are_read_whole)
     snprintf(path, sizeof path, "%s/nothing", tree.root);
     assert_int_equal(tdm_input_open(path, &input, NULL), TDM_E_INPUT);
     tdm_input_close(NULL);
-    tree_free(&tree);
-    free(large);
 }
 
 /* Standard input is a pipe that nobody writes to. */

@@ -38,8 +38,7 @@ static tdmi_source *open_both(struct tree *tree, const char *list)
         tree_file(tree, name, bytes.bytes, bytes.length_bytes);
         tdmi_text_release(&bytes);
     }
-    if (tdmi_source_open(tree_path(tree, "t"), &options, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(tree_path(tree, "t"), &options, &source, &err), &err);
     return source;
 }
 
@@ -119,17 +118,15 @@ TEST(rows_that_are_left_out_are_not_counted)
 
 TEST(pictures_that_are_files_are_not_counted)
 {
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_lost_rows lost = {0};
     tree_picture(&tree, "a/0.ppm", 0);
     tree_picture(&tree, "b/1.ppm", 1);
-    tdmi_source *source = open_source(tree_path(&tree, ""));
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, ""));
     for (int64_t i = 0; i < 2; i++)
         assert_int_equal(tdmi_lost_rows_add(&lost, source, i, NULL, NULL), TDM_OK);
     assert_int_equal(lost.n_files, 0);
     tdmi_lost_rows_release(&lost);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 TEST_MAIN(NULL, NULL)
