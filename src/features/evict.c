@@ -1,7 +1,7 @@
 /*
- * Keys are locked one after another until enough would be gone, and only then removed: a fill that
- * cannot fit costs nobody their rows. What is counted are the sizes of files and what fills were
- * promised and have not written; who counts is alone at it, so that no room is promised twice.
+ * Keys are locked one after another until they hold enough bytes, and only then removed: a fill
+ * that cannot fit removes nothing. Counted are the sizes of files and the bytes that fills have
+ * reserved and not yet written. One process counts at a time, so that no room is reserved twice.
  */
 #include "features/evict.h"
 
@@ -29,9 +29,9 @@ struct keys_found {
     int64_t size_bytes, promised_bytes;
 };
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------- */
 
-/* A folder that vanishes meanwhile takes nothing. */
+/* A folder that vanishes meanwhile counts as empty. */
 static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
 {
     tdmi_arena names;
@@ -162,7 +162,7 @@ static int64_t limit_of(const struct tdmi_store_request *request, const struct k
                : default_limit;
 }
 
-/* What others were promised is as good as written. */
+/* Bytes reserved by others count as written. */
 static int64_t left_of(int64_t free_bytes, int64_t promised_bytes)
 {
     if (free_bytes == INT64_MAX)

@@ -66,7 +66,7 @@ static const char *why_not(void)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What the head says of itself, before its checksum can be known. */
+/* Check the head, before its checksum can be verified. */
 static tdm_status check_head(const char *path, const struct tdmi_store_head *head,
                              int64_t size_bytes, tdm_error *err)
 {

@@ -1,4 +1,4 @@
-/* What an open store holds; only its own files look inside. */
+/* Internal state of an open store. */
 #ifndef TANDEM_DATA_STORE_INSIDE_H
 #define TANDEM_DATA_STORE_INSIDE_H
 
@@ -7,11 +7,11 @@
 #include "features/promise.h"
 #include "features/table.h"
 
-/* Rows on their way to the disk. */
+/* A fill: rows being written to disk. */
 struct tdmi_store_fill {
     bool is_open;
     enum tdmi_dtype precision;
-    int64_t n_promised, n_added;     /* rows; those passed over count too */
+    int64_t n_promised, n_added;     /* rows, including those found already */
     int64_t committed_bytes;         /* of this fill */
     int64_t begun_ns, file_begun_ns; /* of the clock */
     tdmi_store_writer *writer;       /* NULL: nothing to commit */

@@ -1,7 +1,7 @@
 /*
- * A lock is only worth something while its file still has its name: whoever removes a key removes
- * its lock last, and whoever waited for that lock then holds one that nobody else will ever see. So
- * the name is looked up after each lock, and opening begins anew where it leads elsewhere.
+ * A lock is valid only while its file still has its name: removing a key removes its lock file
+ * last, and a process that waited for it then holds a lock that no other process will see. So the
+ * name is looked up after each lock, and opening starts again where it names another file.
  */
 #include "features/key.h"
 
@@ -42,7 +42,7 @@ static bool has_no_locks(int reason)
     return reason == ENOLCK || reason == ENOSYS || reason == EOPNOTSUPP || reason == EINVAL;
 }
 
-/* Temporary files of processes that are gone: the lock is held alone. */
+/* Remove the temporary files of processes that are gone; requires the exclusive lock. */
 static tdm_status sweep(const char *folder, tdm_error *err)
 {
     tdmi_arena arena;
@@ -59,7 +59,7 @@ static tdm_status sweep(const char *folder, tdm_error *err)
         if (path == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to sweep %s", folder);
         else
-            (void)unlink(path); /* what stays is only in the way of space */
+            (void)unlink(path); /* a file that stays only takes space */
     }
     tdmi_arena_release(&arena);
     return status;
@@ -70,7 +70,7 @@ static bool is_for_reading_only(int reason)
     return reason == EROFS || reason == EACCES || reason == EPERM;
 }
 
-/* A file that cannot be changed can still be locked shared: who may remove keys then knows. */
+/* A read-only file can still be locked shared, which protects the key from removal. */
 static void take_as_it_is(struct tdmi_store_key *key)
 {
     key->is_read_only = true;
@@ -79,8 +79,7 @@ static void take_as_it_is(struct tdmi_store_key *key)
         (void)lock_now(key->lock, LOCK_SH);
 }
 
-/* One attempt. TDM_OK with the lock still -1, and not for reading only: the folder was removed in
- * between. */
+/* Try once. TDM_OK with the lock still -1 and not read-only: the folder was removed meanwhile. */
 static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
 {
     tdm_status status = tdmi_folder_make(key->folder, err);
@@ -127,12 +126,12 @@ bool tdmi_store_key_take_alone(const struct tdmi_store_key *key)
 
 void tdmi_store_key_mark_used(const struct tdmi_store_key *key)
 {
-    (void)futimens(key->lock, NULL); /* a disk that refuses only forgets sooner */
+    (void)futimens(key->lock, NULL); /* on failure the key is only evicted sooner */
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* format_version stands before what the caller gave, so the file is one JSON object. */
+/* format_version precedes the caller's key, so the file is one JSON object. */
 static tdm_status compare_text(const struct tdmi_store_key *key, const char *text, bool mends_text,
                                tdmi_arena *arena, tdm_error *err)
 {
@@ -196,7 +195,7 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_te
     }
     if (status == TDM_OK)
         status = compare_text(key, text, mends_text, arena, err);
-    if (status == TDM_OK && is_new) /* what is committed below it shall last */
+    if (status == TDM_OK && is_new) /* the folder must be durable before its files are */
         status = tdmi_folder_sync(root, err);
     if (status != TDM_OK)
         tdmi_store_key_close(key);
@@ -226,7 +225,8 @@ static void remove_in(const char *folder, const char *name)
     tdmi_arena_release(&arena);
 }
 
-/* Rows first, their text then, the lock last: whenever this is cut short, what stays is a key. */
+/* Remove rows first, then their text, the lock last: whenever this is interrupted, the rest is
+ * still a key. */
 void tdmi_store_key_remove(const char *folder)
 {
     tdmi_arena arena;

@@ -1,7 +1,8 @@
 /*
- * The folder of one key and the lock on it. Who has the key open holds the lock shared; who removes
- * keys, sweeps or merges holds it alone. The kernel gives it back when its owner dies. On a file
- * system without locks nothing is removed, swept or merged, and all else works.
+ * The folder of one key and the lock on it. A process that has the key open holds the lock shared;
+ * one that removes keys, sweeps or merges holds it exclusively. The kernel releases it when its
+ * owner dies. On a file system without locks nothing is removed, swept or merged, and all else
+ * works.
  */
 #ifndef TANDEM_DATA_STORE_KEY_H
 #define TANDEM_DATA_STORE_KEY_H
@@ -25,25 +26,25 @@ struct tdmi_store_key {
     bool is_read_only;
 };
 
-/* Makes the folder if need be, locks it shared, sweeps what the killed have left, and compares the
- * text. Where all that is there but may not be written (a disk for reading only, another's folder)
- * it is taken as it is, with the lock if there is one. mends_text: a text that is damaged is
- * written again, with a warning; every file of rows says itself of which key it is. Strings are of
- * the arena. */
+/* Make the folder if needed, lock it shared, remove temporary files of killed processes, and
+ * compare the text. A complete folder that may not be written (a read-only disk, another user's
+ * folder) is opened read-only, with its lock if there is one. mends_text: a damaged text is written
+ * again, with a warning; every file of rows names its key itself. Strings are of the arena. */
 tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_text,
                                tdmi_arena *arena, struct tdmi_store_key *key,
                                tdm_error *err) TDM_MUST_USE;
 void tdmi_store_key_close(struct tdmi_store_key *key);
-/* Remembers that it was used now. */
+/* Record that it was used now. */
 void tdmi_store_key_mark_used(const struct tdmi_store_key *key);
-/* From shared to alone, without waiting. After false the key may only be closed. */
+/* From shared to exclusive, without waiting. After false the key may only be closed. */
 bool tdmi_store_key_take_alone(const struct tdmi_store_key *key);
 
-/* For who removes keys. Is it the name of a key's folder? */
+/* For eviction. Is it the name of a key's folder? */
 bool tdmi_store_is_key_name(const char *name);
-/* The lock of a key that nobody has open, or -1. Closing the descriptor gives it back. */
+/* The exclusive lock of a key that no process has open, or -1. Closing the descriptor releases it.
+ */
 int tdmi_store_lock_idle(const char *lock_path);
-/* Removes the folder of a key whose lock is held alone. What cannot be removed stays. */
+/* Remove the folder of a key whose lock is held exclusively, as far as possible. */
 void tdmi_store_key_remove(const char *folder);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * One small file a promise. Its name is a temporary file's, so that it is swept like one where no
- * fill is left at all.
+ * One small file for each reservation. Its name is that of a temporary file, so that it is swept
+ * like one.
  */
 #include "features/promise.h"
 
@@ -31,7 +31,7 @@ static int lock_now(int descriptor)
     return result;
 }
 
-/* Always of one length, so that a smaller number covers a larger one. */
+/* Always of one length, so that a smaller number overwrites a larger one. */
 static bool write_bytes(int file, int64_t bytes)
 {
     char text[text_bytes + 1];
@@ -39,7 +39,7 @@ static bool write_bytes(int file, int64_t bytes)
     return pwrite(file, text, text_bytes, 0) == text_bytes;
 }
 
-/* A name that nobody has: of this process, or of one on another machine with the same number. */
+/* A unique name, even where a process of another machine has the same id. */
 static int create(const char *folder, char **path)
 {
     const size_t path_bytes = strlen(folder) + 64;
@@ -72,7 +72,7 @@ void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *fol
 void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes)
 {
     if (promise->path != NULL)
-        (void)write_bytes(promise->file, bytes); /* or others find a little less room */
+        (void)write_bytes(promise->file, bytes); /* on failure others count a little too much */
 }
 
 void tdmi_store_promise_end(struct tdmi_store_promise *promise)
@@ -116,7 +116,7 @@ int tdmi_store_counting_begin(const char *root)
     const char *path = tdmi_path_join(&arena, root, TDMI_STORE_LOCK);
     int lock = path == NULL ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     tdmi_arena_release(&arena);
-    /* Counting takes a moment; whoever holds it for longer stands still. */
+    /* Counting takes a moment; a process that holds the lock for longer is suspended. */
     for (int i = 0; lock >= 0 && lock_now(lock) != 0; i++) {
         if (errno == EWOULDBLOCK && i < most_tries) {
             nanosleep(&pause, NULL);

@@ -1,7 +1,8 @@
 /*
- * Room that a fill was promised and has not written yet, told to other processes by a file beside
- * the rows: its text is the bytes, and who promised them holds its lock. So a promise ends with its
- * fill, however that ends: the file of one who died has no lock, and who finds it removes it.
+ * A reservation: disk space that a fill may still write, published to other processes by a file
+ * beside the rows. The file's text is the number of bytes, and the filling process holds its lock.
+ * So a reservation ends with its process: a file without a lock is stale, and the next process that
+ * finds it removes it.
  */
 #ifndef TANDEM_DATA_STORE_PROMISE_H
 #define TANDEM_DATA_STORE_PROMISE_H
@@ -14,20 +15,20 @@ struct tdmi_store_promise { /* start from a zeroed object */
     int file;
 };
 
-/* Where it cannot be told (no memory, no locks, a disk that is full) there is none, and rooms are
- * counted as if nobody else filled. */
+/* Where it cannot be published (no memory, no locks, a full disk) there is none, and other
+ * processes do not count it. */
 void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *folder, int64_t bytes);
-/* So much is still to come. */
+/* Lower it to the bytes still to be written. */
 void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes);
 void tdmi_store_promise_end(struct tdmi_store_promise *promise);
 
-/* For who counts. Is it the name of one? */
+/* For counting. Is it the name of a reservation? */
 bool tdmi_store_is_promise_name(const char *name);
-/* Bytes that somebody alive was promised. The file of one who is gone is removed: 0. */
+/* Bytes reserved by a living process; a stale file is removed and counts 0. */
 int64_t tdmi_store_promised_bytes(const char *path);
 
-/* Held while room is counted and promised, so that two who ask at once are answered one after the
- * other. -1: it could not be had in a few seconds, or the file system has no locks. */
+/* A lock held while space is counted and reserved, so that two processes do not reserve the same
+ * space. -1: not available within a few seconds, or the file system has no locks. */
 int tdmi_store_counting_begin(const char *root);
 void tdmi_store_counting_end(int lock);
 

@@ -327,7 +327,7 @@ tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *tex
     return status;
 }
 
-/* Of the bad verdicts; TDM_VERDICT_OK for other words. */
+/* The bad verdict of this word; TDM_VERDICT_OK for other words. */
 static enum tdm_verdict verdict_of(const char *word)
 {
     for (enum tdm_verdict v = 0; v < TDM_VERDICT_OK; v++)

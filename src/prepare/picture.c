@@ -1,4 +1,4 @@
-/* Decoding happens for every codec, "keep" too: nothing goes into a table that does not decode. */
+/* Images are decoded for every codec, "keep" too: a table holds only images that decode. */
 #include "prepare/picture.h"
 
 #include "base/hash/hash.h"
@@ -59,7 +59,8 @@ static tdm_status keep(const struct tdmi_prepare_row *row, struct tdmi_prepare_s
     return status;
 }
 
-/* ---- made anew ---------------------------------------------------------------------------- */
+/* ---- resized and encoded
+ * ---------------------------------------------------------------------------- */
 
 static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_prepare_row *row,
                       struct tdmi_prepare_scratch *scratch, struct tdmi_prepare_picture *picture,
@@ -128,7 +129,7 @@ static tdm_status encode(const struct tdmi_prepare_form *form, const struct tdmi
     return TDM_OK;
 }
 
-/* ---- together ----------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict, const char *reason)
 {
@@ -136,7 +137,7 @@ static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict,
     snprintf(picture->reason, sizeof picture->reason, "%s", reason);
 }
 
-/* The verdict is the audit's, so that both say the same. */
+/* The verdict is that of audit, so that both agree. */
 static tdm_status evaluator(const tdmi_source *source, const struct tdmi_prepare_row *row,
                             struct tdmi_prepare_scratch *scratch,
                             struct tdmi_prepare_picture *picture, const tdm_error *problem,
@@ -157,7 +158,7 @@ static tdm_status check_content(const tdmi_source *source, const struct tdmi_pre
                                 const tdmi_text *bytes, tdm_error *err)
 {
     if (tdmi_source_hash(source, row->item) != 0)
-        return TDM_OK; /* of other bytes, perhaps: those that the stored ones were made of */
+        return TDM_OK; /* this may be the hash of the original bytes */
     const uint64_t hash = tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0);
     if ((hash != 0 ? hash : 1) == row->hash)
         return TDM_OK;

@@ -11,7 +11,7 @@
 enum { PURPOSE_ROWS = 3, LARGEST_PART_ROWS = 1 << 17 };
 #define PART_BYTES ((int64_t)128 << 20)
 
-/* Goes into every id: another rule is another plan. */
+/* Part of every id: another rule makes another plan. */
 static const char rule[] = "tandem prepare 1";
 
 void tdmi_prepare_plan_release(tdmi_prepare_plan *plan)
@@ -47,7 +47,7 @@ static tdm_status find_test(const tdmi_source *source, const tdmi_contents *cont
     return TDM_OK;
 }
 
-/* A copy of a picture that was given as test would make training see it, or count it twice. */
+/* A copy of a given test image would be trained on, or counted twice. */
 static uint8_t side_of_rest(struct tdmi_item item, uint64_t hash, const uint64_t *test,
                             int64_t n_test)
 {
@@ -164,7 +164,7 @@ static void list_rows(const tdmi_source *source, const tdmi_contents *contents, 
 
 /* ---- classes ------------------------------------------------------------------------------ */
 
-/* Labels that are stored stay what they are, so that old and new parts mean the same by them. */
+/* Stored labels keep their meaning, so that old and new parts agree. */
 static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_stored *stored,
                                tdmi_prepare_plan *plan, int *labels, tdm_error *err)
 {
@@ -187,9 +187,10 @@ static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_sto
     return TDM_OK;
 }
 
-/* ---- what is there already ---------------------------------------------------------------- */
+/* ---- the finished table ---------------------------------------------------------------- */
 
-/* Both in order: which stored rows are wanted still, and which wanted ones are stored. */
+/* Merge both sorted lists: which stored rows are still planned, and which planned rows are stored.
+ */
 static void match(const struct tdmi_prepare_row *wanted, int64_t n_wanted,
                   const struct tdmi_prepare_row *held, int64_t n_held, int64_t *held_by,
                   bool *is_wanted)
@@ -207,7 +208,7 @@ static void match(const struct tdmi_prepare_row *wanted, int64_t n_wanted,
     }
 }
 
-/* The rows that stay where they are leave the plan. */
+/* Remove rows of kept parts from the plan. */
 static void keep_parts(const tdmi_prepare_stored *stored, const int64_t *held_by,
                        const bool *is_wanted, tdmi_prepare_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* Where a server listens: "8080", "127.0.0.1:8080", "[::1]:0", "0.0.0.0:80". */
+/* The address of a server: "8080", "127.0.0.1:8080", "[::1]:0", "0.0.0.0:80". */
 #ifndef TANDEM_SERVE_ADDRESS_H
 #define TANDEM_SERVE_ADDRESS_H
 

@@ -42,7 +42,7 @@ struct tdmi_predictor {
 /* ---- a turn ------------------------------------------------------------------------------------
  */
 
-/* What is left of its request's time is the picture's. */
+/* Each image has the time that remains to its request. */
 static bool allow(void *self, size_t index, struct tdmi_image_limits *limits)
 {
     const tdmi_predictor *it = self;
@@ -111,7 +111,7 @@ static void give_back(tdmi_predictor *it, struct tdmi_request *request)
     it->server->layer->resume(it->server->http, request->connection);
 }
 
-/* What `tandem predict --json` prints. */
+/* The output of `tandem predict --json`. */
 static void answer(struct tdmi_request *request)
 {
     const char *text;
@@ -171,7 +171,7 @@ static bool is_answered(struct tdmi_request *request, tdm_status status, const t
     return request->is_answered;
 }
 
-/* What is not answered waits again in its old place, before those that came meanwhile. */
+/* Requests without an answer return to their old position, before those that came meanwhile. */
 static void wait_again(tdmi_predictor *it, struct tdmi_request *first)
 {
     struct tdmi_request *hurried = NULL;

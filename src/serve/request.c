@@ -285,7 +285,7 @@ static const struct tdmi_http_answer *finish(void *self)
         if (request->pictures)
             return NULL;
     }
-    /* Who is slow to take an answer holds nothing that others wait for. */
+    /* A client that reads its response slowly holds no resource that others wait for. */
     tdmi_slots_leave(&request->server->slots, &request->slot);
     release_body(request);
     return &request->answer;

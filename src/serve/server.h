@@ -30,7 +30,7 @@ struct tdmi_route {
     const char *path;
     const char *method; /* "GET" (HEAD, too) or "POST" */
     bool is_open;       /* answered without a token: says nothing about the model */
-    /* What the head alone decides; NULL: nothing. Refuses through tdmi_request_refuse. */
+    /* Check the head; NULL: no check. Refuses through tdmi_request_refuse. */
     void (*look)(struct tdmi_request *request, const struct tdmi_http_head *head);
     /* ?name=value; NULL: the route takes none. */
     void (*argument)(void *request, const char *name, const char *value);
@@ -109,7 +109,7 @@ struct tdm_server {
     tdmi_predictor *predictor;
     tdmi_text about; /* the model, as JSON */
     int64_t started_ns;
-    /* Of the layer's thread: */
+    /* Used by the HTTP layer's thread: */
     struct tdmi_slots slots;
     struct tdmi_request *arriving; /* whose bodies are not there yet; the oldest first */
     int64_t held_bytes;            /* of bodies, arriving or whole */

@@ -1,5 +1,5 @@
 /*
- * What is in a picture. Drawn from back to front: a background of clouds, clutter (ellipses and
+ * The content of an image, drawn from back to front: a background of clouds, clutter (ellipses and
  * bars, some with a class's texture), the objects of the class with their shadows, things that hide
  * a part of them, and the camera. Size, background, clutter, light, pose and camera are drawn
  * without looking at the class, so none of them tells it.

@@ -10,7 +10,7 @@
 
 typedef struct tdmi_nvml tdmi_nvml;
 
-/* What the driver leaves unsaid stays 0 or "". */
+/* Unknown fields stay 0 or "". */
 struct tdmi_nvml_device {
     char name[96], uuid[96];
     int64_t memory_bytes, memory_free_bytes;
@@ -33,7 +33,7 @@ enum tdmi_nvml_reason {
     TDMI_NVML_DISPLAY = 256
 };
 
-/* How a card is at this moment. What the driver leaves unsaid is below 0. */
+/* Current state of a GPU. Unknown fields are below 0. */
 struct tdmi_nvml_sample {
     int busy_percent;        /* of the last moments: part of the time that a kernel ran */
     int memory_busy_percent; /* and that memory was read or written */

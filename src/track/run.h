@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of run.json: newer ones are refused, older ones are read. */
+/* Format version of run.json: newer ones are refused, older ones are read. */
 #define TDMI_RUN_FORMAT_VERSION 1
 
 enum tdmi_run_mode {
@@ -57,7 +57,7 @@ const char *tdmi_run_path(const tdmi_run *run);
 /* A folder in it of what cards chose by timing, so that a run that is gone on with chooses the same
  * (backend.h, keep); it may be there before the record is. */
 #define TDMI_RUN_KERNELS "kernels"
-/* As recorded when the run was opened; NONE: this is its first sitting. */
+/* Status recorded when the run was opened; NONE: this is its first sitting. */
 enum tdmi_run_status tdmi_run_found(const tdmi_run *run);
 /* A section as recorded when the run was opened ("options", "result", …); NULL when it is missing.
  * Lives as long as the run, and does not change when the section is set. */
@@ -86,7 +86,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
  * as before. */
 tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes,
                          tdm_error *err) TDM_MUST_USE;
-/* What was appended so far survives a crash of the machine. */
+/* Make the lines appended so far durable. */
 tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Keep what was written before a checkpoint, atomically; a torn last line goes too. A line that
  * belongs to a checkpoint must be appended before the checkpoint is written, or a crash in between

@@ -22,7 +22,7 @@ tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_s
                               tdm_error *err) TDM_MUST_USE;
 /* After a last look. Accepts NULL. */
 void tdmi_sampler_stop(tdmi_sampler *sampler);
-/* Where the run stands: any thread. */
+/* Update the position of the run; any thread. */
 void tdmi_sampler_place(tdmi_sampler *sampler, int64_t step);
 
 #endif

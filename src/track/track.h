@@ -12,7 +12,7 @@
 #include "track/run.h"
 #include <stdint.h>
 
-/* What a sink of the run is. Add one: src/track/sink_<name>.c with such a table, a line in
+/* A sink of a run's events. To add one: src/track/sink_<name>.c with such a table, and a line in
  * sinks.def. */
 struct tdmi_track_sink {
     const char *name; /* "jsonl" */

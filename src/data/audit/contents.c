@@ -82,7 +82,7 @@ static const struct left_out *next_left_out(struct reader *readers, int n)
     return first ? &first->first[first->n_told++] : NULL;
 }
 
-/* As 'path' or '…/path', as what cannot be opened is. */
+/* Names an image as 'path' or '…/path', like messages about files that cannot be opened. */
 static bool is_named(const char *why, const char *path)
 {
     const size_t length = strlen(path);

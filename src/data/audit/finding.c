@@ -63,7 +63,7 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
 }
 
-/* What the name of a file promises; rows of a table are called after what they were made of. */
+/* Format that a file's name stands for; the name of a table's row is that of its original file. */
 static enum tdmi_image_format promised_by(const tdmi_source *source, const char *path)
 {
     return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);

@@ -58,7 +58,7 @@ static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
              (unsigned long long)key.number, key.is_content ? "" : ".row");
 }
 
-/* What stands behind the bytes of a row. */
+/* Trailer after the bytes of a row. */
 static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
                         uint8_t proof[PROOF_BYTES])
 {

@@ -1,7 +1,6 @@
 /*
- * What was read once, kept in memory: byte strings by sample, any number of threads. Nothing is
- * ever evicted: an epoch asks for every sample once in an order that is new each time, so what is
- * kept first serves as well as anything, and throwing out what is old would only cost.
+ * A cache in memory: byte strings by sample, for any number of threads. Nothing is ever evicted: an
+ * epoch reads every sample once in a new order, so eviction would not raise the hit rate.
  */
 #ifndef TANDEM_DATA_CACHE_MEMORY_H
 #define TANDEM_DATA_CACHE_MEMORY_H

@@ -1,6 +1,6 @@
 /*
- * Groups of decoded things, shared by threads and kept while there is room: whoever asks first for
- * a group loads it, the others wait for it, and the one not used for longest goes first.
+ * A cache of decoded groups, shared by threads: the first thread that needs a group loads it, the
+ * others wait for it, and the least recently used group is evicted first.
  */
 #ifndef TANDEM_DATA_GROUP_CACHE_H
 #define TANDEM_DATA_GROUP_CACHE_H
@@ -25,13 +25,13 @@ tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loa
 /* Accepts NULL; nobody may hold a group. */
 void tdmi_group_cache_free(tdmi_group_cache *cache);
 
-/* *value stays until it is given back, as often as it was taken. Any thread. A load that failed is
- * tried again by the next one who asks. */
+/* *value stays until every take was matched by a give. Any thread. The next take repeats a failed
+ * load. */
 tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
                                  tdm_error *err) TDM_MUST_USE;
 void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group);
 
-/* Of all groups held now. */
+/* Bytes of all groups in the cache. */
 int64_t tdmi_group_cache_bytes(tdmi_group_cache *cache);
 
 #endif

@@ -15,7 +15,7 @@ struct tdmi_delta_entry {
     struct tdmi_delta_file file; /* without values */
     struct tdmi_delta_pair *values;
     int n_values;
-    bool is_there; /* false: the last action that named it took it away */
+    bool is_there; /* false: the last action that named it removed it */
     uint64_t hash; /* of put */
 };
 
@@ -27,8 +27,8 @@ struct tdmi_delta_files { /* start from a zeroed object */
 };
 
 void tdmi_delta_files_release(struct tdmi_delta_files *files);
-/* Takes the place of the entry of the same path and vector, where there is one. What it points to
- * is lent for ever. false: no memory. */
+/* Replaces the entry of the same path and vector, if any. The strings are lent until the release.
+ * false: out of memory. */
 bool tdmi_delta_files_put(struct tdmi_delta_files *files,
                           const struct tdmi_delta_entry *entry) TDM_MUST_USE;
 

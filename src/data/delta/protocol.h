@@ -1,5 +1,5 @@
 /*
- * What a Delta table may ask of its readers, and which of that is met here.
+ * Features that a Delta table may require of its readers, and those supported here.
  */
 #ifndef TANDEM_DATA_DELTA_PROTOCOL_H
 #define TANDEM_DATA_DELTA_PROTOCOL_H
@@ -15,7 +15,7 @@ struct tdmi_delta_protocol {
     const char *mapping; /* delta.columnMapping.mode; NULL: not set */
 };
 
-/* TDM_E_INPUT names everything that is asked for and not met. table is named in the sentence. */
+/* TDM_E_INPUT names every required feature that is not supported. table is its name in messages. */
 tdm_status tdmi_delta_protocol_check(const struct tdmi_delta_protocol *protocol, const char *table,
                                      tdm_error *err) TDM_MUST_USE;
 

@@ -10,7 +10,7 @@
 #include "tandem/json.h"
 #include <string.h>
 
-/* Where an action stands, for its sentences. */
+/* Position of an action, for messages. */
 struct place {
     tdmi_delta_replay *replay;
     const char *origin; /* in the arena of the replay */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- what comes out ------------------------------------------------------------------------ */
+/* ---- result ------------------------------------------------------------------------ */
 
 struct tdmi_delta_field {
     const char *name;
@@ -22,7 +22,7 @@ struct tdmi_delta_field {
     bool is_partition; /* its values stand in the log and not in the files */
 };
 
-/* Where the numbers of a file's deleted rows stand; kind 0: no row is deleted. */
+/* Location of the list of a file's deleted rows; kind 0: no row is deleted. */
 struct tdmi_delta_vector_place {
     char kind;        /* 'u': file named by a number, 'p': file by path, 'i': in text itself */
     const char *text; /* as in the log */
@@ -52,7 +52,8 @@ struct tdmi_delta_table { /* start from a zeroed object */
 };
 
 void tdmi_delta_table_release(struct tdmi_delta_table *table);
-/* What messages call the place of an action in its file: "line" of a commit, "row" of a checkpoint.
+/* Word of messages for the position of an action in its file: "line" of a commit, "row" of a
+ * checkpoint.
  */
 const char *tdmi_delta_line_word(const char *origin);
 

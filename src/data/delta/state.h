@@ -1,6 +1,6 @@
 /*
- * What a replay knows between two actions: written by delta/replay.c, made into a table by
- * delta/table.c. Nobody else includes this.
+ * State of a replay between two actions. Internal: delta/replay.c writes it and delta/table.c makes
+ * it into a table.
  */
 #ifndef TANDEM_DATA_DELTA_STATE_H
 #define TANDEM_DATA_DELTA_STATE_H

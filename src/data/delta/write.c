@@ -21,7 +21,7 @@ enum { READER_VERSION = 1, WRITER_VERSION = 2 };
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* What the writer holds becomes the next line. Frees the writer. */
+/* Append the writer's text as the next line and free the writer. */
 static tdm_status add_line(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
 {
     const char *line = NULL;

@@ -41,7 +41,7 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
         memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
 }
 
-/* What a thread claimed: n positions of a batch. */
+/* The n positions of a batch that a thread claimed. */
 struct claim {
     uint32_t epoch;
     int64_t position;
@@ -49,7 +49,7 @@ struct claim {
     struct tdmi_batch_slot *slot;
 };
 
-/* What is known of a position before its picture is read. */
+/* A position before its image is read. */
 static void begin_place(const tdmi_loader *loader, const struct claim *claim, int i,
                         struct tdmi_picture_job *job)
 {
@@ -85,9 +85,9 @@ static void begin_place(const tdmi_loader *loader, const struct claim *claim, in
     job->values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
 }
 
-/* What became of its picture. What says nothing about this one is a failure of the whole: without
- * memory, or with a store that went away, each of the others would end the same way. So is a data
- * set that is not any more what it was. */
+/* Record the result for one image. An error that is not the image's own (no memory, a store that
+ * does not answer, a data set that has changed) fails the whole loader, because it would hit every
+ * other image too. */
 static tdm_status end_place(struct tdmi_loader_worker *worker, const struct claim *claim, int i,
                             tdm_status status, const tdm_error *problem, tdm_error *err)
 {

@@ -183,7 +183,7 @@ static double mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* Of n samples, each of so many bytes at most, as many as the limit leaves room for. */
+/* Number of the n samples, of at most so many bytes each, that fit the limit. */
 static tdm_status open_memory_cache(tdmi_loader *loader, int64_t wanted_bytes,
                                     tdmi_memory_cache **cache, tdm_error *err)
 {

@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* ---- what is fixed --------------------------------------------------------------------------- */
+/* ---- fixed settings ---------------------------------------------------------------------------
+ */
 
 /* The upper half of a float, rounded to nearest, ties to even. None of them is NaN. */
 static uint16_t to_bf16(float value)
@@ -171,7 +172,7 @@ static bool was_read(const struct tdmi_picture_way *way, int64_t index)
            (atomic_load(&way->is_read[index / 8]) >> (index % 8) & 1) != 0;
 }
 
-/* Of an item that was read before: it is gone. Others are as they are. */
+/* Report an item that was read before as gone; others keep their error. */
 static tdm_status check_reading(const struct tdmi_picture_way *way,
                                 struct tdmi_picture_scratch *scratch, int64_t index,
                                 tdm_status status, tdm_error *err)
@@ -525,7 +526,7 @@ static void finish(const struct tdmi_picture_way *way, struct tdmi_picture_scrat
     }
 }
 
-/* Where its bytes are made. */
+/* Buffer for its bytes. */
 static uint8_t *pixels_of(const struct tdmi_picture_way *way,
                           const struct tdmi_picture_scratch *scratch,
                           const struct tdmi_picture_job *job)
@@ -538,7 +539,7 @@ tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
                               tdm_error *err)
 {
     int64_t since = tdmi_clock_ns();
-    /* What is changed, kept or scaled again afterwards is read at once. */
+    /* Images that are changed, cached or scaled again afterwards are read at once. */
     scratch->images.is_far =
         way->is_far && !way->has_changes && way->decoded == NULL && way->geometry.width == 0;
     scratch->is_changed = false;

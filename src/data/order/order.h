@@ -75,7 +75,7 @@ uint32_t tdmi_order_view(const tdmi_order *order, uint32_t epoch, int64_t positi
 
 /* ---- quality ------------------------------------------------------------------------------- */
 
-/* How much like a full shuffle the batches of an epoch are: 1 as a full shuffle, 0 as the file.
+/* Similarity of an epoch's batches to a full shuffle: 1 like a full shuffle, 0 like the file.
  *
  * A pair of positions of one batch has a distance |a - b| between its samples. In a full shuffle
  * P(distance <= k) = k (2n - k - 1) / (n (n - 1)). D is the largest difference (Kolmogorov's)

@@ -1,4 +1,4 @@
-/* How many items of a subset stand in each group of its source. */
+/* Counts the items of a subset in each group of its source. */
 #include "data/order/source.h"
 
 #include "base/memory.h"

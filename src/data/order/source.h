@@ -1,11 +1,11 @@
-/* The order that suits a source: at random over all, or through its groups where it has such. */
+/* The order that suits a source: a full shuffle, or one through its groups where it has groups. */
 #ifndef TANDEM_DATA_ORDER_SOURCE_H
 #define TANDEM_DATA_ORDER_SOURCE_H
 
 #include "data/order/order.h"
 #include "data/source/source.h"
 
-/* Has the source groups that an order should stay in? */
+/* Does the source have groups that an order should stay in? */
 bool tdmi_order_has_groups(const tdmi_source *source);
 /* GROUPED over a subset of the source (items ascending; NULL: all n of them). */
 tdm_status tdmi_order_init_source(tdmi_order *order, const tdmi_source *source,

@@ -1,6 +1,5 @@
 /*
- * What the files of parquet/table.c share: the table, its members, and what becomes of their rows.
- * Nobody else includes this.
+ * Internal to the Parquet table: the table, its files, and how their rows are listed and loaded.
  */
 #ifndef TANDEM_DATA_PARQUET_MEMBER_H
 #define TANDEM_DATA_PARQUET_MEMBER_H
@@ -52,7 +51,7 @@ struct tdmi_parquet_table {
     tdmi_group_cache *cache;
 };
 
-/* What is collected while files are opened. */
+/* Collected while files are opened. */
 struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
     const struct tdm_source_options *options;

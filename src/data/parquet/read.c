@@ -59,7 +59,7 @@ static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_er
     return status == TDM_OK && is_null ? fail_null(err) : status;
 }
 
-/* Where a value of n_bytes goes; fails where it does not fit. */
+/* Provide the memory for a value of n_bytes; fails where it does not fit. */
 typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
 
 static tdm_status read_span(const struct place *place, const struct tdmi_body *body,

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What Hive and Spark call the folder of rows without a value. */
+/* Name that Hive and Spark give to the folder of rows without a value. */
 #define NULL_PARTITION "__HIVE_DEFAULT_PARTITION__"
 enum { COLUMNS_AT_MOST = 8, LARGEST_PATH_BYTES = 16 * 1024 };
 
@@ -147,7 +147,7 @@ static uint64_t hash_of(const char *text, size_t n_bytes)
     return *end == '\0' && digits[0] != '-' && digits[0] != '+' && digits[0] != ' ' ? hash : 0;
 }
 
-/* ---- what only some tables have ---------------------------------------------------------- */
+/* ---- hashes and shapes ---------------------------------------------------------- */
 
 static tdm_status grow_extras(struct rows *rows, tdm_error *err)
 {

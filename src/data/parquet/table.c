@@ -164,7 +164,7 @@ static bool is_same(const struct tdmi_preprocess *a, const struct tdmi_preproces
            a->crop_fraction >= b->crop_fraction && a->crop_fraction <= b->crop_fraction;
 }
 
-/* What the loader does to pictures that were kept in their own size. */
+/* Read the geometry that the loader applies to images stored in their original size. */
 static tdm_status find_geometry(struct tdmi_parquet_table *table,
                                 const struct tdmi_parquet_file *file, tdm_error *err)
 {
@@ -273,7 +273,7 @@ static void close_file(struct tdmi_parquet_file *file)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* A part that stands alone says nothing about the others. */
+/* Images of a part that stands alone are still to be split. */
 static void forget_single_part(struct tdmi_listing *listing)
 {
     bool has_part[TDMI_PART_TEST + 1] = {false};
@@ -300,7 +300,7 @@ static void warn(const struct tdmi_parquet_opening *opening)
             (long long)opening->n_unknown_splits, path);
 }
 
-/* Pixels without their shape look like damaged pictures, every one of them; better said at once. */
+/* Pixels without their shape look like damaged images, all of them; report that at once. */
 static tdm_status check_first_picture(const struct tdmi_parquet_table *table, tdm_error *err)
 {
     tdmi_text bytes[2] = {{0}, {0}};

@@ -83,7 +83,7 @@ bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* As a number is written: no plus, no leading zero, few enough digits to compare. */
+/* Is it a number in its usual form: no plus, no leading zero, few enough digits to compare? */
 static bool is_whole_number(const char *word)
 {
     const char *digits = word[0] == '-' ? word + 1 : word;
