@@ -3,6 +3,7 @@
 
 #include "base/hash/hash.h"
 #include "image/facts.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { SAMPLE_EVERY = 16 };
