@@ -2,10 +2,10 @@
  * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
  * evict.
  */
-#ifndef TANDEM_DATA_STORE_EVICT_H
-#define TANDEM_DATA_STORE_EVICT_H
+#ifndef TANDEM_FEATURES_EVICT_H
+#define TANDEM_FEATURES_EVICT_H
 
-#include "features/promise.h"
+#include "features/reservation.h"
 #include "tandem/error.h"
 #include <stdint.h>
 
@@ -21,6 +21,7 @@ struct tdmi_store_request {
  * all of them are not enough none is removed: TDM_E_SYSTEM. Bytes reserved by others count as used.
  * End the reservation after use; on failure there is none. */
 tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
-                                struct tdmi_store_promise *promise, tdm_error *err) TDM_MUST_USE;
+                                struct tdmi_store_reservation *reservation,
+                                tdm_error *err) TDM_MUST_USE;
 
 #endif

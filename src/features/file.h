@@ -3,8 +3,8 @@
  * docs/reference/files.md has its format. Reading uses pread, so a file that is truncated meanwhile
  * is an error, not a signal.
  */
-#ifndef TANDEM_DATA_STORE_FILE_H
-#define TANDEM_DATA_STORE_FILE_H
+#ifndef TANDEM_FEATURES_FILE_H
+#define TANDEM_FEATURES_FILE_H
 
 #include "features/store.h"
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * one entry for each row. All numbers are little-endian; big-endian machines are refused, so that
  * rows and index need no conversion.
  */
-#ifndef TANDEM_DATA_STORE_FORM_H
-#define TANDEM_DATA_STORE_FORM_H
+#ifndef TANDEM_FEATURES_FORM_H
+#define TANDEM_FEATURES_FORM_H
 
 #include "base/hash/hash.h"
 #include "features/file.h"

@@ -138,13 +138,13 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
     void *found = NULL;
     size_t n_found = 0;
     const char *path = key->text_path;
-    const char *wanted = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
-    if (wanted == NULL)
+    const char *expected = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
+    if (expected == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the key of %s", key->folder);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
-        return tdmi_file_write(path, wanted, strlen(wanted), err);
+        return tdmi_file_write(path, expected, strlen(expected), err);
     tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
-    if (status == TDM_OK && (n_found != strlen(wanted) || memcmp(found, wanted, n_found) != 0))
+    if (status == TDM_OK && (n_found != strlen(expected) || memcmp(found, expected, n_found) != 0))
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "%s is the key of other rows than are asked for, though its folder has "
                           "the hash of these: it was changed or put there by hand; remove the "
@@ -155,7 +155,7 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
         return status;
     if (err)
         *err = (tdm_error){0};
-    TDM_TRY(tdmi_file_write(path, wanted, strlen(wanted), err), err, "mending the key");
+    TDM_TRY(tdmi_file_write(path, expected, strlen(expected), err), err, "mending the key");
     tdm_log(TDM_LOG_WARNING,
             "%s was damaged, and is written again; stored features say themselves "
             "whether they are of it",

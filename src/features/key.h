@@ -4,8 +4,8 @@
  * owner dies. On a file system without locks nothing is removed, swept or merged, and all else
  * works.
  */
-#ifndef TANDEM_DATA_STORE_KEY_H
-#define TANDEM_DATA_STORE_KEY_H
+#ifndef TANDEM_FEATURES_KEY_H
+#define TANDEM_FEATURES_KEY_H
 
 #include "base/arena.h"
 #include "tandem/error.h"

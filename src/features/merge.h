@@ -1,7 +1,7 @@
 /* Merge many small files of rows into few: opening a key takes a descriptor and some reads for
  * each. */
-#ifndef TANDEM_DATA_STORE_MERGE_H
-#define TANDEM_DATA_STORE_MERGE_H
+#ifndef TANDEM_FEATURES_MERGE_H
+#define TANDEM_FEATURES_MERGE_H
 
 #include "features/file.h"
 

@@ -14,8 +14,8 @@
  * limited: keys that no process has open are evicted, the least recently used first.
  * docs/reference/files.md has the format of the files.
  */
-#ifndef TANDEM_DATA_STORE_H
-#define TANDEM_DATA_STORE_H
+#ifndef TANDEM_FEATURES_STORE_H
+#define TANDEM_FEATURES_STORE_H
 
 #include "tandem/error.h"
 #include "tensor/dtype.h"

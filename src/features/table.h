@@ -3,8 +3,8 @@
  * thread adds while any number of threads search: a row is visible once its file is complete, and
  * its place stays valid.
  */
-#ifndef TANDEM_DATA_STORE_TABLE_H
-#define TANDEM_DATA_STORE_TABLE_H
+#ifndef TANDEM_FEATURES_TABLE_H
+#define TANDEM_FEATURES_TABLE_H
 
 #include "features/file.h"
 #include <stdatomic.h>

@@ -7,8 +7,8 @@
  *     OUT/_delta_log/       and
  *     OUT/_dataset.json     complete: written last
  */
-#ifndef TANDEM_DATA_PREPARE_FOLDER_H
-#define TANDEM_DATA_PREPARE_FOLDER_H
+#ifndef TANDEM_PREPARE_FOLDER_H
+#define TANDEM_PREPARE_FOLDER_H
 
 #include "base/arena.h"
 #include "prepare/look.h"

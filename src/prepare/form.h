@@ -2,8 +2,8 @@
  * The form of prepared images: all options that their bytes depend on, checked, recorded, and
  * compared with those that a folder was begun with.
  */
-#ifndef TANDEM_DATA_PREPARE_FORM_H
-#define TANDEM_DATA_PREPARE_FORM_H
+#ifndef TANDEM_PREPARE_FORM_H
+#define TANDEM_PREPARE_FORM_H
 
 #include "io/arrow/write.h"
 #include "image/preprocess.h"

@@ -5,8 +5,8 @@
  *
  *     "TDMLOOK1"  length of the text (8 bytes)  text (JSON)  hashes (8 bytes an item)  XXH64 of all
  */
-#ifndef TANDEM_DATA_PREPARE_LOOK_H
-#define TANDEM_DATA_PREPARE_LOOK_H
+#ifndef TANDEM_PREPARE_LOOK_H
+#define TANDEM_PREPARE_LOOK_H
 
 #include "base/text/text.h"
 #include "data/audit/contents.h"

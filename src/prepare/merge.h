@@ -3,8 +3,8 @@
  * _dataset.json, which is written last, says what they hold. Both follow from the records of the
  * parts and the plan alone.
  */
-#ifndef TANDEM_DATA_PREPARE_MERGE_H
-#define TANDEM_DATA_PREPARE_MERGE_H
+#ifndef TANDEM_PREPARE_MERGE_H
+#define TANDEM_PREPARE_MERGE_H
 
 #include "prepare/folder.h"
 #include "prepare/part.h"

@@ -8,8 +8,8 @@
  * The record comes last, so a part with a record is whole; one without is made again, to the same
  * bytes and so the same name.
  */
-#ifndef TANDEM_DATA_PREPARE_PART_H
-#define TANDEM_DATA_PREPARE_PART_H
+#ifndef TANDEM_PREPARE_PART_H
+#define TANDEM_PREPARE_PART_H
 
 #include "base/thread.h"
 #include "prepare/picture.h"

@@ -37,11 +37,11 @@ void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch)
 static bool can_keep(const struct tdmi_prepare_form *form, const tdmi_text *bytes)
 {
     struct tdmi_image_facts facts = {0};
-    const struct tdmi_preprocess *wanted = &form->preprocess;
-    const bool is_cropped = wanted->fit == TDMI_FIT_CROP && wanted->crop_fraction < 1;
+    const struct tdmi_preprocess *target = &form->preprocess;
+    const bool is_cropped = target->fit == TDMI_FIT_CROP && target->crop_fraction < 1;
     const char *file = tdmi_text_string(bytes);
     return form->codec == TDMI_PREPARE_JPEG && !is_cropped &&
-           tdmi_image_is_jpeg_of(file, bytes->length_bytes, wanted->width, wanted->height) &&
+           tdmi_image_is_jpeg_of(file, bytes->length_bytes, target->width, target->height) &&
            tdmi_image_describe(file, bytes->length_bytes, "", &facts, NULL) == TDM_OK &&
            facts.colours == TDMI_COLOURS_RGB && facts.orientation == 1;
 }
@@ -139,10 +139,10 @@ static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict,
 }
 
 /* The verdict is that of audit, so that both agree. */
-static tdm_status evaluator(const tdmi_source *source, const struct tdmi_prepare_row *row,
-                            struct tdmi_prepare_scratch *scratch,
-                            struct tdmi_prepare_picture *picture, const tdm_error *problem,
-                            tdm_error *err)
+static tdm_status find_verdict(const tdmi_source *source, const struct tdmi_prepare_row *row,
+                               struct tdmi_prepare_scratch *scratch,
+                               struct tdmi_prepare_picture *picture, const tdm_error *problem,
+                               tdm_error *err)
 {
     struct tdmi_finding finding;
     TDM_TRY(tdmi_finding_of(source, row->item, false, &scratch->finding, &finding, err), err,
@@ -197,7 +197,7 @@ tdm_status tdmi_prepare_picture_make(const tdmi_source *source,
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to prepare '%s'", row->path);
     if (status != TDM_OK) {
         picture->change = (struct tdmi_prepare_change){0};
-        return evaluator(source, row, scratch, picture, &problem, err);
+        return find_verdict(source, row, scratch, picture, &problem, err);
     }
     if (!is_kept)
         TDM_TRY(encode(form, row, scratch, picture, err), err, "cannot prepare '%s'", row->path);

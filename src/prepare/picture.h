@@ -2,8 +2,8 @@
  * One image of a row: read, checked against the plan, resized, encoded, and, for one in 16,
  * compared with the encoder's input.
  */
-#ifndef TANDEM_DATA_PREPARE_PICTURE_H
-#define TANDEM_DATA_PREPARE_PICTURE_H
+#ifndef TANDEM_PREPARE_PICTURE_H
+#define TANDEM_PREPARE_PICTURE_H
 
 #include "data/audit/finding.h"
 #include "prepare/plan.h"

@@ -10,8 +10,8 @@
  * For a finished table the plan updates it to its source: parts whose rows are all still in the
  * source are kept, and all other rows go into new parts after them.
  */
-#ifndef TANDEM_DATA_PREPARE_PLAN_H
-#define TANDEM_DATA_PREPARE_PLAN_H
+#ifndef TANDEM_PREPARE_PLAN_H
+#define TANDEM_PREPARE_PLAN_H
 
 #include "prepare/form.h"
 #include "prepare/look.h"

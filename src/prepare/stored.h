@@ -2,8 +2,8 @@
  * The content of a finished table, as an update needs it: its rows without their images, the
  * classes in the order of their labels, the dropped images, and the side of each content.
  */
-#ifndef TANDEM_DATA_PREPARE_STORED_H
-#define TANDEM_DATA_PREPARE_STORED_H
+#ifndef TANDEM_PREPARE_STORED_H
+#define TANDEM_PREPARE_STORED_H
 
 #include "base/arena.h"
 #include "data/audit/split.h"

@@ -54,8 +54,8 @@ struct place { /* of an open connection */
     int64_t line_ns;      /* when the request's first line was there; 0: it is not */
     const char *line_end; /* of the path and its query, while the head is read */
     bool has_odd_target;
-    bool is_told;  /* the handler knows that the client has gone */
-    void *request; /* the handler's; NULL: none has begun */
+    bool is_notified; /* the handler knows that the client has gone */
+    void *request;    /* the handler's; NULL: none has begun */
 };
 
 struct tdmi_http {
@@ -204,7 +204,7 @@ static void find_gone(struct tdmi_http *http)
     for (int i = 0; i < http->n_places; i++) {
         struct place *place = &http->places[i];
         if (place->phase == FREE || place->phase == ANSWER || place->phase == ENDED ||
-            place->is_told)
+            place->is_notified)
             continue;
         http->polled[n] = (struct pollfd){.fd = place->descriptor, .events = POLLRDHUP};
         http->watched[n++] = place;
@@ -216,7 +216,7 @@ static void find_gone(struct tdmi_http *http)
         if (http->polled[i].revents == 0)
             continue;
         if (place->phase == WORK || place->phase == HURRIED) {
-            place->is_told = true;
+            place->is_notified = true;
             http->handler.hurry(place->request, true);
         } else if (is_at_end(place)) {
             shut_down(place);
@@ -373,7 +373,7 @@ static void on_end(void *self, struct MHD_Connection *connection, void **request
     if (place) {
         place->request = NULL;
         place->line_ns = 0;
-        place->is_told = false;
+        place->is_notified = false;
     }
     if (*request)
         http->handler.end(*request);

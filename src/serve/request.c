@@ -321,7 +321,7 @@ static void end(void *self)
     tdm_server *server = request->server;
     tdm_log(TDM_LOG_DEBUG, "%s: %d after %.1f ms, %d of %d pictures",
             request->route ? request->route->path : "a path that is none", request->answer.status,
-            tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_told,
+            tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_predicted,
             request->n_pictures);
     if (request->is_answered)
         atomic_fetch_add(&server->n_requests, 1);

@@ -66,8 +66,8 @@ struct tdmi_request {
     bool has_top, has_logits_argument; /* ?top, ?logits: once each */
     struct tdm_picture *pictures;
     int64_t *pixels; /* of each, as its header says; 0: it does not, or more than is accepted */
-    int n_pictures, n_told, n_seen;
-    int n_turn; /* of its pictures, from n_seen on, are being worked on */
+    int n_pictures, n_predicted, n_seen;
+    int n_in_batch; /* of its pictures, from n_seen on, are being worked on */
     tdm_json_writer *json;
     char problem[TDM_ERROR_TEXT_BYTES]; /* of the first picture that is none */
     tdm_status problem_status;

@@ -5,8 +5,8 @@
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and
  * optimisation level paints the same bits (the build forbids fused multiply-add).
  */
-#ifndef TANDEM_DATA_SYNTH_CANVAS_H
-#define TANDEM_DATA_SYNTH_CANVAS_H
+#ifndef TANDEM_SYNTH_CANVAS_H
+#define TANDEM_SYNTH_CANVAS_H
 
 #include "synth/shape.h"
 #include "synth/texture.h"

@@ -1,8 +1,8 @@
 /*
  * One picture of the synthetic data set: a pure function of (seed, class, number, size).
  */
-#ifndef TANDEM_DATA_SYNTH_SCENE_H
-#define TANDEM_DATA_SYNTH_SCENE_H
+#ifndef TANDEM_SYNTH_SCENE_H
+#define TANDEM_SYNTH_SCENE_H
 
 #include "synth/canvas.h"
 #include "image/image.h"

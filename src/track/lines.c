@@ -116,7 +116,7 @@ enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
 
 /* end: of the lines to keep; it moves before the step at the first line that will be written again.
  */
-static enum verdict evaluator(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
+static enum verdict classify(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
 {
     tdm_json_document *document = NULL;
     tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
@@ -151,7 +151,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
         stop = memchr(line, '\n', (size_t)(after - line));
         if (stop == NULL) /* torn: the writer was killed, as every writer may be */
             break;
-        enum verdict verdict = evaluator(line, (size_t)(stop - line), &end);
+        enum verdict verdict = classify(line, (size_t)(stop - line), &end);
         if (verdict == KEEP)
             tdmi_text_add(&kept, line, (size_t)(stop - line) + 1);
         n_damaged += verdict == DAMAGED;

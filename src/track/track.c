@@ -63,7 +63,7 @@ void tdmi_track_free(tdmi_track *track)
     tdmi_free(track);
 }
 
-void tdmi_track_watch_cards(tdmi_track *track, const char *library)
+void tdmi_track_watch_gpus(tdmi_track *track, const char *library)
 {
     tdmi_arena arena;
     tdm_error problem = {0};

@@ -36,7 +36,7 @@ void tdmi_track_free(tdmi_track *track);
 
 /* From here on RUN/system.jsonl gets what the machine's NVIDIA cards do (track/sampler.h); library
  * is NULL for the driver's. What fails is logged. */
-void tdmi_track_watch_cards(tdmi_track *track, const char *library);
+void tdmi_track_watch_gpus(tdmi_track *track, const char *library);
 
 /* Hand an event to everyone; one thread at a time. */
 void tdmi_track_event(tdmi_track *track, const tdm_event *event);

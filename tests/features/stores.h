@@ -1,6 +1,6 @@
 /* Stores with rows that are a function of their content and view, for the tests of data/store. */
-#ifndef TANDEM_TESTS_DATA_STORES_H
-#define TANDEM_TESTS_DATA_STORES_H
+#ifndef TANDEM_TESTS_FEATURES_STORES_H
+#define TANDEM_TESTS_FEATURES_STORES_H
 
 #include "features/store.h"
 

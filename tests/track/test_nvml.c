@@ -192,7 +192,7 @@ TEST(a_run_says_what_its_cards_did)
     assert_int_equal(tdmi_run_open(path, TDMI_RUN_NEW, &run, NULL), TDM_OK);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
-    tdmi_track_watch_cards(track, FAKE_NVML);
+    tdmi_track_watch_gpus(track, FAKE_NVML);
     wait_for(&fake->n_samples, 2);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_PROGRESS, .step = 70});
     tdmi_track_free(track);

@@ -2,8 +2,8 @@
  * One hash of the bytes of every image of a source: splitting, finding copies and recognizing an
  * image depend on it.
  */
-#ifndef TANDEM_DATA_CONTENTS_H
-#define TANDEM_DATA_CONTENTS_H
+#ifndef TANDEM_DATA_AUDIT_CONTENTS_H
+#define TANDEM_DATA_AUDIT_CONTENTS_H
 
 #include "base/thread.h"
 #include "data/source/source.h"

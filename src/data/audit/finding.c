@@ -29,7 +29,7 @@ static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
 static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_facts *facts,
                        enum tdmi_image_format promised)
 {
-    const bool is_turned = facts->orientation >= 5;
+    const bool is_rotated = facts->orientation >= 5;
     const int64_t side = facts->width < facts->height ? facts->width : facts->height;
     const struct {
         enum tdm_verdict verdict;
@@ -47,8 +47,8 @@ static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_fac
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (checks[i].applies)
             finding->remarks |= tdmi_verdict_bit(checks[i].verdict);
-    finding->width = (int)(is_turned ? facts->height : facts->width);
-    finding->height = (int)(is_turned ? facts->width : facts->height);
+    finding->width = (int)(is_rotated ? facts->height : facts->width);
+    finding->height = (int)(is_rotated ? facts->width : facts->height);
     finding->has_icc = facts->has_icc;
 }
 
@@ -64,7 +64,7 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
 }
 
 /* Format that a file's name stands for; the name of a table's row is that of its original file. */
-static enum tdmi_image_format promised_by(const tdmi_source *source, const char *path)
+static enum tdmi_image_format format_by_name(const tdmi_source *source, const char *path)
 {
     return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);
 }
@@ -80,7 +80,7 @@ static tdm_status look_inside(const tdmi_source *source, const char *path, bool 
     const bool is_described =
         tdmi_image_describe(bytes, length_bytes, path, &facts, &problem) == TDM_OK;
     if (is_described)
-        take_facts(finding, &facts, promised_by(source, path));
+        take_facts(finding, &facts, format_by_name(source, path));
 
     tdm_error damage = {0};
     struct tdmi_image_limits limits = {.is_strict = true};

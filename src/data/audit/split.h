@@ -11,8 +11,8 @@
  * taken from train; neither side uses test, and nobody its copies. A stored assignment
  * is kept too (pictures added later do not move the old ones), unless the source gives another.
  */
-#ifndef TANDEM_DATA_SPLIT_H
-#define TANDEM_DATA_SPLIT_H
+#ifndef TANDEM_DATA_AUDIT_SPLIT_H
+#define TANDEM_DATA_AUDIT_SPLIT_H
 
 #include "data/audit/contents.h"
 

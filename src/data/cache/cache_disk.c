@@ -137,11 +137,11 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
 
 /* So that `wanted` more bytes fit: down to nine tenths of the limit, if what is old allows it, that
  * the next additions be quick. */
-static void throw_out(tdmi_disk_cache *cache, int64_t wanted)
+static void throw_out(tdmi_disk_cache *cache, int64_t needed)
 {
     struct found_list list = {0};
     look_through(cache, &list);
-    if (list.bytes + wanted > cache->limit_bytes && list.n > 0) {
+    if (list.bytes + needed > cache->limit_bytes && list.n > 0) {
         qsort(list.of, list.n, sizeof *list.of, by_time);
         for (size_t i = 0; i < list.n && list.bytes > cache->limit_bytes / 10 * 9; i++) {
             if (!is_before(&list.of[i].when, &cache->opened))

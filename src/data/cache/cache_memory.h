@@ -2,8 +2,8 @@
  * A cache in memory: byte strings by sample, for any number of threads. Nothing is ever evicted: an
  * epoch reads every sample once in a new order, so eviction would not raise the hit rate.
  */
-#ifndef TANDEM_DATA_CACHE_MEMORY_H
-#define TANDEM_DATA_CACHE_MEMORY_H
+#ifndef TANDEM_DATA_CACHE_CACHE_MEMORY_H
+#define TANDEM_DATA_CACHE_CACHE_MEMORY_H
 
 #include "tandem/error.h"
 #include <stddef.h>

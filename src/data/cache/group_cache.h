@@ -2,8 +2,8 @@
  * A cache of decoded groups, shared by threads: the first thread that needs a group loads it, the
  * others wait for it, and the least recently used group is evicted first.
  */
-#ifndef TANDEM_DATA_GROUP_CACHE_H
-#define TANDEM_DATA_GROUP_CACHE_H
+#ifndef TANDEM_DATA_CACHE_GROUP_CACHE_H
+#define TANDEM_DATA_CACHE_GROUP_CACHE_H
 
 #include "tandem/error.h"
 #include <stdint.h>

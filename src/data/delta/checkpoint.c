@@ -7,7 +7,7 @@
 #include "io/arrow/bridge.h"
 #include "data/delta/rows.h"
 
-static const char *const wanted[] = {
+static const char *const known_columns[] = {
     "protocol.minReaderVersion",
     "protocol.readerFeatures",
     "metaData.format.provider",
@@ -26,7 +26,7 @@ static const char *const wanted[] = {
     "add.deletionVector.cardinality",
     "sidecar.path",
 };
-enum { N_WANTED = sizeof wanted / sizeof wanted[0] };
+enum { N_KNOWN_COLUMNS = sizeof known_columns / sizeof known_columns[0] };
 
 struct checkpoint {
     tdmi_delta_replay *replay;
@@ -74,12 +74,12 @@ static tdm_status read_stream(struct checkpoint *in, struct ArrowArrayStream *st
 static tdm_status read_actions(struct checkpoint *in, tdmi_arrow_file *file, tdm_error *err)
 {
     struct ArrowSchema schema = {0};
-    const char *columns[N_WANTED];
+    const char *columns[N_KNOWN_COLUMNS];
     int n_columns = 0;
     tdm_status status = tdmi_arrow_file_schema(file, &schema, err);
-    for (int i = 0; i < N_WANTED && status == TDM_OK; i++)
-        if (tdmi_delta_rows_have(&schema, wanted[i]))
-            columns[n_columns++] = wanted[i];
+    for (int i = 0; i < N_KNOWN_COLUMNS && status == TDM_OK; i++)
+        if (tdmi_delta_rows_have(&schema, known_columns[i]))
+            columns[n_columns++] = known_columns[i];
     tdmi_arrow_schema_release(&schema);
     if (status == TDM_OK && n_columns == 0)
         status =

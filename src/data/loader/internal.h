@@ -45,7 +45,7 @@ struct tdmi_loader {
     int64_t n_samples;   /* of the subset */
     tdmi_order in_file_order;
     const tdmi_order *order;
-    struct tdmi_picture_way way;
+    struct tdmi_picture_pipeline pipeline;
     struct tdmi_batch_slot *slots;
     int n_slots;
     struct tdmi_loader_worker *workers;
@@ -78,7 +78,7 @@ struct tdmi_loader {
     int64_t idle_since_ns;             /* when that last changed */
     struct tdmi_loader_clock now;      /* sums so far; at_ns: time inside epochs */
     struct tdmi_loader_clock measured; /* start of the interval that tuning measures */
-    int64_t told_ns;                   /* time of the last batch handed out, or of the seek */
+    int64_t delivered_ns;              /* time of the last batch handed out, or of the seek */
     int64_t n_handed_out, n_pictures;  /* batches, and what was in them */
 
     struct tdmi_batch batch; /* what next() shows */

@@ -11,8 +11,8 @@
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */
-#ifndef TANDEM_DATA_LOADER_H
-#define TANDEM_DATA_LOADER_H
+#ifndef TANDEM_DATA_LOADER_LOADER_H
+#define TANDEM_DATA_LOADER_LOADER_H
 
 #include "data/order/order.h"
 #include "data/source/source.h"

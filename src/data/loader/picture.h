@@ -13,7 +13,7 @@
 enum { TDMI_CHANNELS_MAX = 3 };
 
 /* Shared by all threads. */
-struct tdmi_picture_way {
+struct tdmi_picture_pipeline {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
@@ -79,30 +79,31 @@ struct tdmi_picture_scratch {
     bool is_changed; /* the last one is not any more what it was */
 };
 
-void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options);
+void tdmi_picture_pipeline_init(struct tdmi_picture_pipeline *pipeline,
+                                const struct tdmi_loader_options *options);
 
 /* Bytes that init of the scratch allocates, and bytes that it holds now. */
-int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way);
+int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_pipeline *pipeline);
 int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch);
-tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_pipeline *pipeline,
                                      struct tdmi_picture_scratch *scratch,
                                      tdm_error *err) TDM_MUST_USE;
 /* Free the buffers that grew with the images. */
 void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
-void tdmi_picture_scratch_release(const struct tdmi_picture_way *way,
+void tdmi_picture_scratch_release(const struct tdmi_picture_pipeline *pipeline,
                                   struct tdmi_picture_scratch *scratch);
 
 /* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
  * values; for several pictures together: begin each, run all that then wait, end those. One that
  * does not wait is there after its beginning, or failed. run fails where the decoder does, which is
  * no picture's fault. */
-tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_begin(const struct tdmi_picture_pipeline *pipeline,
                               struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                               tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_run(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_run(const struct tdmi_picture_pipeline *pipeline,
                             struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
                             int n, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_end(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_end(const struct tdmi_picture_pipeline *pipeline,
                             struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                             tdm_error *err) TDM_MUST_USE;
 int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job);

@@ -12,8 +12,8 @@
  *
  * The values are part of the format of a run: tests hold them against second implementations.
  */
-#ifndef TANDEM_DATA_ORDER_H
-#define TANDEM_DATA_ORDER_H
+#ifndef TANDEM_DATA_ORDER_ORDER_H
+#define TANDEM_DATA_ORDER_ORDER_H
 
 #include "tandem/error.h"
 #include <stdbool.h>

@@ -177,7 +177,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
 /* ---- Spark's pictures -------------------------------------------------------------------- */
 
 /* BGR becomes RGB, BGRA is laid over white. */
-static void turn_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
+static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
 {
     for (size_t p = 0; p < n; p++, from += channels) {
         if (channels == 1) {
@@ -214,7 +214,7 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
         if (room == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes", n_bytes);
         else
-            turn_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
+            convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
     }
     tdmi_text_release(&raw);
     return status;

@@ -140,12 +140,12 @@ static tdm_status find_shape(struct tdmi_parquet_opening *opening,
                              const struct tdmi_parquet_file *file, tdm_error *err)
 {
     struct tdmi_parquet_table *table = opening->table;
-    const char *said = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_RAW_SHAPE_KEY);
+    const char *metadata = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_RAW_SHAPE_KEY);
     struct tdmi_raw_shape shape = {0};
     if (opening->options->raw_shape != NULL)
         return read_shape(opening->options->raw_shape, "the option", &table->raw, err);
-    if (said != NULL)
-        TDM_TRY(read_shape(said, file->path, &shape, err), err, "cannot open '%s'", file->path);
+    if (metadata != NULL)
+        TDM_TRY(read_shape(metadata, file->path, &shape, err), err, "cannot open '%s'", file->path);
     if (table->n_files == 0)
         table->raw = shape;
     if (shape.height != table->raw.height || shape.width != table->raw.width ||
@@ -168,11 +168,11 @@ static bool is_same(const struct tdmi_preprocess *a, const struct tdmi_preproces
 static tdm_status find_geometry(struct tdmi_parquet_table *table,
                                 const struct tdmi_parquet_file *file, tdm_error *err)
 {
-    const char *said = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_GEOMETRY_KEY);
+    const char *metadata = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_GEOMETRY_KEY);
     struct tdmi_preprocess geometry = {0};
     tdm_json_document *json = NULL;
-    if (said != NULL) {
-        tdm_status status = tdm_json_read(said, strlen(said), file->path, &json, err);
+    if (metadata != NULL) {
+        tdm_status status = tdm_json_read(metadata, strlen(metadata), file->path, &json, err);
         if (status == TDM_OK)
             status = tdmi_preprocess_from_json(tdm_json_root(json), file->path, &geometry, err);
         tdm_json_document_free(json);

@@ -13,8 +13,8 @@
  * Names that begin with "." or "_" belong to tools, not to data sets, and are skipped, and so is a
  * folder that holds a run.json: a run written among the images is no class.
  */
-#ifndef TANDEM_DATA_CLASS_TREE_H
-#define TANDEM_DATA_CLASS_TREE_H
+#ifndef TANDEM_DATA_SOURCE_CLASS_TREE_H
+#define TANDEM_DATA_SOURCE_CLASS_TREE_H
 
 #include "base/arena.h"
 #include "base/file/file.h"

@@ -3,8 +3,8 @@
  * becomes a class. Classes are in numeric order where all words are whole numbers, whatever the
  * first one is, else in byte order; the words stay the names, so the mapping is kept.
  */
-#ifndef TANDEM_DATA_LABELS_H
-#define TANDEM_DATA_LABELS_H
+#ifndef TANDEM_DATA_SOURCE_LABELS_H
+#define TANDEM_DATA_SOURCE_LABELS_H
 
 #include "data/source/listing.h"
 #include "base/text/text.h"

@@ -1,8 +1,8 @@
 /*
  * List files: rows of path, label and part, as CSV (RFC 4180) or as JSON objects, one a line.
  */
-#ifndef TANDEM_DATA_LIST_FILE_H
-#define TANDEM_DATA_LIST_FILE_H
+#ifndef TANDEM_DATA_SOURCE_LIST_FILE_H
+#define TANDEM_DATA_SOURCE_LIST_FILE_H
 
 #include "base/text/text.h"
 #include "data/source/source.h"

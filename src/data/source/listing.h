@@ -2,8 +2,8 @@
  * A listing: the items and classes that a source finds when it opens a path, held in memory. The
  * state of every kind of source begins with one.
  */
-#ifndef TANDEM_DATA_LISTING_H
-#define TANDEM_DATA_LISTING_H
+#ifndef TANDEM_DATA_SOURCE_LISTING_H
+#define TANDEM_DATA_SOURCE_LISTING_H
 
 #include "base/arena.h"
 #include "data/source/source.h"

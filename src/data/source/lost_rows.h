@@ -2,8 +2,8 @@
  * Rows of Parquet files without a usable image. A few are skipped and counted like any bad image. A
  * file that lost more than half of its rows is damaged as a whole: reading it fails.
  */
-#ifndef TANDEM_DATA_LOST_ROWS_H
-#define TANDEM_DATA_LOST_ROWS_H
+#ifndef TANDEM_DATA_SOURCE_LOST_ROWS_H
+#define TANDEM_DATA_SOURCE_LOST_ROWS_H
 
 #include "data/source/source.h"
 

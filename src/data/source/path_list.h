@@ -1,6 +1,6 @@
 /* A list of paths as other programs write it: one a line, or each ended by a zero byte. */
-#ifndef TANDEM_DATA_PATH_LIST_H
-#define TANDEM_DATA_PATH_LIST_H
+#ifndef TANDEM_DATA_SOURCE_PATH_LIST_H
+#define TANDEM_DATA_SOURCE_PATH_LIST_H
 
 #include "tandem/error.h"
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * folders train, val, test shards/train-{000..127}.tar    a range, as a shell would write it;
  * several are allowed
  */
-#ifndef TANDEM_DATA_SHARDS_H
-#define TANDEM_DATA_SHARDS_H
+#ifndef TANDEM_DATA_SOURCE_SHARDS_H
+#define TANDEM_DATA_SOURCE_SHARDS_H
 
 #include "base/arena.h"
 #include "data/source/source.h"

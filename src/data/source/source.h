@@ -8,8 +8,8 @@
  * reach (row groups of a foreign Parquet file), neighbours that are read together form a group, and
  * an order that stays inside few groups at a time is many times faster.
  */
-#ifndef TANDEM_DATA_SOURCE_H
-#define TANDEM_DATA_SOURCE_H
+#ifndef TANDEM_DATA_SOURCE_SOURCE_H
+#define TANDEM_DATA_SOURCE_SOURCE_H
 
 #include "base/text/text.h"
 #include "image/preprocess.h"

@@ -1,6 +1,6 @@
 /* A folder of small pictures, and its split. */
-#ifndef TANDEM_TESTS_DATA_SPLIT_FIXTURE_H
-#define TANDEM_TESTS_DATA_SPLIT_FIXTURE_H
+#ifndef TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
+#define TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
 
 #include "base/hash/hash.h"
 #include "base/memory.h"

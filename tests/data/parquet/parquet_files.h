@@ -1,6 +1,6 @@
 /* Parquet files for the tests, written by our own writer. */
-#ifndef TANDEM_TESTS_DATA_PARQUET_FILES_H
-#define TANDEM_TESTS_DATA_PARQUET_FILES_H
+#ifndef TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
+#define TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
 
 #include "data/sources.h"
 

@@ -227,10 +227,10 @@ static tdm_status read_names(struct cifar *cifar, const char *path, tdm_error *e
         if (line[0] != '\0')
             status = add_class(cifar, line, path, err);
     tdmi_text_release(&text);
-    int n_wanted = cifar->form->n_labels[cifar->form->label_bytes - 1];
-    if (status == TDM_OK && cifar->listing.n_classes != n_wanted)
+    int n_expected = cifar->form->n_labels[cifar->form->label_bytes - 1];
+    if (status == TDM_OK && cifar->listing.n_classes != n_expected)
         status = TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,
-                          cifar->listing.n_classes, cifar->form->name, n_wanted);
+                          cifar->listing.n_classes, cifar->form->name, n_expected);
     return status;
 }
 

@@ -3,7 +3,7 @@
  * one after the other most are in time. So the oldest request always advances, and small ones run
  * beside it.
  */
-#include "serve/turn.h"
+#include "serve/share.h"
 
 static int least(int a, int b)
 {
@@ -11,7 +11,7 @@ static int least(int a, int b)
 }
 
 /* Take as many more of its images, in order, as fit. */
-static void give(const struct tdmi_turn_request *request, int most, struct tdmi_turn_room *room,
+static void give(const struct tdmi_share_request *request, int most, struct tdmi_share_room *room,
                  int *share)
 {
     most = least(least(most, request->n_pictures - *share), room->pictures);
@@ -21,10 +21,10 @@ static void give(const struct tdmi_turn_request *request, int most, struct tdmi_
     }
 }
 
-void tdmi_turn_share(const struct tdmi_turn_request *requests, int n, struct tdmi_turn_room room,
-                     int *shares)
+void tdmi_share_images(const struct tdmi_share_request *requests, int n,
+                       struct tdmi_share_room room, int *shares)
 {
-    struct tdmi_turn_room half = {(room.pictures + 1) / 2, room.pixels - room.pixels / 2};
+    struct tdmi_share_room half = {(room.pictures + 1) / 2, room.pixels - room.pixels / 2};
     int first = 0;
     for (int i = 0; i < n; i++)
         shares[i] = 0;

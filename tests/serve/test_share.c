@@ -1,6 +1,6 @@
 /* Whose pictures come into a turn. */
 #include "unit.h"
-#include "serve/turn.h"
+#include "serve/share.h"
 
 static const int64_t plenty = INT64_C(1) << 60;
 
@@ -8,12 +8,12 @@ static const int64_t plenty = INT64_C(1) << 60;
 static void share(const int *rests, int n, int room, int *shares)
 {
     static int64_t ones[300];
-    struct tdmi_turn_request requests[20];
+    struct tdmi_share_request requests[20];
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
         ones[i] = 1;
     for (int i = 0; i < n; i++)
-        requests[i] = (struct tdmi_turn_request){rests[i], ones};
-    tdmi_turn_share(requests, n, (struct tdmi_turn_room){room, plenty}, shares);
+        requests[i] = (struct tdmi_share_request){rests[i], ones};
+    tdmi_share_images(requests, n, (struct tdmi_share_room){room, plenty}, shares);
 }
 
 #define SHARES(room, n, ...)                                    \
@@ -68,14 +68,14 @@ TEST(a_turn_is_never_larger_than_its_room)
 static void check_pixels(int n, const int64_t *pixels, const int *wanted)
 {
     int64_t all[8][4];
-    struct tdmi_turn_request requests[8];
+    struct tdmi_share_request requests[8];
     int shares[8];
     for (int i = 0; i < n; i++) {
         for (int p = 0; p < 4; p++)
             all[i][p] = pixels[i];
-        requests[i] = (struct tdmi_turn_request){4, all[i]};
+        requests[i] = (struct tdmi_share_request){4, all[i]};
     }
-    tdmi_turn_share(requests, n, (struct tdmi_turn_room){16, 100}, shares);
+    tdmi_share_images(requests, n, (struct tdmi_share_room){16, 100}, shares);
     for (int i = 0; i < n; i++)
         assert_int_equal(shares[i], wanted[i]);
 }
@@ -101,9 +101,9 @@ TEST(a_picture_larger_than_a_turn_has_one_alone)
 TEST(what_does_not_fit_is_not_passed_over)
 {
     const int64_t pixels[] = {10, 95, 1, 1};
-    const struct tdmi_turn_request request = {4, pixels};
+    const struct tdmi_share_request request = {4, pixels};
     int share_of_it;
-    tdmi_turn_share(&request, 1, (struct tdmi_turn_room){16, 100}, &share_of_it);
+    tdmi_share_images(&request, 1, (struct tdmi_share_room){16, 100}, &share_of_it);
     assert_int_equal(share_of_it, 1);
 }
 

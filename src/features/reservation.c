@@ -2,7 +2,7 @@
  * One small file for each reservation. Its name is that of a temporary file, so that it is swept
  * like one.
  */
-#include "features/promise.h"
+#include "features/reservation.h"
 
 #include "base/arena.h"
 #include "base/file/file.h"
@@ -54,12 +54,13 @@ static int create(const char *folder, char **path)
     return file;
 }
 
-void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *folder, int64_t bytes)
+void tdmi_store_reserve(struct tdmi_store_reservation *reservation, const char *folder,
+                        int64_t bytes)
 {
     char *path;
     const int file = create(folder, &path);
     if (file >= 0 && lock_now(file) == 0 && write_bytes(file, bytes)) {
-        *promise = (struct tdmi_store_promise){.path = path, .file = file};
+        *reservation = (struct tdmi_store_reservation){.path = path, .file = file};
         return;
     }
     if (file >= 0) {
@@ -69,30 +70,30 @@ void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *fol
     tdmi_free(path);
 }
 
-void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes)
+void tdmi_store_reservation_lower(const struct tdmi_store_reservation *reservation, int64_t bytes)
 {
-    if (promise->path != NULL)
-        (void)write_bytes(promise->file, bytes); /* on failure others count a little too much */
+    if (reservation->path != NULL)
+        (void)write_bytes(reservation->file, bytes); /* on failure others count a little too much */
 }
 
-void tdmi_store_promise_end(struct tdmi_store_promise *promise)
+void tdmi_store_reservation_release(struct tdmi_store_reservation *reservation)
 {
-    if (promise->path == NULL)
+    if (reservation->path == NULL)
         return;
-    (void)unlink(promise->path);
-    close(promise->file);
-    tdmi_free(promise->path);
-    *promise = (struct tdmi_store_promise){0};
+    (void)unlink(reservation->path);
+    close(reservation->file);
+    tdmi_free(reservation->path);
+    *reservation = (struct tdmi_store_reservation){0};
 }
 
-bool tdmi_store_is_promise_name(const char *name)
+bool tdmi_store_is_reservation_name(const char *name)
 {
     const size_t length = strlen(name), ending = strlen(ENDING);
     return strncmp(name, BEGINNING, strlen(BEGINNING)) == 0 && length > ending &&
            strcmp(name + length - ending, ENDING) == 0;
 }
 
-int64_t tdmi_store_promised_bytes(const char *path)
+int64_t tdmi_store_reserved_bytes(const char *path)
 {
     char text[text_bytes + 1] = "";
     const int file = open(path, O_RDWR | O_CLOEXEC);

@@ -4,28 +4,29 @@
  * So a reservation ends with its process: a file without a lock is stale, and the next process that
  * finds it removes it.
  */
-#ifndef TANDEM_DATA_STORE_PROMISE_H
-#define TANDEM_DATA_STORE_PROMISE_H
+#ifndef TANDEM_FEATURES_RESERVATION_H
+#define TANDEM_FEATURES_RESERVATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tdmi_store_promise { /* start from a zeroed object */
-    char *path;             /* NULL: none */
+struct tdmi_store_reservation { /* start from a zeroed object */
+    char *path;                 /* NULL: none */
     int file;
 };
 
 /* Where it cannot be published (no memory, no locks, a full disk) there is none, and other
  * processes do not count it. */
-void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *folder, int64_t bytes);
+void tdmi_store_reserve(struct tdmi_store_reservation *reservation, const char *folder,
+                        int64_t bytes);
 /* Lower it to the bytes still to be written. */
-void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes);
-void tdmi_store_promise_end(struct tdmi_store_promise *promise);
+void tdmi_store_reservation_lower(const struct tdmi_store_reservation *reservation, int64_t bytes);
+void tdmi_store_reservation_release(struct tdmi_store_reservation *reservation);
 
 /* For counting. Is it the name of a reservation? */
-bool tdmi_store_is_promise_name(const char *name);
+bool tdmi_store_is_reservation_name(const char *name);
 /* Bytes reserved by a living process; a stale file is removed and counts 0. */
-int64_t tdmi_store_promised_bytes(const char *path);
+int64_t tdmi_store_reserved_bytes(const char *path);
 
 /* A lock held while space is counted and reserved, so that two processes do not reserve the same
  * space. -1: not available within a few seconds, or the file system has no locks. */
