@@ -3,11 +3,10 @@
  * that cannot fit removes nothing. Counted are the sizes of files and the bytes that fills have
  * reserved and not yet written. One process counts at a time, so that no room is reserved twice.
  */
-#include "features/evict.h"
 
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/key.h"
+#include "features/inside.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

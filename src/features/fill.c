@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/evict.h"
 #include "features/inside.h"
 
 enum { SHARE = 32 };

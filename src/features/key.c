@@ -3,7 +3,7 @@
  * last, and a process that waited for it then holds a lock that no other process will see. So the
  * name is looked up after each lock, and opening starts again where it names another file.
  */
-#include "features/key.h"
+#include "features/inside.h"
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -28,7 +28,7 @@ static bool is_still_named(int descriptor, const char *path)
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-static int lock_now(int descriptor, int how)
+int tdmi_store_lock_now(int descriptor, int how)
 {
     int result;
     do
@@ -76,7 +76,7 @@ static void take_as_it_is(struct tdmi_store_key *key)
     key->is_read_only = true;
     key->lock = open(key->lock_path, O_RDONLY | O_CLOEXEC);
     if (key->lock >= 0)
-        (void)lock_now(key->lock, LOCK_SH);
+        (void)tdmi_store_lock_now(key->lock, LOCK_SH);
 }
 
 /* Try once. TDM_OK with the lock still -1 and not read-only: the folder was removed meanwhile. */
@@ -96,10 +96,10 @@ static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
     if (lock < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", key->lock_path,
                         strerror(reason));
-    const bool is_alone = lock_now(lock, LOCK_EX | LOCK_NB) == 0;
+    const bool is_alone = tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) == 0;
     if (is_alone && is_still_named(lock, key->lock_path))
         status = sweep(key->folder, err);
-    if (status == TDM_OK && lock_now(lock, LOCK_SH) != 0 && !has_no_locks(errno))
+    if (status == TDM_OK && tdmi_store_lock_now(lock, LOCK_SH) != 0 && !has_no_locks(errno))
         status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot lock %s: %s", key->lock_path, strerror(errno));
     if (status == TDM_OK && is_still_named(lock, key->lock_path))
         key->lock = lock;
@@ -113,7 +113,7 @@ int tdmi_store_lock_idle(const char *lock_path)
     int lock = open(lock_path, O_RDWR | O_CLOEXEC);
     if (lock < 0)
         return -1;
-    if (lock_now(lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(lock, lock_path))
+    if (tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(lock, lock_path))
         return lock;
     close(lock);
     return -1;
@@ -121,7 +121,8 @@ int tdmi_store_lock_idle(const char *lock_path)
 
 bool tdmi_store_key_take_alone(const struct tdmi_store_key *key)
 {
-    return lock_now(key->lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(key->lock, key->lock_path);
+    return tdmi_store_lock_now(key->lock, LOCK_EX | LOCK_NB) == 0 &&
+           is_still_named(key->lock, key->lock_path);
 }
 
 void tdmi_store_key_mark_used(const struct tdmi_store_key *key)

@@ -2,12 +2,11 @@
  * One small file for each reservation. Its name is that of a temporary file, so that it is swept
  * like one.
  */
-#include "features/reservation.h"
 
 #include "base/arena.h"
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/key.h"
+#include "features/inside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,15 +20,6 @@
 #define ENDING ".tmp"
 
 enum { most_tries = 1000, text_bytes = 24 };
-
-static int lock_now(int descriptor)
-{
-    int result;
-    do
-        result = flock(descriptor, LOCK_EX | LOCK_NB);
-    while (result != 0 && errno == EINTR);
-    return result;
-}
 
 /* Always of one length, so that a smaller number overwrites a larger one. */
 static bool write_bytes(int file, int64_t bytes)
@@ -59,7 +49,8 @@ void tdmi_store_reserve(struct tdmi_store_reservation *reservation, const char *
 {
     char *path;
     const int file = create(folder, &path);
-    if (file >= 0 && lock_now(file) == 0 && write_bytes(file, bytes)) {
+    if (file >= 0 && tdmi_store_lock_now(file, LOCK_EX | LOCK_NB) == 0 &&
+        write_bytes(file, bytes)) {
         *reservation = (struct tdmi_store_reservation){.path = path, .file = file};
         return;
     }
@@ -100,7 +91,7 @@ int64_t tdmi_store_reserved_bytes(const char *path)
     int64_t bytes = 0;
     if (file < 0)
         return 0;
-    const bool is_alive = lock_now(file) != 0 && errno == EWOULDBLOCK;
+    const bool is_alive = tdmi_store_lock_now(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (is_alive && pread(file, text, text_bytes, 0) > 0)
         bytes = strtoll(text, NULL, 10);
     else if (!is_alive)
@@ -118,7 +109,7 @@ int tdmi_store_counting_begin(const char *root)
     int lock = path == NULL ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     tdmi_arena_release(&arena);
     /* Counting takes a moment; a process that holds the lock for longer is suspended. */
-    for (int i = 0; lock >= 0 && lock_now(lock) != 0; i++) {
+    for (int i = 0; lock >= 0 && tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno == EWOULDBLOCK && i < most_tries) {
             nanosleep(&pause, NULL);
             continue;

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "features/form.h"
 #include "features/inside.h"
-#include "features/merge.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
 #include <errno.h>

@@ -136,3 +136,38 @@ tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fi
         tdmi_xxh64_of(tdmi_text_string(&scratch->bytes), scratch->bytes.length_bytes, 0);
     return look_inside(source, path, has_fingerprint, scratch, finding, err);
 }
+
+/* ---- verdicts: include/tandem/verdict.def ---- */
+
+static const struct {
+    const char *word, *meaning;
+    bool is_bad;
+} verdicts[] = {
+#define X(name, word, is_bad, meaning) {word, meaning, is_bad},
+#include "tandem/verdict.def"
+#undef X
+    {"ok", "nothing to say", false},
+};
+
+const char *tdm_verdict_word(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].word;
+}
+
+const char *tdm_verdict_meaning(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].meaning;
+}
+
+bool tdm_verdict_is_bad(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].is_bad;
+}
+
+enum tdm_verdict tdmi_verdict_among(uint32_t remarks)
+{
+    enum tdm_verdict verdict = 0;
+    while (verdict < TDM_VERDICT_OK && (remarks & tdmi_verdict_bit(verdict)) == 0)
+        verdict++;
+    return verdict;
+}

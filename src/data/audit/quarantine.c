@@ -8,6 +8,7 @@
 #include "data/source/list_file.h"
 #include "io/storage/storage.h"
 #include "tandem/json.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 30 };

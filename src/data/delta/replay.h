@@ -84,4 +84,15 @@ const char *tdmi_delta_replay_sidecar(const tdmi_delta_replay *replay, int64_t i
 tdm_status tdmi_delta_replay_finish(const tdmi_delta_replay *replay, int64_t version,
                                     struct tdmi_delta_table *table, tdm_error *err) TDM_MUST_USE;
 
+/* ---- checkpoint ---- */
+
+/*
+ * Checkpoints: the state of a Delta table at a version, as Parquet files of actions.
+ */
+
+/* Every action of the file at path; origin is what messages call it. TDM_E_INPUT: missing, damaged,
+ * no checkpoint. TDM_E_ABSENT: a build without Arrow. */
+tdm_status tdmi_delta_checkpoint_read(tdmi_delta_replay *replay, const char *path,
+                                      const char *origin, tdm_error *err) TDM_MUST_USE;
+
 #endif

@@ -1,5 +1,5 @@
 /* Names and types only: what is within structs, arrays and maps is told by the Parquet files. */
-#include "data/delta/schema.h"
+#include "data/delta/state.h"
 
 #include "base/text/text.h"
 #include "tandem/json.h"

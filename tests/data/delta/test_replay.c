@@ -6,7 +6,7 @@
 #include "base/text/text.h"
 #include "data/delta/path.h"
 #include "data/delta/replay.h"
-#include "data/delta/schema.h"
+#include "data/delta/state.h"
 
 #define PROTOCOL "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n"
 #define FIELD(name, type)                                   \
