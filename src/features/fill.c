@@ -54,7 +54,7 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
                     store->form.width, store->key.folder);
 }
 
-/* Others fill disks too: what is still to come is asked for again with every file. */
+/* Other processes fill the disk too, so the remaining space is checked again for every file. */
 static tdm_status next_file(tdmi_store *store, tdm_error *err)
 {
     struct tdmi_store_fill *fill = &store->fill;

@@ -14,7 +14,7 @@ struct tdmi_address {
         struct sockaddr_in6 v6;
     } socket;
     socklen_t socket_bytes;
-    bool is_loopback; /* nobody but this machine reaches it */
+    bool is_loopback; /* reachable from this machine only */
 };
 
 /* A port alone is 127.0.0.1's; "localhost" is that, too. Other names are TDM_E_USAGE: an address

@@ -26,7 +26,7 @@ struct tdmi_http_head {        /* strings are lent for the call; NULL: not there
     const char *method, *path; /* the path without its query, %-escapes read */
     const char *host, *origin, *authorization, *content_type;
     uint64_t address;      /* of the client: its IPv4 address, or its IPv6 network of 64 bits */
-    int64_t length_bytes;  /* of the body; 0: none, -1: not said */
+    int64_t length_bytes;  /* of the body; 0: none, -1: not given */
     bool wants_permission; /* the client sends its body only when it may: Expect: 100-continue */
     int64_t deadline_ns;   /* of tdmi_clock_ns(): when the answer is to be there */
     /* 0 and NULL, or the status and the sentence to refuse the request with, unread: other programs
@@ -82,7 +82,7 @@ struct tdmi_http_table {
     const char *(*version)(void);
     /* The handler is called as soon as *http is set, before start returns. */
     tdm_status (*start)(const struct tdmi_http_options *options, tdmi_http **http, tdm_error *err);
-    /* No new connections from now on; those that are open go on. */
+    /* Accept no new connections; open ones continue. */
     void (*quiesce)(tdmi_http *http);
     /* Closes what is open. Nothing may be suspended. Accepts NULL. */
     void (*stop)(tdmi_http *http);

@@ -180,7 +180,7 @@ static void no_argument(void *self, const char *name, const char *value)
                         name);
 }
 
-/* In this order: nobody learns more than he may. */
+/* In this order, so that no client learns more than it may. */
 static void look(struct tdmi_request *request, const struct tdmi_http_head *head)
 {
     tdm_server *server = request->server;

@@ -123,8 +123,7 @@ struct tdm_server {
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor,
                                 tdm_error *err) TDM_MUST_USE;
-/* Finishes the turn that is under way, refuses what waits, and takes nothing from then on. Both
- * accept NULL. */
+/* Finish the current batch, refuse waiting requests, and accept no more. Both accept NULL. */
 void tdmi_predictor_stop(tdmi_predictor *predictor);
 void tdmi_predictor_free(tdmi_predictor *predictor);
 /* Suspends the request's connection until its pictures are answered. False: it is over. */

@@ -9,7 +9,7 @@
 #include "tandem/error.h"
 #include <stdint.h>
 
-/* The longest side a picture can get is this many times the size asked for, rounded up. */
+/* The longest possible side of an image is this many times the requested size, rounded up. */
 #define TDMI_SYNTH_LONGEST 1.33F
 
 /* Draws picture number (in its class) into image and says the JPEG quality it is to be stored

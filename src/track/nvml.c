@@ -1,6 +1,6 @@
 /*
  * The prototypes below follow NVIDIA's NVML API reference; handles and return codes are opaque to
- * us. Only calls without which nothing works are required, the rest are asked for politely.
+ * us. Only the essential calls are required, the rest are optional.
  */
 #include "track/nvml.h"
 #include "base/memory.h"
@@ -58,7 +58,7 @@ struct tdmi_nvml {
 };
 
 enum { nvlinks_max = 18, driver_not_loaded = 9 };
-/* NVML's numbers of what is asked for */
+/* NVML's numbers of queries */
 enum { sm_clock = 1, memory_clock = 2, chip_temperature = 0, pcie_sent = 0, pcie_received = 1 };
 
 /* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes

@@ -29,14 +29,14 @@
 
 enum tdmi_run_mode {
     TDMI_RUN_NEW,   /* the folder must be missing or empty: an existing run is TDM_E_USAGE */
-    TDMI_RUN_RESUME /* go on with an existing run; begin one where there is none */
+    TDMI_RUN_RESUME /* resume an existing run; begin one where there is none */
 };
 
 enum tdmi_run_status {
     TDMI_RUN_NONE,    /* nothing recorded yet */
-    TDMI_RUN_RUNNING, /* or killed: nobody holds the lock then */
+    TDMI_RUN_RUNNING, /* or killed: the lock is free then */
     TDMI_RUN_FINISHED,
-    TDMI_RUN_STOPPED, /* on request; --resume goes on */
+    TDMI_RUN_STOPPED, /* on request; --resume continues it */
     TDMI_RUN_FAILED
 };
 
@@ -73,8 +73,8 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
 /* From the next save on the record is without that section. */
 void tdmi_run_forget(tdmi_run *run, const char *section);
-/* Is the folder still the one that was opened? A folder that somebody removed or renamed is not
- * made again: TDM_E_SYSTEM. */
+/* Is the folder still the one that was opened? A folder that was removed or renamed is not made
+ * again: TDM_E_SYSTEM. */
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
  * save of a sitting counts it in "sittings". */

@@ -1,4 +1,4 @@
-/* One thread, one line a card and look. */
+/* One thread, one line for each GPU and sample. */
 #include "track/sampler.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -27,7 +27,7 @@ struct tdmi_sampler {
 
     /* of the thread alone */
     tdmi_lines lines;
-    double joules_before[gpus_max]; /* at the first look; below 0: not said */
+    double joules_before[gpus_max]; /* in the first sample; below 0: unknown */
     bool has_warned;
 };
 

@@ -1,6 +1,6 @@
 /*
  * metrics.jsonl: one line for each epoch, note and finished checkpoint. Progress within an epoch is
- * for who looks on and is not recorded. docs/reference/files.md describes the lines.
+ * shown only, not recorded. docs/reference/files.md describes the lines.
  */
 #include "tandem/metrics.h"
 #include "track/track.h"

@@ -22,7 +22,7 @@ struct tdmi_track {
         void *self;
         bool is_open, has_failed;
     } sinks[SINKS];
-    tdmi_sampler *sampler; /* NULL: nobody watches cards */
+    tdmi_sampler *sampler; /* NULL: GPUs are not sampled */
 };
 
 static void warn_once(tdmi_track *track, int sink, const tdm_error *err)

@@ -1,8 +1,8 @@
 /*
  * One stream of events, several listeners: the run's own sinks (sinks.def) and the caller's.
  *
- * Recording is never worth a training: a sink that fails (a full disk) is warned about once, its
- * failures are counted, and everything goes on.
+ * A failing sink (a full disk) never ends a training: it is warned about once, and its failures are
+ * counted.
  */
 #ifndef TANDEM_TRACK_TRACK_H
 #define TANDEM_TRACK_TRACK_H

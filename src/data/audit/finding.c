@@ -17,7 +17,7 @@ void tdmi_finding_scratch_release(struct tdmi_finding_scratch *scratch)
     tdmi_image_release(&scratch->small);
 }
 
-/* The innermost sentence says what was found, the outer ones only who asked. */
+/* The innermost sentence has the finding, the outer ones only the callers. */
 static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
                         const tdm_error *problem)
 {

@@ -1,5 +1,5 @@
 /*
- * The split: which pictures train and which judge. A pure function of (content, class, seed,
+ * The split of the images into training and validation. A pure function of (content, class, seed,
  * fractions): within a class the distinct contents stand in the order of a keyed hash, and the
  * lowest round(val · n) of them (at least one where there are two, never all) go to validation, the
  * highest round(train · n) train, and what lies between is the test's, as far as it wants them.

@@ -1,6 +1,6 @@
 /*
- * A sweep: every item of a source once, on the threads of a pool, with progress for who listens and
- * an end on request.
+ * A sweep: every item of a source once, on the threads of a pool, with progress events and a stop
+ * on request.
  */
 #ifndef TANDEM_DATA_AUDIT_SWEEP_H
 #define TANDEM_DATA_AUDIT_SWEEP_H

@@ -1,7 +1,7 @@
 /*
  * One block, filled from its start by an atomic counter, and one entry a sample. An entry goes from
- * empty to being written to complete, never back, so readers need no lock: who sees "complete" sees
- * the bytes.
+ * empty to being written to complete, never back, so readers need no lock: "complete" is stored
+ * after the bytes.
  */
 #include "data/cache/cache_memory.h"
 

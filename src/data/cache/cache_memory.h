@@ -21,7 +21,7 @@ void tdmi_memory_cache_free(tdmi_memory_cache *cache);
 /* Lent for the cache's life; NULL: not here. */
 const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample,
                                   size_t *length_bytes);
-/* Copies the bytes, if there is room and nobody else has kept this sample. */
+/* Copies the bytes, if there is room and the sample is not cached yet. */
 void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void *bytes,
                            size_t length_bytes);
 int64_t tdmi_memory_cache_used(const tdmi_memory_cache *cache);

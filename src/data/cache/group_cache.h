@@ -18,11 +18,11 @@ struct tdmi_group_loader {
     void (*drop)(void *self, void *value);
 };
 
-/* A group larger than limit_bytes is loaded all the same. The one used last stays in any case, or
- * whoever reads one of its items after the other would load it for each. */
+/* A group larger than limit_bytes is loaded all the same. The group used last always stays, so that
+ * reading its items one after the other loads it once. */
 tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loader *loader,
                                 tdmi_group_cache **cache, tdm_error *err) TDM_MUST_USE;
-/* Accepts NULL; nobody may hold a group. */
+/* Accepts NULL; no group may be taken. */
 void tdmi_group_cache_free(tdmi_group_cache *cache);
 
 /* *value stays until every take was matched by a give. Any thread. The next take repeats a failed

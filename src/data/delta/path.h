@@ -19,7 +19,7 @@ const char *tdmi_delta_path_read(tdmi_arena *arena, const char *text, const char
 tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const char *path,
                                  bool follows, const char **place, tdm_error *err) TDM_MUST_USE;
 
-/* The other way, for paths relative to the table: what a URI cannot hold becomes %XX. */
+/* The reverse, for paths relative to the table: characters that a URI cannot hold become %XX. */
 const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path);
 
 #endif

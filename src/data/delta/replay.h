@@ -2,7 +2,7 @@
  * The state of a Delta table from the actions of its log. Commits and checkpoints are fed in the
  * order of their versions; the newest protocol and metaData win, and a file is part of the table
  * when the last action that names it (path and deletion vector) adds it. Knows no file system:
- * delta/log.c brings the texts.
+ * delta/log.c reads the texts.
  */
 #ifndef TANDEM_DATA_DELTA_REPLAY_H
 #define TANDEM_DATA_DELTA_REPLAY_H

@@ -1,5 +1,5 @@
 /*
- * The loader: from positions of an epoch to batches of pixels, ahead of whoever asks.
+ * The loader: from positions of an epoch to batches of pixels, prefetched ahead of the caller.
  *
  *     read ▸ decode ▸ augment ▸ pack        a ring of slots, allocated once
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()

@@ -425,7 +425,7 @@ static tdm_status load_encoded(const struct tdmi_picture_pipeline *pipeline,
     return TDM_WRAP(err, status, "cannot use it as a picture");
 }
 
-/* Pixels of another shape than wanted take the way of a decoded picture. */
+/* Pixels of another shape are processed like a decoded image. */
 static tdm_status read_raw_picture(const struct tdmi_picture_pipeline *pipeline,
                                    struct tdmi_picture_scratch *scratch, int64_t index,
                                    tdm_error *err)
@@ -494,7 +494,8 @@ static tdm_status load_pixels(const struct tdmi_picture_pipeline *pipeline,
         return TDM_OK;
     }
     bool has_encoded = atomic_load_explicit(&pipeline->encoded, memory_order_relaxed) != NULL;
-    /* A disk cache goes by the hash of encoded bytes, so such a source is read that way. */
+    /* A disk cache is keyed by the hash of encoded bytes, so with one the source is read as encoded
+     * images. */
     tdm_status status = pipeline->is_raw && pipeline->disk == NULL && !has_encoded
                             ? load_raw(pipeline, scratch, job->key, pixels, since, err)
                             : load_encoded(pipeline, scratch, job, pixels, since, err);

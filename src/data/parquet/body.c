@@ -126,7 +126,7 @@ void tdmi_body_reader_release(struct tdmi_body_reader *reader)
     *reader = (struct tdmi_body_reader){0};
 }
 
-/* Memory that is written before it is read, so nobody needs it cleared. */
+/* Memory that is written before it is read needs no clearing. */
 static tdm_status make_room(struct tdmi_body_reader *reader, tdm_error *err)
 {
     if (reader->packed == NULL)

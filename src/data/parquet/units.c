@@ -1,6 +1,6 @@
 /*
- * Units: what is loaded together and kept in the cache. A page with several rows, or a whole row
- * group decoded by Arrow; either way an array of values and the memory they point into.
+ * Units: rows that are loaded together and kept in the cache. A page with several rows, or a whole
+ * row group decoded by Arrow; either way an array of values and the memory they point into.
  */
 #include "data/parquet/member.h"
 
@@ -139,7 +139,7 @@ static tdm_status load_row_group(const struct tdmi_parquet_table *table,
     return status;
 }
 
-/* ---- either way -------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------- */
 
 static tdm_status load_page(const struct tdmi_parquet_file *file,
                             const struct tdmi_parquet_group *group, int64_t page, struct unit *unit,

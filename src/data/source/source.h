@@ -123,7 +123,7 @@ struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t i
                                             const uint64_t *hashes);
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);
 bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry);
-/* Only where tdmi_source_raw_shape said yes. */
+/* Only where tdmi_source_raw_shape is true. */
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err) TDM_MUST_USE;
 /* The Parquet file that holds the item as a row: items *first to *end - 1 are its rows. NULL: the
