@@ -3,7 +3,7 @@
  * with a sentence or give a table that is consistent in itself.
  */
 #include "data/delta/replay.h"
-#include "data/delta/schema.h"
+#include "data/delta/state.h"
 
 #include <stdlib.h>
 #include <string.h>

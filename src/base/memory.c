@@ -147,6 +147,21 @@ void *tdmi_realloc(void *block, size_t count, size_t item_bytes)
     return realloc(block, bytes ? bytes : 1);
 }
 
+bool tdmi_grow(void *array, int64_t *capacity, int64_t n, int64_t first, size_t item_bytes)
+{
+    if (n < *capacity)
+        return true;
+    const int64_t larger = *capacity == 0 ? first : 2 * *capacity;
+    void *block;
+    memcpy(&block, array, sizeof block);
+    block = tdmi_realloc(block, (size_t)larger, item_bytes);
+    if (!block)
+        return false;
+    memcpy(array, &block, sizeof block);
+    *capacity = larger;
+    return true;
+}
+
 void tdmi_free(void *block)
 {
     free(block);

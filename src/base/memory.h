@@ -20,6 +20,10 @@ void tdmi_free_large(void *block);
 /* Grow a block of tdmi_alloc (bytes past the old size are not zeroed); on NULL the old block stays
  * valid. */
 void *tdmi_realloc(void *block, size_t count, size_t item_bytes);
+/* Make room for item n of an array of tdmi_realloc: doubles its capacity, from first on, once n
+ * items fill it. array: the address of the pointer to the array. false: out of memory; the array
+ * is as before. */
+bool tdmi_grow(void *array, int64_t *capacity, int64_t n, int64_t first, size_t item_bytes);
 void tdmi_free(void *block);
 
 /* Could so much be reserved right now? Asked before a call into a library that ends the program, or

@@ -1,13 +1,12 @@
 /*
- * Keys are locked one after another until enough would be gone, and only then removed: a fill that
- * cannot fit costs nobody their rows. What is counted are the sizes of files and what fills were
- * promised and have not written; who counts is alone at it, so that no room is promised twice.
+ * Keys are locked one after another until they hold enough bytes, and only then removed: a fill
+ * that cannot fit removes nothing. Counted are the sizes of files and the bytes that fills have
+ * reserved and not yet written. One process counts at a time, so that no room is reserved twice.
  */
-#include "features/evict.h"
 
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/key.h"
+#include "features/inside.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ static const int64_t default_limit = (int64_t)32 << 30;
 
 struct key_found {
     const char *folder, *lock_path, *name;
-    int64_t size_bytes, promised_bytes;
+    int64_t size_bytes, reserved_bytes;
     struct timespec used;
     int lock; /* -1: not held */
 };
@@ -26,12 +25,12 @@ struct key_found {
 struct keys_found {
     struct key_found *of;
     size_t n;
-    int64_t size_bytes, promised_bytes;
+    int64_t size_bytes, reserved_bytes;
 };
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------- */
 
-/* A folder that vanishes meanwhile takes nothing. */
+/* A folder that vanishes meanwhile counts as empty. */
 static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_error *err)
 {
     tdmi_arena names;
@@ -46,8 +45,8 @@ static tdm_status look_at_key(struct key_found *key, tdmi_arena *arena, tdm_erro
         const char *path = tdmi_path_join(&names, key->folder, entries[i].name);
         if (path == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", key->folder);
-        else if (tdmi_store_is_promise_name(entries[i].name))
-            key->promised_bytes += tdmi_store_promised_bytes(path);
+        else if (tdmi_store_is_reservation_name(entries[i].name))
+            key->reserved_bytes += tdmi_store_reserved_bytes(path);
         else if (lstat(path, &facts) == 0 && S_ISREG(facts.st_mode))
             key->size_bytes += facts.st_size;
     }
@@ -83,7 +82,7 @@ static tdm_status look_through(const char *root, tdmi_arena *arena, struct keys_
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to look through %s", root);
         status = look_at_key(key, arena, err);
         keys->size_bytes += key->size_bytes;
-        keys->promised_bytes += key->promised_bytes;
+        keys->reserved_bytes += key->reserved_bytes;
     }
     return status;
 }
@@ -133,7 +132,7 @@ static tdm_status too_little(const struct tdmi_store_request *request,
                              const struct keys_found *keys, int64_t limit, int64_t free_bytes,
                              int64_t idle, tdm_error *err)
 {
-    const int64_t taken = keys->size_bytes + keys->promised_bytes - idle;
+    const int64_t taken = keys->size_bytes + keys->reserved_bytes - idle;
     if (taken + request->bytes > limit)
         return TDM_FAIL(
             err, TDM_E_SYSTEM,
@@ -162,12 +161,12 @@ static int64_t limit_of(const struct tdmi_store_request *request, const struct k
                : default_limit;
 }
 
-/* What others were promised is as good as written. */
-static int64_t left_of(int64_t free_bytes, int64_t promised_bytes)
+/* Bytes reserved by others count as written. */
+static int64_t left_of(int64_t free_bytes, int64_t reserved_bytes)
 {
     if (free_bytes == INT64_MAX)
         return free_bytes;
-    return free_bytes > promised_bytes ? free_bytes - promised_bytes : 0;
+    return free_bytes > reserved_bytes ? free_bytes - reserved_bytes : 0;
 }
 
 static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena *arena,
@@ -179,8 +178,8 @@ static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena
         return status;
     const int64_t free_bytes = tdmi_disk_spare_bytes(request->root);
     const int64_t limit = limit_of(request, &keys, free_bytes),
-                  left = left_of(free_bytes, keys.promised_bytes);
-    int64_t needed = keys.size_bytes + keys.promised_bytes + request->bytes - limit;
+                  left = left_of(free_bytes, keys.reserved_bytes);
+    int64_t needed = keys.size_bytes + keys.reserved_bytes + request->bytes - limit;
     if (request->bytes > left && request->bytes - left > needed)
         needed = request->bytes - left;
     if (needed <= 0)
@@ -192,14 +191,14 @@ static tdm_status make_room(const struct tdmi_store_request *request, tdmi_arena
 }
 
 tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
-                                struct tdmi_store_promise *promise, tdm_error *err)
+                                struct tdmi_store_reservation *reservation, tdm_error *err)
 {
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
     const int lock = tdmi_store_counting_begin(request->root);
     const tdm_status status = make_room(request, &arena, err);
     if (status == TDM_OK)
-        tdmi_store_promise_make(promise, request->folder, request->bytes);
+        tdmi_store_reserve(reservation, request->folder, request->bytes);
     tdmi_store_counting_end(lock);
     tdmi_arena_release(&arena);
     return status;

@@ -66,7 +66,7 @@ static const char *why_not(void)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What the head says of itself, before its checksum can be known. */
+/* Check the head, before its checksum can be verified. */
 static tdm_status check_head(const char *path, const struct tdmi_store_head *head,
                              int64_t size_bytes, tdm_error *err)
 {
@@ -82,14 +82,14 @@ static tdm_status check_head(const char *path, const struct tdmi_store_head *hea
     if (!is_known || head->width < 1 || head->width > TDMI_STORE_MAX_WIDTH || head->n_rows < 1 ||
         head->n_rows > INT32_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "the head of %s is damaged" REMEDY, path);
-    const int64_t wanted = tdmi_store_file_bytes(
+    const int64_t expected = tdmi_store_file_bytes(
         (int)head->width, head->precision == TDMI_STORE_CODE_F16 ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32,
         (int64_t)head->n_rows);
-    if (wanted != size_bytes)
+    if (expected != size_bytes)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "%s is damaged: its head promises %llu rows, which take %lld bytes, and "
                         "there are %lld" REMEDY,
-                        path, (unsigned long long)head->n_rows, (long long)wanted,
+                        path, (unsigned long long)head->n_rows, (long long)expected,
                         (long long)size_bytes);
     return TDM_OK;
 }

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/evict.h"
 #include "features/inside.h"
 
 enum { SHARE = 32 };
@@ -31,8 +30,8 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
     if (n_rows < 0 || n_rows > most)
         return TDM_FAIL(err, TDM_E_BUG, "a fill of %lld rows: between 0 and %lld can be promised",
                         (long long)n_rows, (long long)most);
-    tdmi_store_promise_end(&store->fill.promise);
-    store->fill = (struct tdmi_store_fill){.precision = precision, .n_promised = n_rows};
+    tdmi_store_reservation_release(&store->fill.reservation);
+    store->fill = (struct tdmi_store_fill){.precision = precision, .n_reserved = n_rows};
     store->fill.begun_ns = tdmi_clock_ns();
     const struct tdmi_store_request request = {
         .root = store->root,
@@ -45,27 +44,27 @@ tdm_status tdmi_store_fill_begin(tdmi_store *store, int64_t n_rows, enum tdmi_dt
     if (n_rows > 0 && store->key.is_read_only)
         status = TDM_FAIL(err, TDM_E_SYSTEM, "it can be read and not written");
     else if (n_rows > 0)
-        status = tdmi_store_make_room(&request, &store->fill.promise, err);
+        status = tdmi_store_make_room(&request, &store->fill.reservation, err);
     if (status == TDM_OK)
         status = tdmi_store_table_reserve(&store->table, tdmi_store_rows(store) + n_rows, err);
     store->fill.is_open = status == TDM_OK;
     if (status != TDM_OK)
-        tdmi_store_promise_end(&store->fill.promise);
+        tdmi_store_reservation_release(&store->fill.reservation);
     return TDM_WRAP(err, status, "cannot store %lld rows of %d floats in %s", (long long)n_rows,
                     store->form.width, store->key.folder);
 }
 
-/* Others fill disks too: what is still to come is asked for again with every file. */
+/* Other processes fill the disk too, so the remaining space is checked again for every file. */
 static tdm_status next_file(tdmi_store *store, tdm_error *err)
 {
     struct tdmi_store_fill *fill = &store->fill;
-    const int64_t wanted = bytes_of(store, fill->n_promised - fill->n_added);
+    const int64_t needed = bytes_of(store, fill->n_reserved - fill->n_added);
     const int64_t free_bytes = tdmi_disk_spare_bytes(store->key.folder);
-    if (wanted > free_bytes)
+    if (needed > free_bytes)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%lld bytes of rows are still to come, and the disk has %lld left for "
                         "them; free some and run it again, what is stored stays",
-                        (long long)wanted, (long long)free_bytes);
+                        (long long)needed, (long long)free_bytes);
     fill->file_begun_ns = tdmi_clock_ns();
     return tdmi_store_writer_new(store->key.folder, &store->form, fill->precision, &fill->writer,
                                  err);
@@ -100,7 +99,8 @@ static tdm_status commit(tdmi_store *store, tdm_error *err)
     }
     tdmi_free(path);
     if (status == TDM_OK) {
-        tdmi_store_promise_lower(&fill->promise, bytes_of(store, fill->n_promised - fill->n_added));
+        tdmi_store_reservation_lower(&fill->reservation,
+                                     bytes_of(store, fill->n_reserved - fill->n_added));
         tdmi_store_key_mark_used(&store->key);
     }
     return status;
@@ -118,9 +118,9 @@ static tdm_status add_row(tdmi_store *store, struct tdmi_store_row row, const fl
 {
     struct tdmi_store_fill *fill = &store->fill;
     tdm_status status = TDM_OK;
-    if (fill->n_added == fill->n_promised)
+    if (fill->n_added == fill->n_reserved)
         return TDM_FAIL(err, TDM_E_BUG, "more rows are added than the %lld that were promised",
-                        (long long)fill->n_promised);
+                        (long long)fill->n_reserved);
     if (tdmi_store_find(store, row) < 0) {
         if (fill->writer == NULL)
             status = next_file(store, err);
@@ -157,5 +157,5 @@ void tdmi_store_fill_abandon(tdmi_store *store)
     tdmi_store_writer_abort(store->fill.writer);
     store->fill.writer = NULL;
     store->fill.is_open = false;
-    tdmi_store_promise_end(&store->fill.promise);
+    tdmi_store_reservation_release(&store->fill.reservation);
 }

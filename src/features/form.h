@@ -1,10 +1,10 @@
 /*
- * Bytes of a file of rows, shared by who reads and who writes it: a head of HEAD_BYTES, the rows
- * without gaps, one entry for each row. All numbers little-endian; machines of the other kind are
- * refused, so that rows and index can be taken as they lie.
+ * Layout of a file of rows, for its reader and writer: a head of HEAD_BYTES, the rows without gaps,
+ * one entry for each row. All numbers are little-endian; big-endian machines are refused, so that
+ * rows and index need no conversion.
  */
-#ifndef TANDEM_DATA_STORE_FORM_H
-#define TANDEM_DATA_STORE_FORM_H
+#ifndef TANDEM_FEATURES_FORM_H
+#define TANDEM_FEATURES_FORM_H
 
 #include "base/hash/hash.h"
 #include "features/file.h"
@@ -41,7 +41,7 @@ static inline uint64_t tdmi_store_checksum(struct tdmi_store_head head,
     return tdmi_xxh64_result(&state);
 }
 
-/* Seeded with the row's key, so that a row in the place of another is found out too. */
+/* Seeded with the row's key, so that a row stored in place of another is detected too. */
 static inline uint32_t tdmi_store_check(uint64_t content, uint32_t view, const void *stored,
                                         size_t stored_bytes)
 {

@@ -1,21 +1,137 @@
-/* What an open store holds; only its own files look inside. */
-#ifndef TANDEM_DATA_STORE_INSIDE_H
-#define TANDEM_DATA_STORE_INSIDE_H
+/* Internal state of an open store. */
+#ifndef TANDEM_FEATURES_INSIDE_H
+#define TANDEM_FEATURES_INSIDE_H
 
 #include "base/arena.h"
-#include "features/key.h"
-#include "features/promise.h"
 #include "features/table.h"
+#include "tandem/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include "features/file.h"
 
-/* Rows on their way to the disk. */
+/* ---- key ---- */
+
+/*
+ * The folder of one key and the lock on it. A process that has the key open holds the lock shared;
+ * one that removes keys, sweeps or merges holds it exclusively. The kernel releases it when its
+ * owner dies. On a file system without locks nothing is removed, swept or merged, and all else
+ * works.
+ */
+
+#define TDMI_STORE_LOCK "lock"
+#define TDMI_STORE_TEXT "key.json"
+
+enum { TDMI_STORE_KEY_DIGITS = 16 };
+
+struct tdmi_store_key {
+    const char *folder; /* root and name */
+    char name[TDMI_STORE_KEY_DIGITS + 1];
+    uint8_t sha256[32];
+    const char *lock_path, *text_path;
+    int lock; /* descriptor; -1: none */
+    bool is_read_only;
+};
+
+/* Make the folder if needed, lock it shared, remove temporary files of killed processes, and
+ * compare the text. A complete folder that may not be written (a read-only disk, another user's
+ * folder) is opened read-only, with its lock if there is one. mends_text: a damaged text is written
+ * again, with a warning; every file of rows names its key itself. Strings are of the arena. */
+tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_text,
+                               tdmi_arena *arena, struct tdmi_store_key *key,
+                               tdm_error *err) TDM_MUST_USE;
+void tdmi_store_key_close(struct tdmi_store_key *key);
+/* flock without interruption by signals. */
+int tdmi_store_lock_now(int descriptor, int how);
+/* Record that it was used now. */
+void tdmi_store_key_mark_used(const struct tdmi_store_key *key);
+/* From shared to exclusive, without waiting. After false the key may only be closed. */
+bool tdmi_store_key_take_alone(const struct tdmi_store_key *key);
+
+/* For eviction. Is it the name of a key's folder? */
+bool tdmi_store_is_key_name(const char *name);
+/* The exclusive lock of a key that no process has open, or -1. Closing the descriptor releases it.
+ */
+int tdmi_store_lock_idle(const char *lock_path);
+/* Remove the folder of a key whose lock is held exclusively, as far as possible. */
+void tdmi_store_key_remove(const char *folder);
+
+/* ---- reservation ---- */
+
+/*
+ * A reservation: disk space that a fill may still write, published to other processes by a file
+ * beside the rows. The file's text is the number of bytes, and the filling process holds its lock.
+ * So a reservation ends with its process: a file without a lock is stale, and the next process that
+ * finds it removes it.
+ */
+
+struct tdmi_store_reservation { /* start from a zeroed object */
+    char *path;                 /* NULL: none */
+    int file;
+};
+
+/* Where it cannot be published (no memory, no locks, a full disk) there is none, and other
+ * processes do not count it. */
+void tdmi_store_reserve(struct tdmi_store_reservation *reservation, const char *folder,
+                        int64_t bytes);
+/* Lower it to the bytes still to be written. */
+void tdmi_store_reservation_lower(const struct tdmi_store_reservation *reservation, int64_t bytes);
+void tdmi_store_reservation_release(struct tdmi_store_reservation *reservation);
+
+/* For counting. Is it the name of a reservation? */
+bool tdmi_store_is_reservation_name(const char *name);
+/* Bytes reserved by a living process; a stale file is removed and counts 0. */
+int64_t tdmi_store_reserved_bytes(const char *path);
+
+/* A lock held while space is counted and reserved, so that two processes do not reserve the same
+ * space. -1: not available within a few seconds, or the file system has no locks. */
+int tdmi_store_counting_begin(const char *root);
+void tdmi_store_counting_end(int lock);
+
+/* ---- evict ---- */
+
+/*
+ * Space for rows: the bytes of all keys of a store, the free bytes of the disk, and the keys to
+ * evict.
+ */
+
+struct tdmi_store_request {
+    const char *root;
+    const char *own;     /* name of the requesting key, which is never evicted */
+    const char *folder;  /* of that key */
+    int64_t limit_bytes; /* of everything under root; 0: 32 GiB, at most half of what is free */
+    int64_t bytes;       /* wanted */
+};
+
+/* Evict keys that no process has open, the least recently used first and no more than needed. Where
+ * all of them are not enough none is removed: TDM_E_SYSTEM. Bytes reserved by others count as used.
+ * End the reservation after use; on failure there is none. */
+tdm_status tdmi_store_make_room(const struct tdmi_store_request *request,
+                                struct tdmi_store_reservation *reservation,
+                                tdm_error *err) TDM_MUST_USE;
+
+/* ---- merge ---- */
+
+/* Merge many small files of rows into few: opening a key takes a descriptor and some reads for
+ * each. */
+
+/* Fewest files that are merged. */
+enum { TDMI_STORE_MANY_FILES = 64 };
+
+/* Merge the files of a key whose lock is held exclusively. A merged file is durable before its
+ * parts are removed. TDM_OK also where nothing is to be done or the disk has no room for both.
+ * TDM_E_STOPPED on request. */
+tdm_status tdmi_store_merge(const char *folder, const struct tdmi_store_form *form,
+                            tdm_error *err) TDM_MUST_USE;
+
+/* A fill: rows being written to disk. */
 struct tdmi_store_fill {
     bool is_open;
     enum tdmi_dtype precision;
-    int64_t n_promised, n_added;     /* rows; those passed over count too */
+    int64_t n_reserved, n_added;     /* rows, including those found already */
     int64_t committed_bytes;         /* of this fill */
     int64_t begun_ns, file_begun_ns; /* of the clock */
     tdmi_store_writer *writer;       /* NULL: nothing to commit */
-    struct tdmi_store_promise promise;
+    struct tdmi_store_reservation reservation;
 };
 
 struct tdmi_store {

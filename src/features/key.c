@@ -1,9 +1,9 @@
 /*
- * A lock is only worth something while its file still has its name: whoever removes a key removes
- * its lock last, and whoever waited for that lock then holds one that nobody else will ever see. So
- * the name is looked up after each lock, and opening begins anew where it leads elsewhere.
+ * A lock is valid only while its file still has its name: removing a key removes its lock file
+ * last, and a process that waited for it then holds a lock that no other process will see. So the
+ * name is looked up after each lock, and opening starts again where it names another file.
  */
-#include "features/key.h"
+#include "features/inside.h"
 
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -28,7 +28,7 @@ static bool is_still_named(int descriptor, const char *path)
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-static int lock_now(int descriptor, int how)
+int tdmi_store_lock_now(int descriptor, int how)
 {
     int result;
     do
@@ -42,7 +42,7 @@ static bool has_no_locks(int reason)
     return reason == ENOLCK || reason == ENOSYS || reason == EOPNOTSUPP || reason == EINVAL;
 }
 
-/* Temporary files of processes that are gone: the lock is held alone. */
+/* Remove the temporary files of processes that are gone; requires the exclusive lock. */
 static tdm_status sweep(const char *folder, tdm_error *err)
 {
     tdmi_arena arena;
@@ -59,7 +59,7 @@ static tdm_status sweep(const char *folder, tdm_error *err)
         if (path == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory to sweep %s", folder);
         else
-            (void)unlink(path); /* what stays is only in the way of space */
+            (void)unlink(path); /* a file that stays only takes space */
     }
     tdmi_arena_release(&arena);
     return status;
@@ -70,17 +70,16 @@ static bool is_for_reading_only(int reason)
     return reason == EROFS || reason == EACCES || reason == EPERM;
 }
 
-/* A file that cannot be changed can still be locked shared: who may remove keys then knows. */
+/* A read-only file can still be locked shared, which protects the key from removal. */
 static void take_as_it_is(struct tdmi_store_key *key)
 {
     key->is_read_only = true;
     key->lock = open(key->lock_path, O_RDONLY | O_CLOEXEC);
     if (key->lock >= 0)
-        (void)lock_now(key->lock, LOCK_SH);
+        (void)tdmi_store_lock_now(key->lock, LOCK_SH);
 }
 
-/* One attempt. TDM_OK with the lock still -1, and not for reading only: the folder was removed in
- * between. */
+/* Try once. TDM_OK with the lock still -1 and not read-only: the folder was removed meanwhile. */
 static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
 {
     tdm_status status = tdmi_folder_make(key->folder, err);
@@ -97,10 +96,10 @@ static tdm_status try_to_lock(struct tdmi_store_key *key, tdm_error *err)
     if (lock < 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "cannot make the lock file %s: %s", key->lock_path,
                         strerror(reason));
-    const bool is_alone = lock_now(lock, LOCK_EX | LOCK_NB) == 0;
+    const bool is_alone = tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) == 0;
     if (is_alone && is_still_named(lock, key->lock_path))
         status = sweep(key->folder, err);
-    if (status == TDM_OK && lock_now(lock, LOCK_SH) != 0 && !has_no_locks(errno))
+    if (status == TDM_OK && tdmi_store_lock_now(lock, LOCK_SH) != 0 && !has_no_locks(errno))
         status = TDM_FAIL(err, TDM_E_SYSTEM, "cannot lock %s: %s", key->lock_path, strerror(errno));
     if (status == TDM_OK && is_still_named(lock, key->lock_path))
         key->lock = lock;
@@ -114,7 +113,7 @@ int tdmi_store_lock_idle(const char *lock_path)
     int lock = open(lock_path, O_RDWR | O_CLOEXEC);
     if (lock < 0)
         return -1;
-    if (lock_now(lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(lock, lock_path))
+    if (tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(lock, lock_path))
         return lock;
     close(lock);
     return -1;
@@ -122,30 +121,31 @@ int tdmi_store_lock_idle(const char *lock_path)
 
 bool tdmi_store_key_take_alone(const struct tdmi_store_key *key)
 {
-    return lock_now(key->lock, LOCK_EX | LOCK_NB) == 0 && is_still_named(key->lock, key->lock_path);
+    return tdmi_store_lock_now(key->lock, LOCK_EX | LOCK_NB) == 0 &&
+           is_still_named(key->lock, key->lock_path);
 }
 
 void tdmi_store_key_mark_used(const struct tdmi_store_key *key)
 {
-    (void)futimens(key->lock, NULL); /* a disk that refuses only forgets sooner */
+    (void)futimens(key->lock, NULL); /* on failure the key is only evicted sooner */
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* format_version stands before what the caller gave, so the file is one JSON object. */
+/* format_version precedes the caller's key, so the file is one JSON object. */
 static tdm_status compare_text(const struct tdmi_store_key *key, const char *text, bool mends_text,
                                tdmi_arena *arena, tdm_error *err)
 {
     void *found = NULL;
     size_t n_found = 0;
     const char *path = key->text_path;
-    const char *wanted = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
-    if (wanted == NULL)
+    const char *expected = tdmi_arena_printf(arena, "{\"format_version\":1,\"key\":%s}\n", text);
+    if (expected == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the key of %s", key->folder);
     if (tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
-        return tdmi_file_write(path, wanted, strlen(wanted), err);
+        return tdmi_file_write(path, expected, strlen(expected), err);
     tdm_status status = tdmi_file_read(path, max_text_bytes, &found, &n_found, err);
-    if (status == TDM_OK && (n_found != strlen(wanted) || memcmp(found, wanted, n_found) != 0))
+    if (status == TDM_OK && (n_found != strlen(expected) || memcmp(found, expected, n_found) != 0))
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "%s is the key of other rows than are asked for, though its folder has "
                           "the hash of these: it was changed or put there by hand; remove the "
@@ -156,7 +156,7 @@ static tdm_status compare_text(const struct tdmi_store_key *key, const char *tex
         return status;
     if (err)
         *err = (tdm_error){0};
-    TDM_TRY(tdmi_file_write(path, wanted, strlen(wanted), err), err, "mending the key");
+    TDM_TRY(tdmi_file_write(path, expected, strlen(expected), err), err, "mending the key");
     tdm_log(TDM_LOG_WARNING,
             "%s was damaged, and is written again; stored features say themselves "
             "whether they are of it",
@@ -196,7 +196,7 @@ tdm_status tdmi_store_key_open(const char *root, const char *text, bool mends_te
     }
     if (status == TDM_OK)
         status = compare_text(key, text, mends_text, arena, err);
-    if (status == TDM_OK && is_new) /* what is committed below it shall last */
+    if (status == TDM_OK && is_new) /* the folder must be durable before its files are */
         status = tdmi_folder_sync(root, err);
     if (status != TDM_OK)
         tdmi_store_key_close(key);
@@ -226,7 +226,8 @@ static void remove_in(const char *folder, const char *name)
     tdmi_arena_release(&arena);
 }
 
-/* Rows first, their text then, the lock last: whenever this is cut short, what stays is a key. */
+/* Remove rows first, then their text, the lock last: whenever this is interrupted, the rest is
+ * still a key. */
 void tdmi_store_key_remove(const char *folder)
 {
     tdmi_arena arena;

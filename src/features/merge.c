@@ -3,7 +3,7 @@
  * one group twice, a key never keeps more than about a hundred files, and a file that has reached
  * half of that is not copied again. Files of another precision than the smallest are left alone.
  */
-#include "features/merge.h"
+#include "features/inside.h"
 
 #include "base/file/file.h"
 #include "base/memory.h"

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "features/form.h"
 #include "features/inside.h"
-#include "features/merge.h"
 #include "tandem/log.h"
 #include "tandem/stop.h"
 #include <errno.h>
@@ -50,7 +49,7 @@ struct opened {
     int64_t n_rows;
 };
 
-/* What cannot be read is of no use to anybody; err says what is wrong with it. */
+/* Remove a file that cannot be read; err has the reason. */
 static bool drop(const char *path, const tdm_error *err)
 {
     if (unlink(path) != 0 && errno != ENOENT)

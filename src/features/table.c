@@ -17,14 +17,14 @@ static const struct tdmi_store_entry *entry_at(const struct tdmi_store_table *ta
     return &file_at(table, place)->entries[place & 0xffffffff];
 }
 
-/* The upper bits decide: of a product they are the well mixed ones. */
+/* Use the upper bits, which are the well mixed ones of a product. */
 static uint64_t first_slot(uint64_t content, uint32_t view, uint64_t n_slots)
 {
     const uint64_t mixed = (content ^ (uint64_t)view * 0xc2b2ae3d27d4eb4fu) * 0x9e3779b185ebca87u;
     return (mixed ^ mixed >> 32) & (n_slots - 1);
 }
 
-/* Where the row is, or the free slot where it belongs. At least one slot is always free. */
+/* The slot of the row, or the free slot where it belongs. At least one slot is always free. */
 static uint64_t slot_of(const struct tdmi_store_table *table, uint64_t content, uint32_t view,
                         int64_t *place)
 {

@@ -1,10 +1,10 @@
 /*
- * The rows of all files of one key, found by content and view: a hash table of places that only
- * grows. One thread adds, any number find meanwhile: a row can be found once its file is wholly
- * there, and what was found stays where it is.
+ * A hash table of the rows of all files of one key, by content and view, that only grows. One
+ * thread adds while any number of threads search: a row is visible once its file is complete, and
+ * its place stays valid.
  */
-#ifndef TANDEM_DATA_STORE_TABLE_H
-#define TANDEM_DATA_STORE_TABLE_H
+#ifndef TANDEM_FEATURES_TABLE_H
+#define TANDEM_FEATURES_TABLE_H
 
 #include "features/file.h"
 #include <stdatomic.h>
@@ -20,10 +20,10 @@ struct tdmi_store_table { /* start from a zeroed object */
 };
 
 void tdmi_store_table_release(struct tdmi_store_table *table);
-/* Room for n_rows altogether. Nobody may find meanwhile. */
+/* Make room for n_rows in total. No other thread may search meanwhile. */
 tdm_status tdmi_store_table_reserve(struct tdmi_store_table *table, int64_t n_rows,
                                     tdm_error *err) TDM_MUST_USE;
-/* Takes the file, in a failure too. Of equal rows the first stays. */
+/* Takes ownership of the file, even on failure. Of equal rows the first stays. */
 tdm_status tdmi_store_table_add(struct tdmi_store_table *table, struct tdmi_store_file *file,
                                 tdm_error *err) TDM_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* Nothing that is not ours is ever removed: names are checked one by one. */
+/* Only files of prepare are removed: every name is checked. */
 #include "prepare/folder.h"
 
 #include "base/file/file.h"
@@ -41,7 +41,7 @@ static tdm_status read_json(const char *path, tdm_json_document **document, tdm_
     return status;
 }
 
-/* ---- looking ------------------------------------------------------------------------------ */
+/* ---- state ------------------------------------------------------------------------------ */
 
 static tdm_status compare(const tdm_json_document *document, const char *path,
                           const struct tdmi_prepare_form *form, const char *folder, tdm_error *err)
@@ -167,7 +167,7 @@ const tdm_json_value *tdmi_prepare_folder_dataset(const tdmi_prepare_folder *fol
 
 /* ---- beside its source -------------------------------------------------------------------- */
 
-/* Cuts the last name off; false: there is none left. */
+/* Remove the last name; false: there is none left. */
 static bool go_up(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -185,7 +185,7 @@ tdm_status tdmi_prepare_folder_check_beside(const char *path, const char *source
     if (n < 0 || n >= (int)sizeof named || tdmi_storage_is_uri(source) ||
         tdmi_storage_look(source, &of_source, NULL) != TDM_OK || of_source.kind != TDMI_FILE_FOLDER)
         return TDM_OK;
-    /* The first folder above that is there already says where it really lies. */
+    /* The first existing folder above it gives the real path. */
     while (realpath(named, resolved) == NULL)
         if (!go_up(named))
             return TDM_OK;
@@ -236,8 +236,8 @@ static tdm_status remove_unfinished(tdmi_prepare_folder *folder, const char *pat
     return TDM_OK;
 }
 
-/* What killed processes were writing (base/file/file.h has the names). Slices leave it to whoever
- * has the whole folder. */
+/* Remove the temporary files of killed processes (base/file/file.h has the names). Slices leave
+ * this to the process that has the whole folder. */
 static tdm_status tidy(tdmi_prepare_folder *folder, tdm_error *err)
 {
     const char *log = tdmi_path_join(&folder->arena, folder->path, "_delta_log");
@@ -303,7 +303,7 @@ tdm_status tdmi_prepare_folder_read_look(const tdmi_prepare_folder *folder, int6
         return TDM_OK;
     TDM_TRY(tdmi_file_read(folder->look, LARGEST_LOOK_BYTES, &bytes, &n_bytes, err), err,
             "cannot go on in '%s'", folder->path);
-    /* One that is damaged or of other pictures is as good as none. */
+    /* Ignore a look that is damaged or belongs to other images. */
     tdm_status status = tdmi_prepare_look_parse(bytes, n_bytes, folder->look, n_items, &kept, NULL);
     tdmi_free(bytes);
     if (status == TDM_OK && kept.listing == look->listing) {
@@ -334,7 +334,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* names are in the order of their numbers, which is that of their bytes up to 99,999 parts only. */
+/* names are in numeric order, which is byte order up to 99,999 parts only. */
 tdm_status tdmi_prepare_folder_keep_parts(const tdmi_prepare_folder *folder,
                                           const char *const *names, int n, tdm_error *err)
 {

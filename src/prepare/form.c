@@ -1,4 +1,4 @@
-/* Options of prepare: words become numbers once, here. */
+/* Options of prepare: words become enumerators here, once. */
 #include "prepare/form.h"
 
 #include "base/text/choice.h"
@@ -64,7 +64,7 @@ static tdm_status find_words(const struct tdm_prepare_options *options,
     return TDM_OK;
 }
 
-/* An option that would decide nothing was meant to decide something. */
+/* Refuse options without effect: they show a misunderstanding. */
 static tdm_status check_idle(const struct tdmi_prepare_form *form, tdm_error *err)
 {
     const struct tdm_prepare_options *options = form->options;
@@ -82,7 +82,7 @@ static tdm_status check_idle(const struct tdmi_prepare_form *form, tdm_error *er
     return TDM_OK;
 }
 
-/* What is written is also read: a sample at once, to tell how much encoding changed. */
+/* Encoded images are also decoded: a sample at once, to measure how much encoding changed. */
 static tdm_status check_encoder(const struct tdmi_prepare_form *form, tdm_error *err)
 {
     static const enum tdmi_image_format formats[] = {TDMI_IMAGE_JPEG, TDMI_IMAGE_PNG};
@@ -114,7 +114,7 @@ tdm_status tdmi_prepare_form_of(const struct tdm_prepare_options *options,
     return status == TDM_OK ? check_encoder(form, err) : status;
 }
 
-/* ---- written down ------------------------------------------------------------------------- */
+/* ---- as JSON ------------------------------------------------------------------------- */
 
 struct row {
     const char *name;
@@ -150,7 +150,7 @@ static void list_rows(const struct tdmi_prepare_form *form, struct row rows[ROWS
     rows[2] = number("crop-fraction", options->crop_fraction);
     rows[3] = word("resample", resamples[form->preprocess.filter]);
     rows[4] = word("split", split);
-    /* More than a double holds is written as text. */
+    /* A seed that a double cannot hold is written as text. */
     rows[5] =
         options->seed <= 1ull << 53 ? number("seed", (double)options->seed) : word("seed", seed);
     rows[6] = word("codec", codecs[form->codec]);
@@ -195,7 +195,7 @@ tdm_status tdmi_prepare_form_compare(const struct tdmi_prepare_form *form,
 }
 
 /* JPEG of quality 95 without subsampling takes about half a byte a pixel for photos, PNG about two.
- * A rule that looked at the result would make parts depend on each other. */
+ * A rule that depended on the result would make parts depend on each other. */
 int64_t tdmi_prepare_form_picture_bytes(const struct tdmi_prepare_form *form, int64_t mean_bytes)
 {
     const int64_t pixels = (int64_t)form->preprocess.width * form->preprocess.height;

@@ -1,9 +1,9 @@
 /*
- * The form that prepared pictures are asked to have: everything among the options that the bytes
- * depend on, checked, written down, and compared with what a folder was begun with.
+ * The form of prepared images: all options that their bytes depend on, checked, recorded, and
+ * compared with those that a folder was begun with.
  */
-#ifndef TANDEM_DATA_PREPARE_FORM_H
-#define TANDEM_DATA_PREPARE_FORM_H
+#ifndef TANDEM_PREPARE_FORM_H
+#define TANDEM_PREPARE_FORM_H
 
 #include "io/arrow/write.h"
 #include "image/preprocess.h"
@@ -21,21 +21,21 @@ struct tdmi_prepare_form {
     enum tdmi_prepare_codec codec;
     int quality;
     enum tdmi_arrow_codec image_codec, column_codec;
-    const char *compression; /* the word for it, as recorded */
+    const char *compression; /* its word, as recorded */
     const struct tdm_prepare_options *options;
 };
 
 /* TDM_E_USAGE names the option. options must outlive the form. */
 tdm_status tdmi_prepare_form_of(const struct tdm_prepare_options *options,
                                 struct tdmi_prepare_form *form, tdm_error *err) TDM_MUST_USE;
-/* An object of options as the command calls them. */
+/* Write an object of options under the command's names. */
 void tdmi_prepare_form_to_json(const struct tdmi_prepare_form *form, tdm_json_writer *writer,
                                const char *key);
-/* TDM_E_USAGE: recorded, which is of folder, says something else; names the option. */
+/* TDM_E_USAGE names an option that differs from those recorded in folder. */
 tdm_status tdmi_prepare_form_compare(const struct tdmi_prepare_form *form,
                                      const tdm_json_value *recorded, const char *folder,
                                      tdm_error *err) TDM_MUST_USE;
-/* About what a picture takes, by a fixed rule; mean_bytes: of the source's files. */
+/* Estimated bytes an image, by a fixed rule; mean_bytes: mean size of the source's files. */
 int64_t tdmi_prepare_form_picture_bytes(const struct tdmi_prepare_form *form, int64_t mean_bytes);
 
 #endif

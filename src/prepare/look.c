@@ -119,14 +119,8 @@ void tdmi_prepare_look_list(const tdmi_source *source, tdmi_prepare_look *look)
 static tdm_status add_bad(struct worker *worker, int64_t item, const struct tdmi_finding *finding,
                           tdm_error *err)
 {
-    if (worker->n_bad == worker->capacity) {
-        const int64_t capacity = worker->capacity == 0 ? 16 : 2 * worker->capacity;
-        void *grown = tdmi_realloc(worker->bad, (size_t)capacity, sizeof *worker->bad);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
-        worker->bad = grown;
-        worker->capacity = capacity;
-    }
+    if (!tdmi_grow(&worker->bad, &worker->capacity, worker->n_bad, 16, sizeof *worker->bad))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
     char *reason = copy_text(finding->reason);
     if (reason == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list bad pictures");
@@ -333,7 +327,7 @@ tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *tex
     return status;
 }
 
-/* Of the bad verdicts; TDM_VERDICT_OK for other words. */
+/* The bad verdict of this word; TDM_VERDICT_OK for other words. */
 static enum tdm_verdict verdict_of(const char *word)
 {
     for (enum tdm_verdict v = 0; v < TDM_VERDICT_OK; v++)

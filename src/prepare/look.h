@@ -1,12 +1,12 @@
 /*
- * The first look at all pictures: what each holds, as a hash, and which of them do not decode.
- * Everything that prepare decides follows from it. It is kept beside the unfinished parts, so that
- * slices and later attempts need not read every picture again:
+ * The first pass over all images: a hash of each, and those that do not decode. All decisions of
+ * prepare follow from it. It is stored beside the unfinished parts, so that slices and later
+ * attempts need not read every image again:
  *
  *     "TDMLOOK1"  length of the text (8 bytes)  text (JSON)  hashes (8 bytes an item)  XXH64 of all
  */
-#ifndef TANDEM_DATA_PREPARE_LOOK_H
-#define TANDEM_DATA_PREPARE_LOOK_H
+#ifndef TANDEM_PREPARE_LOOK_H
+#define TANDEM_PREPARE_LOOK_H
 
 #include "base/text/text.h"
 #include "data/audit/contents.h"
@@ -23,8 +23,8 @@ typedef struct tdmi_prepare_look { /* start from a zeroed object */
     struct tdmi_prepare_bad *bad;  /* by item, ascending */
     int64_t n_bad;
     int64_t n_bytes; /* of all files */
-    /* Of names, sizes and times of all files; 0: the source does not tell them, so that nothing
-     * can be known without reading. */
+    /* Hash of the names, sizes and times of all files; 0: the source does not know them, so a
+     * change cannot be detected without reading. */
     uint64_t listing;
     int64_t time_ms; /* of the newest file; 0: unknown */
 } tdmi_prepare_look;
@@ -41,7 +41,7 @@ tdm_status tdmi_prepare_look_read(const tdmi_source *source, tdmi_pool *pool, td
 /* The bytes replace what text held. */
 tdm_status tdmi_prepare_look_write(const tdmi_prepare_look *look, tdmi_text *text,
                                    tdm_error *err) TDM_MUST_USE;
-/* TDM_E_INPUT: not whole, or not of n_items pictures. name is what messages call the bytes. */
+/* TDM_E_INPUT: not whole, or not of n_items images. name names the bytes in messages. */
 tdm_status tdmi_prepare_look_parse(const void *bytes, size_t length_bytes, const char *name,
                                    int64_t n_items, tdmi_prepare_look *look,
                                    tdm_error *err) TDM_MUST_USE;

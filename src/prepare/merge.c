@@ -1,5 +1,5 @@
-/* Counts are those of the plan less what the records say was dropped. An update's table is the
- * parts that are kept and then the plan's. */
+/* Counts are those of the plan less the dropped images in the records. The table of an update is
+ * the kept parts and then the plan's. */
 #include "prepare/merge.h"
 
 #include "base/arena.h"
@@ -103,7 +103,7 @@ static void count(struct merging *merging)
     }
 }
 
-/* Is what was dropped once still among the pictures? */
+/* Is an image dropped earlier still in the source? */
 static bool is_known_drop(const struct merging *merging,
                           const struct tdmi_prepare_stored_drop *drop)
 {
@@ -230,7 +230,8 @@ static void write_split(tdm_json_writer *json, const struct tdm_prepare_options 
     tdm_json_object_end(json);
 }
 
-/* hash: "", or of what was dropped while its part was made, so that an update knows it again. */
+/* hash: "", or the hash of an image dropped while its part was made, by which an update recognizes
+ * it. */
 static void write_quarantined(tdm_json_writer *json, const char *path, const char *hash,
                               const char *verdict, const char *reason)
 {

@@ -332,7 +332,8 @@ tdm_status tdmi_prepare_part_make(struct tdmi_prepare_job *job, int number, tdm_
                     job->folder);
 }
 
-/* ---- what is there ------------------------------------------------------------------------ */
+/* ---- finding finished parts
+ * ------------------------------------------------------------------------ */
 
 void tdmi_prepare_record_release(struct tdmi_prepare_record *record)
 {
@@ -345,7 +346,7 @@ const tdm_json_value *tdmi_prepare_record_dropped(const struct tdmi_prepare_reco
     return tdm_json_member(tdm_json_root(record->document), "dropped");
 }
 
-/* A file that cannot be read is as good as none, but want of memory says nothing about it. */
+/* An unreadable file counts as missing, but running out of memory is an error. */
 static tdm_status unless_memory(tdm_status status, tdm_error *err)
 {
     if (status == TDM_E_MEMORY)
@@ -426,7 +427,7 @@ tdm_status tdmi_prepare_part_find(const struct tdmi_prepare_job *job, int number
         return TDM_OK;
     TDM_TRY(tdmi_file_read(path, LARGEST_RECORD_BYTES, &text, &n_bytes, err), err,
             "cannot see whether part %d is done", number);
-    /* A record that cannot be understood is as good as none. */
+    /* Ignore a record that cannot be parsed. */
     tdm_status status = tdm_json_read(text, n_bytes, path, &record->document, err);
     if (status == TDM_OK && take_record(job->plan, number, record)) {
         const int n = snprintf(file, sizeof file, "%s/%s", job->folder, record->name);

@@ -1,15 +1,15 @@
 /*
- * A part: rows of the plan as one Parquet file, and the record that says it is done.
+ * A part: rows of the plan as one Parquet file, and the record that marks it as done.
  *
  *     OUT/_prepare/.part-00003.parquet.<pid>.tmp     being written
  *     OUT/part-00003-<XXH64 of the file>.parquet     complete
- *     OUT/_prepare/part-00003.json                   and known to be: rows, bytes, what was dropped
+ *     OUT/_prepare/part-00003.json                   its record: rows, bytes, dropped images
  *
  * The record comes last, so a part with a record is whole; one without is made again, to the same
  * bytes and so the same name.
  */
-#ifndef TANDEM_DATA_PREPARE_PART_H
-#define TANDEM_DATA_PREPARE_PART_H
+#ifndef TANDEM_PREPARE_PART_H
+#define TANDEM_PREPARE_PART_H
 
 #include "base/thread.h"
 #include "prepare/picture.h"
@@ -27,17 +27,17 @@ void tdmi_prepare_record_release(struct tdmi_prepare_record *record);
 /* "dropped" of the record: [{"row": of the part, "path", "hash", "verdict", "reason"}]. */
 const tdm_json_value *tdmi_prepare_record_dropped(const struct tdmi_prepare_record *record);
 
-/* What parts are made from, for one call of tdm_prepare. */
+/* Inputs of parts, for one call of tdm_prepare. */
 struct tdmi_prepare_job {
     const tdmi_source *source;
     const struct tdmi_prepare_form *form;
     const tdmi_prepare_plan *plan;
-    const tdmi_prepare_stored *stored; /* what the plan was made beside */
+    const tdmi_prepare_stored *stored; /* the finished table that the plan extends */
     const char *folder;                /* OUT */
     tdmi_pool *pool;
     tdm_sink sink;
     int64_t picture_bytes;  /* about */
-    int64_t n_done, n_todo; /* pictures of all parts that are to be made, for progress */
+    int64_t n_done, n_todo; /* images of all parts to be made, for progress */
 };
 
 /* The record of part `number`, when there is one of this plan; with is_thorough its file is read

@@ -1,8 +1,9 @@
-/* Decoding happens for every codec, "keep" too: nothing goes into a table that does not decode. */
+/* Images are decoded for every codec, "keep" too: a table holds only images that decode. */
 #include "prepare/picture.h"
 
 #include "base/hash/hash.h"
 #include "image/facts.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { SAMPLE_EVERY = 16 };
@@ -36,11 +37,11 @@ void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch)
 static bool can_keep(const struct tdmi_prepare_form *form, const tdmi_text *bytes)
 {
     struct tdmi_image_facts facts = {0};
-    const struct tdmi_preprocess *wanted = &form->preprocess;
-    const bool is_cropped = wanted->fit == TDMI_FIT_CROP && wanted->crop_fraction < 1;
+    const struct tdmi_preprocess *target = &form->preprocess;
+    const bool is_cropped = target->fit == TDMI_FIT_CROP && target->crop_fraction < 1;
     const char *file = tdmi_text_string(bytes);
     return form->codec == TDMI_PREPARE_JPEG && !is_cropped &&
-           tdmi_image_is_jpeg_of(file, bytes->length_bytes, wanted->width, wanted->height) &&
+           tdmi_image_is_jpeg_of(file, bytes->length_bytes, target->width, target->height) &&
            tdmi_image_describe(file, bytes->length_bytes, "", &facts, NULL) == TDM_OK &&
            facts.colours == TDMI_COLOURS_RGB && facts.orientation == 1;
 }
@@ -59,7 +60,8 @@ static tdm_status keep(const struct tdmi_prepare_row *row, struct tdmi_prepare_s
     return status;
 }
 
-/* ---- made anew ---------------------------------------------------------------------------- */
+/* ---- resized and encoded
+ * ---------------------------------------------------------------------------- */
 
 static tdm_status fit(const struct tdmi_prepare_form *form, const struct tdmi_prepare_row *row,
                       struct tdmi_prepare_scratch *scratch, struct tdmi_prepare_picture *picture,
@@ -128,7 +130,7 @@ static tdm_status encode(const struct tdmi_prepare_form *form, const struct tdmi
     return TDM_OK;
 }
 
-/* ---- together ----------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict, const char *reason)
 {
@@ -136,11 +138,11 @@ static void drop(struct tdmi_prepare_picture *picture, enum tdm_verdict verdict,
     snprintf(picture->reason, sizeof picture->reason, "%s", reason);
 }
 
-/* The verdict is the audit's, so that both say the same. */
-static tdm_status evaluator(const tdmi_source *source, const struct tdmi_prepare_row *row,
-                            struct tdmi_prepare_scratch *scratch,
-                            struct tdmi_prepare_picture *picture, const tdm_error *problem,
-                            tdm_error *err)
+/* The verdict is that of audit, so that both agree. */
+static tdm_status find_verdict(const tdmi_source *source, const struct tdmi_prepare_row *row,
+                               struct tdmi_prepare_scratch *scratch,
+                               struct tdmi_prepare_picture *picture, const tdm_error *problem,
+                               tdm_error *err)
 {
     struct tdmi_finding finding;
     TDM_TRY(tdmi_finding_of(source, row->item, false, &scratch->finding, &finding, err), err,
@@ -157,7 +159,7 @@ static tdm_status check_content(const tdmi_source *source, const struct tdmi_pre
                                 const tdmi_text *bytes, tdm_error *err)
 {
     if (tdmi_source_hash(source, row->item) != 0)
-        return TDM_OK; /* of other bytes, perhaps: those that the stored ones were made of */
+        return TDM_OK; /* this may be the hash of the original bytes */
     const uint64_t hash = tdmi_xxh64_of(tdmi_text_string(bytes), bytes->length_bytes, 0);
     if ((hash != 0 ? hash : 1) == row->hash)
         return TDM_OK;
@@ -195,7 +197,7 @@ tdm_status tdmi_prepare_picture_make(const tdmi_source *source,
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to prepare '%s'", row->path);
     if (status != TDM_OK) {
         picture->change = (struct tdmi_prepare_change){0};
-        return evaluator(source, row, scratch, picture, &problem, err);
+        return find_verdict(source, row, scratch, picture, &problem, err);
     }
     if (!is_kept)
         TDM_TRY(encode(form, row, scratch, picture, err), err, "cannot prepare '%s'", row->path);

@@ -1,15 +1,15 @@
 /*
- * One picture on its way into a row: read, checked against the plan, brought to its form, encoded,
- * and, for one in 16, compared with what the encoder was given.
+ * One image of a row: read, checked against the plan, resized, encoded, and, for one in 16,
+ * compared with the encoder's input.
  */
-#ifndef TANDEM_DATA_PREPARE_PICTURE_H
-#define TANDEM_DATA_PREPARE_PICTURE_H
+#ifndef TANDEM_PREPARE_PICTURE_H
+#define TANDEM_PREPARE_PICTURE_H
 
 #include "data/audit/finding.h"
 #include "prepare/plan.h"
 
-/* How much an encoder that loses changed the pixels, summed over the sample. Integers, so that the
- * sum does not depend on who adds. */
+/* Change of the pixels by a lossy encoder, summed over the sample. Integers, so that the sum does
+ * not depend on the order of addition. */
 struct tdmi_prepare_change {
     int64_t n_pictures, n_values, sum;
     int max;
@@ -21,7 +21,8 @@ struct tdmi_prepare_picture { /* start from a zeroed object; used again for the 
     tdmi_text bytes;          /* what is stored */
     int width, height;
     struct tdmi_prepare_change change;
-    enum tdm_verdict verdict; /* OK, or why it is dropped after all: damage that its header hid */
+    enum tdm_verdict
+        verdict; /* OK, or the damage for which it is dropped, which its header did not show */
     char reason[TDMI_REASON_BYTES];
 };
 void tdmi_prepare_picture_release(struct tdmi_prepare_picture *picture);
@@ -33,7 +34,7 @@ struct tdmi_prepare_scratch { /* one a thread; start from a zeroed object */
 };
 void tdmi_prepare_scratch_release(struct tdmi_prepare_scratch *scratch);
 
-/* Any thread. TDM_E_INPUT: the file is another one than when it was looked at. */
+/* Any thread. TDM_E_INPUT: the file has changed since the first pass. */
 tdm_status
 tdmi_prepare_picture_make(const tdmi_source *source, const struct tdmi_prepare_form *form,
                           const struct tdmi_prepare_row *row, struct tdmi_prepare_scratch *scratch,

@@ -11,7 +11,7 @@
 enum { PURPOSE_ROWS = 3, LARGEST_PART_ROWS = 1 << 17 };
 #define PART_BYTES ((int64_t)128 << 20)
 
-/* Goes into every id: another rule is another plan. */
+/* Part of every id: another rule makes another plan. */
 static const char rule[] = "tandem prepare 1";
 
 void tdmi_prepare_plan_release(tdmi_prepare_plan *plan)
@@ -47,7 +47,7 @@ static tdm_status find_test(const tdmi_source *source, const tdmi_contents *cont
     return TDM_OK;
 }
 
-/* A copy of a picture that was given as test would make training see it, or count it twice. */
+/* A copy of a given test image would be trained on, or counted twice. */
 static uint8_t side_of_rest(struct tdmi_item item, uint64_t hash, const uint64_t *test,
                             int64_t n_test)
 {
@@ -164,7 +164,7 @@ static void list_rows(const tdmi_source *source, const tdmi_contents *contents, 
 
 /* ---- classes ------------------------------------------------------------------------------ */
 
-/* Labels that are stored stay what they are, so that old and new parts mean the same by them. */
+/* Stored labels keep their meaning, so that old and new parts agree. */
 static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_stored *stored,
                                tdmi_prepare_plan *plan, int *labels, tdm_error *err)
 {
@@ -187,36 +187,37 @@ static tdm_status find_classes(const tdmi_source *source, const tdmi_prepare_sto
     return TDM_OK;
 }
 
-/* ---- what is there already ---------------------------------------------------------------- */
+/* ---- the finished table ---------------------------------------------------------------- */
 
-/* Both in order: which stored rows are wanted still, and which wanted ones are stored. */
-static void match(const struct tdmi_prepare_row *wanted, int64_t n_wanted,
+/* Merge both sorted lists: which stored rows are still planned, and which planned rows are stored.
+ */
+static void match(const struct tdmi_prepare_row *planned, int64_t n_planned,
                   const struct tdmi_prepare_row *held, int64_t n_held, int64_t *held_by,
-                  bool *is_wanted)
+                  bool *is_planned)
 {
-    for (int64_t w = 0, h = 0; w < n_wanted;) {
-        const int order = h < n_held ? compare_pictures(&wanted[w], &held[h]) : -1;
+    for (int64_t w = 0, h = 0; w < n_planned;) {
+        const int order = h < n_held ? compare_pictures(&planned[w], &held[h]) : -1;
         if (order < 0) {
             held_by[w++] = -1;
         } else if (order > 0) {
             h++;
         } else {
-            is_wanted[held[h].item] = true;
+            is_planned[held[h].item] = true;
             held_by[w++] = held[h++].item;
         }
     }
 }
 
-/* The rows that stay where they are leave the plan. */
+/* Remove rows of kept parts from the plan. */
 static void keep_parts(const tdmi_prepare_stored *stored, const int64_t *held_by,
-                       const bool *is_wanted, tdmi_prepare_plan *plan)
+                       const bool *is_planned, tdmi_prepare_plan *plan)
 {
     int64_t n = 0;
     for (int p = 0; p < stored->n_parts; p++)
         plan->is_kept[p] = true;
     for (int64_t r = 0; r < stored->n_rows; r++) {
-        plan->is_kept[stored->rows[r].part] &= is_wanted[r];
-        plan->n_removed += !is_wanted[r];
+        plan->is_kept[stored->rows[r].part] &= is_planned[r];
+        plan->n_removed += !is_planned[r];
     }
     for (int64_t r = 0; r < stored->n_rows; r++)
         plan->n_kept_rows += plan->is_kept[stored->rows[r].part];
@@ -233,10 +234,10 @@ static tdm_status take_stored(const tdmi_prepare_stored *stored, uint64_t seed,
 {
     struct tdmi_prepare_row *held = tdmi_alloc((size_t)stored->n_rows, sizeof *held);
     int64_t *held_by = tdmi_alloc((size_t)plan->n_rows, sizeof *held_by);
-    bool *is_wanted = tdmi_alloc((size_t)stored->n_rows, sizeof *is_wanted);
+    bool *is_planned = tdmi_alloc((size_t)stored->n_rows, sizeof *is_planned);
     plan->is_kept = tdmi_alloc((size_t)stored->n_parts, sizeof *plan->is_kept);
     tdm_status status = TDM_OK;
-    if (held == NULL || held_by == NULL || is_wanted == NULL || plan->is_kept == NULL) {
+    if (held == NULL || held_by == NULL || is_planned == NULL || plan->is_kept == NULL) {
         status = out_of_memory(stored->n_rows, err);
         goto out;
     }
@@ -248,13 +249,13 @@ static tdm_status take_stored(const tdmi_prepare_stored *stored, uint64_t seed,
                                             .label = stored->rows[r].label,
                                             .split = stored->rows[r].split};
     sort_rows(held, stored->n_rows);
-    match(plan->rows, plan->n_rows, held, stored->n_rows, held_by, is_wanted);
-    keep_parts(stored, held_by, is_wanted, plan);
+    match(plan->rows, plan->n_rows, held, stored->n_rows, held_by, is_planned);
+    keep_parts(stored, held_by, is_planned, plan);
     plan->first_number = stored->next_number;
 out:
     tdmi_free(held);
     tdmi_free(held_by);
-    tdmi_free(is_wanted);
+    tdmi_free(is_planned);
     return status;
 }
 

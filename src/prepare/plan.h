@@ -1,17 +1,17 @@
 /*
- * The plan: which pictures stand in which part, in which order. A pure function of content, seed
- * and options: threads, slices and attempts only decide who makes a part, never what is in it.
+ * The plan: the images of every part, in order. A pure function of content, seed and options:
+ * threads, slices and attempts decide only which process makes a part, never its content.
  *
  *     split    train, val, test by content (split.h); test is what the source gave as test and what
  *              the fractions leave over
  *     order    within each by a keyed hash of content, so that neighbours are of all classes
  *     parts    of so many rows that a file has about 128 MiB; a split begins a new part
  *
- * For a table that is finished already the plan is what makes it the table of its source again:
- * parts whose rows are all wanted still are kept, everything else goes into new parts behind them.
+ * For a finished table the plan updates it to its source: parts whose rows are all still in the
+ * source are kept, and all other rows go into new parts after them.
  */
-#ifndef TANDEM_DATA_PREPARE_PLAN_H
-#define TANDEM_DATA_PREPARE_PLAN_H
+#ifndef TANDEM_PREPARE_PLAN_H
+#define TANDEM_PREPARE_PLAN_H
 
 #include "prepare/form.h"
 #include "prepare/look.h"
@@ -31,7 +31,7 @@ struct tdmi_prepare_part {
 };
 
 typedef struct tdmi_prepare_plan { /* start from a zeroed object */
-    const char **classes;          /* of the table, by label: what it had, then what is new */
+    const char **classes;          /* of the table, by label: its old classes, then new ones */
     int n_classes;
     struct tdmi_prepare_row *rows; /* of the parts */
     struct tdmi_prepare_part *parts;
@@ -40,7 +40,7 @@ typedef struct tdmi_prepare_plan { /* start from a zeroed object */
     int n_parts, first_number; /* of the first part */
     bool *is_kept;             /* by stored part; NULL: nothing is stored */
     int64_t n_kept_rows;
-    int64_t n_added, n_removed;        /* rows that come and go; those that only move do neither */
+    int64_t n_added, n_removed;        /* rows that move between parts count as neither */
     int64_t n_in[TDMI_PREPARE_SPLITS]; /* with the kept ones */
     uint64_t id;                       /* of form and rows: equal plans give equal files */
 } tdmi_prepare_plan;
@@ -50,7 +50,7 @@ tdm_status tdmi_prepare_plan_make(const tdmi_source *source, const tdmi_prepare_
                                   const struct tdmi_prepare_form *form,
                                   const tdmi_prepare_stored *stored, tdmi_prepare_plan *plan,
                                   tdm_error *err) TDM_MUST_USE;
-/* Is the table just what its source asks for? */
+/* Does the table match its source already? */
 bool tdmi_prepare_plan_is_done(const tdmi_prepare_plan *plan, const tdmi_prepare_stored *stored);
 void tdmi_prepare_plan_release(tdmi_prepare_plan *plan);
 

@@ -157,17 +157,17 @@ static tdm_status take_rows(const tdmi_source *source, const char *folder, int p
 static tdm_status read_part(const char *folder, int part, tdmi_prepare_stored *stored, int64_t *at,
                             tdm_error *err)
 {
-    const struct tdmi_prepare_stored_part *wanted = &stored->parts[part];
-    const char *path = tdmi_path_join(&stored->arena, folder, wanted->name);
+    const struct tdmi_prepare_stored_part *expected = &stored->parts[part];
+    const char *path = tdmi_path_join(&stored->arena, folder, expected->name);
     tdmi_source *source = NULL;
     if (path == NULL)
         return out_of_memory(folder, err);
-    if (wanted->n_rows == 0)
+    if (expected->n_rows == 0)
         return TDM_OK;
     tdm_status status = tdmi_source_open(path, NULL, &source, err);
-    if (status == TDM_OK && tdmi_source_items(source) != wanted->n_rows)
+    if (status == TDM_OK && tdmi_source_items(source) != expected->n_rows)
         status = TDM_FAIL(err, TDM_E_INPUT, "'%s' has %lld rows; its _dataset.json says %lld", path,
-                          (long long)tdmi_source_items(source), (long long)wanted->n_rows);
+                          (long long)tdmi_source_items(source), (long long)expected->n_rows);
     if (status == TDM_OK)
         status = take_rows(source, folder, part, stored, at, err);
     tdmi_source_close(source);

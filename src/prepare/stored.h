@@ -1,10 +1,9 @@
 /*
- * What a finished table holds, as the plan of an update needs it: its rows without their pictures,
- * the classes in the order of their labels, what was dropped, and on which side each content
- * stands.
+ * The content of a finished table, as an update needs it: its rows without their images, the
+ * classes in the order of their labels, the dropped images, and the side of each content.
  */
-#ifndef TANDEM_DATA_PREPARE_STORED_H
-#define TANDEM_DATA_PREPARE_STORED_H
+#ifndef TANDEM_PREPARE_STORED_H
+#define TANDEM_PREPARE_STORED_H
 
 #include "base/arena.h"
 #include "data/audit/split.h"
@@ -34,7 +33,7 @@ struct tdmi_prepare_stored_row {
     enum tdmi_prepare_split split;
 };
 
-/* A picture that was dropped while its part was made: still no picture, as long as it is the same.
+/* An image that was dropped while its part was made: dropped again as long as it is unchanged.
  */
 struct tdmi_prepare_stored_drop {
     uint64_t hash;
@@ -55,7 +54,7 @@ typedef struct tdmi_prepare_stored { /* start from a zeroed object */
     struct tdmi_split_stored sides; /* in the arena */
 } tdmi_prepare_stored;
 
-/* dataset: _dataset.json of the table in folder. TDM_E_INPUT: a part is not what it says. */
+/* dataset: _dataset.json of the table in folder. TDM_E_INPUT: a part differs from its record. */
 tdm_status tdmi_prepare_stored_read(const char *folder, const tdm_json_value *dataset,
                                     tdmi_prepare_stored *stored, tdm_error *err) TDM_MUST_USE;
 void tdmi_prepare_stored_release(tdmi_prepare_stored *stored);

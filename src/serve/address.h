@@ -1,4 +1,4 @@
-/* Where a server listens: "8080", "127.0.0.1:8080", "[::1]:0", "0.0.0.0:80". */
+/* The address of a server: "8080", "127.0.0.1:8080", "[::1]:0", "0.0.0.0:80". */
 #ifndef TANDEM_SERVE_ADDRESS_H
 #define TANDEM_SERVE_ADDRESS_H
 
@@ -14,7 +14,7 @@ struct tdmi_address {
         struct sockaddr_in6 v6;
     } socket;
     socklen_t socket_bytes;
-    bool is_loopback; /* nobody but this machine reaches it */
+    bool is_loopback; /* reachable from this machine only */
 };
 
 /* A port alone is 127.0.0.1's; "localhost" is that, too. Other names are TDM_E_USAGE: an address

@@ -1,7 +1,8 @@
 /*
- * Who may ask. Without a token a server listens on loopback only, and a page of another site that
- * the user's browser shows must not reach it: its requests bear another Host (a name that was bent
- * to 127.0.0.1) or another Origin. With a token no browser sends it by itself, so both are free.
+ * Access control. Without a token a server listens on loopback only, and a page of another site in
+ * the user's browser must not reach it: its requests have another Host (a name that resolves to
+ * 127.0.0.1) or another Origin. Browsers never send a token by themselves, so with a token both are
+ * free.
  */
 #ifndef TANDEM_SERVE_GUARD_H
 #define TANDEM_SERVE_GUARD_H

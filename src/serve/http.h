@@ -1,16 +1,15 @@
 /*
- * What speaks HTTP, behind one table: libmicrohttpd stands in http_mhd.c and nowhere else, and that
- * file is a library of its own, libtandem_http.so (base/system/plugin.h), opened when a server
- * starts.
+ * The HTTP layer behind one table: only http_mhd.c uses libmicrohttpd, and that file is a plugin,
+ * libtandem_http.so (base/system/plugin.h), opened when a server starts.
  *
  * One thread of the layer reads and writes all connections and calls the handler. A request passes
  *
  *     begin ─► take … take ─► finish ─► (suspend … resume ─► finish) ─► answer sent ─► end
  *
- * and end comes for every begin, also when the client has gone away. Time is the layer's: it ends
- * connections whose head, or whose reading of an answer, takes too long, whose client is gone, or
- * which are slow while others wait for a connection; and it says by late and hurry when a request
- * is not answered at its deadline, and when nobody waits for its answer any more.
+ * and end comes for every begin, also when the client has disconnected. The layer handles timeouts:
+ * it ends connections that take too long to send a head or to read a response, whose client has
+ * disconnected, or which are slow while others wait for a connection; it calls late when a request
+ * is not answered at its deadline, and hurry when its client has disconnected.
  */
 #ifndef TANDEM_SERVE_HTTP_H
 #define TANDEM_SERVE_HTTP_H
@@ -27,7 +26,7 @@ struct tdmi_http_head {        /* strings are lent for the call; NULL: not there
     const char *method, *path; /* the path without its query, %-escapes read */
     const char *host, *origin, *authorization, *content_type;
     uint64_t address;      /* of the client: its IPv4 address, or its IPv6 network of 64 bits */
-    int64_t length_bytes;  /* of the body; 0: none, -1: not said */
+    int64_t length_bytes;  /* of the body; 0: none, -1: not given */
     bool wants_permission; /* the client sends its body only when it may: Expect: 100-continue */
     int64_t deadline_ns;   /* of tdmi_clock_ns(): when the answer is to be there */
     /* 0 and NULL, or the status and the sentence to refuse the request with, unread: other programs
@@ -65,8 +64,8 @@ struct tdmi_http_handler { /* called by one thread */
     /* The body is not there, and the deadline has passed or (is_crowded) it comes slowly while
      * others wait for a connection: what is said before this one is closed. */
     const struct tdmi_http_answer *(*late)(void *request, bool is_crowded);
-    /* Of one that is suspended: the client has gone, or the deadline has passed. At most once for
-     * each of both; it is to be resumed soon, and may be on its way already. */
+    /* For a suspended request: the client has disconnected, or the deadline has passed. Each is
+     * called at most once; resume the request soon, if that has not happened already. */
     void (*hurry)(void *request, bool is_gone);
     void (*end)(void *request);
 };
@@ -83,7 +82,7 @@ struct tdmi_http_table {
     const char *(*version)(void);
     /* The handler is called as soon as *http is set, before start returns. */
     tdm_status (*start)(const struct tdmi_http_options *options, tdmi_http **http, tdm_error *err);
-    /* No new connections from now on; those that are open go on. */
+    /* Accept no new connections; open ones continue. */
     void (*quiesce)(tdmi_http *http);
     /* Closes what is open. Nothing may be suspended. Accepts NULL. */
     void (*stop)(tdmi_http *http);

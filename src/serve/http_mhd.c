@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 enum { sweep_ms = 200, connection_memory_bytes = 64 << 10 };
-/* Where every connection is taken, one has a second for a head, … */
+/* While all connections are in use, a client has one second to send a head, … */
 static const int64_t crowded_ns = 1000000000;
 /* … and as long as so many bytes of a body arrive in each, or of an answer are taken. */
 static const double crowded_bytes = 16 << 10;
@@ -54,8 +54,8 @@ struct place { /* of an open connection */
     int64_t line_ns;      /* when the request's first line was there; 0: it is not */
     const char *line_end; /* of the path and its query, while the head is read */
     bool has_odd_target;
-    bool is_told;  /* the handler knows that the client has gone */
-    void *request; /* the handler's; NULL: none has begun */
+    bool is_notified; /* the handler knows that the client has gone */
+    void *request;    /* the handler's; NULL: none has begun */
 };
 
 struct tdmi_http {
@@ -87,7 +87,7 @@ static struct place *place_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-/* That have arrived, and that the client's side has confirmed. */
+/* Bytes received, and bytes that the client has acknowledged. */
 static int64_t moved_bytes(const struct place *place)
 {
     struct tcp_info info = {0};
@@ -196,15 +196,15 @@ static bool is_at_end(const struct place *place)
     return recv(place->descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-/* Whose request is not whole by then never has one; whose request waits for its answer says nothing
- * more, so the one thing that can be seen of him is that he went. */
+/* A request that is incomplete by then is ended. A client that waits for its response sends nothing
+ * more, so only its disconnecting can be seen. */
 static void find_gone(struct tdmi_http *http)
 {
     nfds_t n = 0;
     for (int i = 0; i < http->n_places; i++) {
         struct place *place = &http->places[i];
         if (place->phase == FREE || place->phase == ANSWER || place->phase == ENDED ||
-            place->is_told)
+            place->is_notified)
             continue;
         http->polled[n] = (struct pollfd){.fd = place->descriptor, .events = POLLRDHUP};
         http->watched[n++] = place;
@@ -216,7 +216,7 @@ static void find_gone(struct tdmi_http *http)
         if (http->polled[i].revents == 0)
             continue;
         if (place->phase == WORK || place->phase == HURRIED) {
-            place->is_told = true;
+            place->is_notified = true;
             http->handler.hurry(place->request, true);
         } else if (is_at_end(place)) {
             shut_down(place);
@@ -224,8 +224,7 @@ static void find_gone(struct tdmi_http *http)
     }
 }
 
-/* Where every connection is taken, those of which nothing is wanted yet, or any more, and those
- * that are slow give way to those who wait outside. */
+/* While all connections are in use, idle and slow ones are closed in favour of waiting clients. */
 static bool can_go(const struct place *place, int64_t now_ns)
 {
     const int64_t spent_ns = now_ns - place->since_ns;
@@ -374,7 +373,7 @@ static void on_end(void *self, struct MHD_Connection *connection, void **request
     if (place) {
         place->request = NULL;
         place->line_ns = 0;
-        place->is_told = false;
+        place->is_notified = false;
     }
     if (*request)
         http->handler.end(*request);

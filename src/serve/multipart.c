@@ -114,8 +114,8 @@ static bool has_twice(char *line, const char *name)
     return first && find_parameter(first, name);
 }
 
-/* What browsers write for the three bytes that a quoted name cannot have (HTML, "multipart form
- * data"); any other % is one, and so is a backslash. */
+/* Undo the browsers' escapes of the three bytes that a quoted name cannot have (HTML, "multipart
+ * form data"); any other % is literal, and so is a backslash. */
 static char escaped(const char *at)
 {
     static const struct {
@@ -199,7 +199,7 @@ static tdm_status read_head(struct rest *rest, struct tdmi_form_part *part, int 
 /* ---- parts ------------------------------------------------------------------------------------
  */
 
-/* Where the next delimiter begins, NULL: nowhere. */
+/* The next delimiter, or NULL. */
 static char *find_delimiter(const struct rest *rest, const struct delimiter *delimiter)
 {
     return memmem(rest->at, (size_t)(rest->end - rest->at), delimiter->text, delimiter->length);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "serve/server.h"
-#include "serve/turn.h"
+#include "serve/share.h"
 #include "tandem/text.h"
 #include "train/model/model_internal.h"
 #include "train/evaluate/predict.h"
@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-struct turn {
+struct batch {
     struct tdmi_request *first; /* a list by next */
     struct tdmi_request *at;    /* whose pictures are being answered */
     int n_at;                   /* of them */
@@ -33,21 +33,21 @@ struct tdmi_predictor {
     pthread_cond_t changed;
     struct tdmi_request *first; /* that wait, in the order they came */
     bool is_over;
-    struct tdmi_turn_room room;
-    struct tdmi_turn_request *waiting; /* what those that wait have left, … */
-    int *shares;                       /* … and how many of them come into the turn */
-    struct turn turn;
+    struct tdmi_share_room room;
+    struct tdmi_share_request *waiting; /* what those that wait have left, … */
+    int *shares;                        /* … and how many of them come into the turn */
+    struct batch batch;
 };
 
 /* ---- a turn ------------------------------------------------------------------------------------
  */
 
-/* What is left of its request's time is the picture's. */
+/* Each image has the time that remains to its request. */
 static bool allow(void *self, size_t index, struct tdmi_image_limits *limits)
 {
-    const tdmi_predictor *it = self;
-    struct tdmi_request *request = it->turn.owners[index];
-    const struct tdm_serve_options *options = &it->server->options;
+    const tdmi_predictor *predictor = self;
+    struct tdmi_request *request = predictor->batch.owners[index];
+    const struct tdm_serve_options *options = &predictor->server->options;
     *limits = (struct tdmi_image_limits){
         .max_pixels = options->pixels,
         .max_bytes = options->body_bytes,
@@ -58,12 +58,12 @@ static bool allow(void *self, size_t index, struct tdmi_image_limits *limits)
 
 static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
 {
-    struct turn *turn = self;
-    while (turn->n_at == turn->at->n_turn) {
-        turn->at = turn->at->next;
-        turn->n_at = 0;
+    struct batch *batch = self;
+    while (batch->n_at == batch->at->n_in_batch) {
+        batch->at = batch->at->next;
+        batch->n_at = 0;
     }
-    struct tdmi_request *request = turn->at;
+    struct tdmi_request *request = batch->at;
     struct tdm_prediction own = *prediction;
     (void)err;
     if (own.n_guesses > request->top) /* the likeliest of more are the likeliest of fewer */
@@ -73,21 +73,21 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
         snprintf(request->problem, sizeof request->problem, "%s", own.problem);
         request->problem_status = own.problem_status;
     }
-    turn->n_at++;
+    batch->n_at++;
     request->n_seen++;
-    request->n_told += !own.problem;
+    request->n_predicted += !own.problem;
     return TDM_OK;
 }
 
-static tdm_status predict(tdmi_predictor *it, tdm_error *err)
+static tdm_status predict(tdmi_predictor *predictor, tdm_error *err)
 {
-    struct turn *turn = &it->turn;
-    const struct tdmi_predicting how = {.self = it, .allow = allow, .is_finished = true};
+    struct batch *batch = &predictor->batch;
+    const struct tdmi_predicting how = {.self = predictor, .allow = allow, .is_finished = true};
     size_t n = 0;
-    for (struct tdmi_request *request = turn->first; request; request = request->next) {
-        for (int i = 0; i < request->n_turn; i++) {
-            turn->pictures[n] = request->pictures[request->n_seen + i];
-            turn->owners[n++] = request;
+    for (struct tdmi_request *request = batch->first; request; request = request->next) {
+        for (int i = 0; i < request->n_in_batch; i++) {
+            batch->pictures[n] = request->pictures[request->n_seen + i];
+            batch->owners[n++] = request;
         }
         if (request->json)
             continue;
@@ -95,30 +95,30 @@ static tdm_status predict(tdmi_predictor *it, tdm_error *err)
         tdm_json_object_begin(request->json, NULL);
         tdm_json_array_begin(request->json, "predictions");
     }
-    turn->at = turn->first;
-    turn->n_at = 0;
-    return tdmi_model_predict_pictures(it->server->model, turn->pictures, n, turn->top, &how,
-                                       (tdm_prediction_sink){turn, on_prediction}, err);
+    batch->at = batch->first;
+    batch->n_at = 0;
+    return tdmi_model_predict_pictures(predictor->server->model, batch->pictures, n, batch->top,
+                                       &how, (tdm_prediction_sink){batch, on_prediction}, err);
 }
 
 /* ---- answers -----------------------------------------------------------------------------------
  */
 
 /* From here on the request is the layer's again. */
-static void give_back(tdmi_predictor *it, struct tdmi_request *request)
+static void give_back(tdmi_predictor *predictor, struct tdmi_request *request)
 {
-    atomic_fetch_add(&it->server->n_pictures, request->n_told);
-    it->server->layer->resume(it->server->http, request->connection);
+    atomic_fetch_add(&predictor->server->n_pictures, request->n_predicted);
+    predictor->server->layer->resume(predictor->server->http, request->connection);
 }
 
-/* What `tandem predict --json` prints. */
+/* The output of `tandem predict --json`. */
 static void answer(struct tdmi_request *request)
 {
     const char *text;
     size_t length;
     tdm_json_array_end(request->json);
     tdm_json_object_end(request->json);
-    if (request->n_told == 0) {
+    if (request->n_predicted == 0) {
         tdmi_request_refuse(request, request->problem_status == TDM_E_MEMORY ? 503 : 422, "%s",
                             request->problem);
         return;
@@ -147,7 +147,8 @@ static void refuse_hurried(struct tdmi_request *request, enum tdmi_hurry why)
     tdmi_request_refuse(request, 503,
                         "%d of %d pictures were predicted in the %g s that a request has; send "
                         "fewer or smaller ones, or come again when less is asked",
-                        request->n_told, request->n_pictures, request->server->options.seconds);
+                        request->n_predicted, request->n_pictures,
+                        request->server->options.seconds);
 }
 
 /* Is there an answer? A request whose time is over, or whose slot another one has, has its answer
@@ -160,7 +161,7 @@ static bool is_answered(struct tdmi_request *request, tdm_status status, const t
         tdmi_request_refuse(request, 500, "%s", err->frames[0].text);
     else if (why == TDMI_HURRY_GONE)
         refuse_hurried(request, why);
-    else if (is_done && request->n_told == request->n_pictures)
+    else if (is_done && request->n_predicted == request->n_pictures)
         answer(request);
     else if (why != TDMI_HURRY_NOT)
         refuse_hurried(request, why);
@@ -171,12 +172,12 @@ static bool is_answered(struct tdmi_request *request, tdm_status status, const t
     return request->is_answered;
 }
 
-/* What is not answered waits again in its old place, before those that came meanwhile. */
-static void wait_again(tdmi_predictor *it, struct tdmi_request *first)
+/* Requests without an answer return to their old position, before those that came meanwhile. */
+static void wait_again(tdmi_predictor *predictor, struct tdmi_request *first)
 {
     struct tdmi_request *hurried = NULL;
-    pthread_mutex_lock(&it->mutex);
-    struct tdmi_request *others = it->first, **at = &it->first;
+    pthread_mutex_lock(&predictor->mutex);
+    struct tdmi_request *others = predictor->first, **at = &predictor->first;
     for (struct tdmi_request *request = first, *next; request; request = next) {
         next = request->next;
         request->is_waiting = atomic_load(&request->hurry) == TDMI_HURRY_NOT;
@@ -189,116 +190,117 @@ static void wait_again(tdmi_predictor *it, struct tdmi_request *first)
         }
     }
     *at = others;
-    pthread_mutex_unlock(&it->mutex);
+    pthread_mutex_unlock(&predictor->mutex);
     for (struct tdmi_request *request = hurried, *next; request; request = next) {
         next = request->next;
         refuse_hurried(request, (enum tdmi_hurry)atomic_load(&request->hurry));
-        give_back(it, request);
+        give_back(predictor, request);
     }
 }
 
-static void work(tdmi_predictor *it)
+static void work(tdmi_predictor *predictor)
 {
     tdm_error err = {0};
     struct tdmi_request *unanswered = NULL, **end = &unanswered;
-    const tdm_status status = predict(it, &err);
-    for (struct tdmi_request *request = it->turn.first, *next; request; request = next) {
+    const tdm_status status = predict(predictor, &err);
+    for (struct tdmi_request *request = predictor->batch.first, *next; request; request = next) {
         next = request->next;
         if (is_answered(request, status, &err)) {
-            give_back(it, request);
+            give_back(predictor, request);
         } else {
             *end = request;
             end = &request->next;
         }
     }
     *end = NULL;
-    wait_again(it, unanswered);
+    wait_again(predictor, unanswered);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------
  */
 
 /* Shares of those that wait, of which there are options.requests at most. */
-static void fill(tdmi_predictor *it)
+static void fill(tdmi_predictor *predictor)
 {
-    struct turn *turn = &it->turn;
-    struct tdmi_request **at = &it->first, **end = &turn->first;
+    struct batch *batch = &predictor->batch;
+    struct tdmi_request **at = &predictor->first, **end = &batch->first;
     int n = 0;
-    for (struct tdmi_request *request = it->first; request; request = request->next)
-        it->waiting[n++] =
-            (struct tdmi_turn_request){.n_pictures = request->n_pictures - request->n_seen,
-                                       .pixels = request->pixels + request->n_seen};
-    tdmi_turn_share(it->waiting, n, it->room, it->shares);
-    turn->top = 0;
+    for (struct tdmi_request *request = predictor->first; request; request = request->next)
+        predictor->waiting[n++] =
+            (struct tdmi_share_request){.n_pictures = request->n_pictures - request->n_seen,
+                                        .pixels = request->pixels + request->n_seen};
+    tdmi_share_images(predictor->waiting, n, predictor->room, predictor->shares);
+    batch->top = 0;
     for (int i = 0; i < n; i++) {
         struct tdmi_request *request = *at;
-        if (it->shares[i] == 0) {
+        if (predictor->shares[i] == 0) {
             at = &request->next;
             continue;
         }
         *at = request->next;
-        request->n_turn = it->shares[i];
+        request->n_in_batch = predictor->shares[i];
         request->is_waiting = false;
-        turn->top = request->top > turn->top ? request->top : turn->top;
+        batch->top = request->top > batch->top ? request->top : batch->top;
         *end = request;
         end = &request->next;
     }
     *end = NULL;
 }
 
-static bool take(tdmi_predictor *it)
+static bool take(tdmi_predictor *predictor)
 {
-    pthread_mutex_lock(&it->mutex);
-    while (!it->first && !it->is_over)
-        pthread_cond_wait(&it->changed, &it->mutex);
-    const bool is_over = it->is_over;
+    pthread_mutex_lock(&predictor->mutex);
+    while (!predictor->first && !predictor->is_over)
+        pthread_cond_wait(&predictor->changed, &predictor->mutex);
+    const bool is_over = predictor->is_over;
     if (!is_over)
-        fill(it);
-    pthread_mutex_unlock(&it->mutex);
+        fill(predictor);
+    pthread_mutex_unlock(&predictor->mutex);
     return !is_over;
 }
 
 static void *run(void *self)
 {
-    tdmi_predictor *it = self;
-    while (take(it))
-        work(it);
-    pthread_mutex_lock(&it->mutex);
-    struct tdmi_request *rest = it->first;
-    it->first = NULL;
+    tdmi_predictor *predictor = self;
+    while (take(predictor))
+        work(predictor);
+    pthread_mutex_lock(&predictor->mutex);
+    struct tdmi_request *rest = predictor->first;
+    predictor->first = NULL;
     for (struct tdmi_request *request = rest; request; request = request->next)
         request->is_waiting = false;
-    pthread_mutex_unlock(&it->mutex);
+    pthread_mutex_unlock(&predictor->mutex);
     for (struct tdmi_request *request = rest, *next; request; request = next) {
         next = request->next;
         tdmi_request_refuse(request, 503, "the server is ending");
-        give_back(it, request);
+        give_back(predictor, request);
     }
     return NULL;
 }
 
-bool tdmi_predictor_push(tdmi_predictor *it, struct tdmi_request *request)
+bool tdmi_predictor_push(tdmi_predictor *predictor, struct tdmi_request *request)
 {
-    struct tdmi_request **end = &it->first;
-    pthread_mutex_lock(&it->mutex);
-    const bool is_taken = !it->is_over;
+    struct tdmi_request **end = &predictor->first;
+    pthread_mutex_lock(&predictor->mutex);
+    const bool is_taken = !predictor->is_over;
     if (is_taken) {
-        it->server->layer->suspend(it->server->http, request->connection);
+        predictor->server->layer->suspend(predictor->server->http, request->connection);
         while (*end)
             end = &(*end)->next;
         *end = request;
         request->next = NULL;
         request->is_waiting = true;
-        pthread_cond_signal(&it->changed);
+        pthread_cond_signal(&predictor->changed);
     }
-    pthread_mutex_unlock(&it->mutex);
+    pthread_mutex_unlock(&predictor->mutex);
     return is_taken;
 }
 
-void tdmi_predictor_hurry(tdmi_predictor *it, struct tdmi_request *request, enum tdmi_hurry why)
+void tdmi_predictor_hurry(tdmi_predictor *predictor, struct tdmi_request *request,
+                          enum tdmi_hurry why)
 {
-    struct tdmi_request **at = &it->first;
-    pthread_mutex_lock(&it->mutex);
+    struct tdmi_request **at = &predictor->first;
+    pthread_mutex_lock(&predictor->mutex);
     const bool is_waiting = request->is_waiting;
     atomic_store(&request->hurry, (int)why);
     if (is_waiting) {
@@ -307,36 +309,36 @@ void tdmi_predictor_hurry(tdmi_predictor *it, struct tdmi_request *request, enum
         *at = request->next;
         request->is_waiting = false;
     }
-    pthread_mutex_unlock(&it->mutex);
+    pthread_mutex_unlock(&predictor->mutex);
     if (is_waiting) {
         refuse_hurried(request, why);
-        give_back(it, request);
+        give_back(predictor, request);
     }
 }
 
 /* ---- start, stop -------------------------------------------------------------------------------
  */
 
-static tdm_status prepare(tdmi_predictor *it, tdm_server *server, tdm_error *err)
+static tdm_status prepare(tdmi_predictor *predictor, tdm_server *server, tdm_error *err)
 {
     const size_t most = (size_t)server->options.requests;
     const int room = TDMI_MODEL_PIECE * tdmi_pool_threads(server->model->pool);
-    it->server = server;
-    it->room =
-        (struct tdmi_turn_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
-                                .pixels = server->options.request_pixels};
-    it->waiting = tdmi_alloc(most, sizeof *it->waiting);
-    it->shares = tdmi_alloc(most, sizeof *it->shares);
-    if (!it->waiting || !it->shares)
+    predictor->server = server;
+    predictor->room =
+        (struct tdmi_share_room){.pictures = room < TDMI_MODEL_BATCH ? room : TDMI_MODEL_BATCH,
+                                 .pixels = server->options.request_pixels};
+    predictor->waiting = tdmi_alloc(most, sizeof *predictor->waiting);
+    predictor->shares = tdmi_alloc(most, sizeof *predictor->shares);
+    if (!predictor->waiting || !predictor->shares)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing %zu requests: out of memory", most);
     return TDM_OK;
 }
 
-static void release(tdmi_predictor *it)
+static void release(tdmi_predictor *predictor)
 {
-    tdmi_free(it->shares);
-    tdmi_free(it->waiting);
-    tdmi_free(it);
+    tdmi_free(predictor->shares);
+    tdmi_free(predictor->waiting);
+    tdmi_free(predictor);
 }
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor, tdm_error *err)
@@ -362,22 +364,22 @@ tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor, 
     return TDM_OK;
 }
 
-void tdmi_predictor_stop(tdmi_predictor *it)
+void tdmi_predictor_stop(tdmi_predictor *predictor)
 {
-    if (!it)
+    if (!predictor)
         return;
-    pthread_mutex_lock(&it->mutex);
-    it->is_over = true;
-    pthread_cond_signal(&it->changed);
-    pthread_mutex_unlock(&it->mutex);
-    pthread_join(it->thread, NULL);
+    pthread_mutex_lock(&predictor->mutex);
+    predictor->is_over = true;
+    pthread_cond_signal(&predictor->changed);
+    pthread_mutex_unlock(&predictor->mutex);
+    pthread_join(predictor->thread, NULL);
 }
 
-void tdmi_predictor_free(tdmi_predictor *it)
+void tdmi_predictor_free(tdmi_predictor *predictor)
 {
-    if (!it)
+    if (!predictor)
         return;
-    pthread_mutex_destroy(&it->mutex);
-    pthread_cond_destroy(&it->changed);
-    release(it);
+    pthread_mutex_destroy(&predictor->mutex);
+    pthread_cond_destroy(&predictor->changed);
+    release(predictor);
 }

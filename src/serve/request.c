@@ -180,7 +180,7 @@ static void no_argument(void *self, const char *name, const char *value)
                         name);
 }
 
-/* In this order: nobody learns more than he may. */
+/* In this order, so that no client learns more than it may. */
 static void look(struct tdmi_request *request, const struct tdmi_http_head *head)
 {
     tdm_server *server = request->server;
@@ -285,7 +285,7 @@ static const struct tdmi_http_answer *finish(void *self)
         if (request->pictures)
             return NULL;
     }
-    /* Who is slow to take an answer holds nothing that others wait for. */
+    /* A client that reads its response slowly holds no resource that others wait for. */
     tdmi_slots_leave(&request->server->slots, &request->slot);
     release_body(request);
     return &request->answer;
@@ -321,7 +321,7 @@ static void end(void *self)
     tdm_server *server = request->server;
     tdm_log(TDM_LOG_DEBUG, "%s: %d after %.1f ms, %d of %d pictures",
             request->route ? request->route->path : "a path that is none", request->answer.status,
-            tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_told,
+            tdmi_clock_seconds_since(request->begun_ns) * 1e3, request->n_predicted,
             request->n_pictures);
     if (request->is_answered)
         atomic_fetch_add(&server->n_requests, 1);

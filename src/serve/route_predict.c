@@ -107,8 +107,8 @@ static tdm_status list_pictures(struct tdmi_request *request, tdm_error *err)
     return TDM_OK;
 }
 
-/* What the headers say before anything is decoded. A picture above the limit of one, or without a
- * size, counts as none: the decoder refuses it before it takes time or memory. */
+/* Read the headers before anything is decoded. An image above the size limit, or without a size,
+ * counts no pixels: the decoder refuses it before it takes time or memory. */
 static tdm_status count_pixels(struct tdmi_request *request, tdm_error *err)
 {
     const int64_t most = request->server->options.pixels;

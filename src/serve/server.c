@@ -26,7 +26,7 @@ struct tdm_serve_options tdm_serve_options_default(void)
     };
 }
 
-/* ---- what is asked for ------------------------------------------------------------------------
+/* ---- options ------------------------------------------------------------------------
  */
 
 static tdm_status check_numbers(const struct tdm_serve_options *o, tdm_error *err)
@@ -87,7 +87,8 @@ tdm_status tdm_serve_check(const struct tdm_serve_options *options, tdm_error *e
     return check(options, &address, &guard, &layer, err);
 }
 
-/* ---- what the model is ------------------------------------------------------------------------
+/* ---- description of the model
+ * ------------------------------------------------------------------------
  */
 
 static tdm_status describe(tdm_server *server, tdm_error *err)

@@ -30,7 +30,7 @@ struct tdmi_route {
     const char *path;
     const char *method; /* "GET" (HEAD, too) or "POST" */
     bool is_open;       /* answered without a token: says nothing about the model */
-    /* What the head alone decides; NULL: nothing. Refuses through tdmi_request_refuse. */
+    /* Check the head; NULL: no check. Refuses through tdmi_request_refuse. */
     void (*look)(struct tdmi_request *request, const struct tdmi_http_head *head);
     /* ?name=value; NULL: the route takes none. */
     void (*argument)(void *request, const char *name, const char *value);
@@ -66,8 +66,8 @@ struct tdmi_request {
     bool has_top, has_logits_argument; /* ?top, ?logits: once each */
     struct tdm_picture *pictures;
     int64_t *pixels; /* of each, as its header says; 0: it does not, or more than is accepted */
-    int n_pictures, n_told, n_seen;
-    int n_turn; /* of its pictures, from n_seen on, are being worked on */
+    int n_pictures, n_predicted, n_seen;
+    int n_in_batch; /* of its pictures, from n_seen on, are being worked on */
     tdm_json_writer *json;
     char problem[TDM_ERROR_TEXT_BYTES]; /* of the first picture that is none */
     tdm_status problem_status;
@@ -109,7 +109,7 @@ struct tdm_server {
     tdmi_predictor *predictor;
     tdmi_text about; /* the model, as JSON */
     int64_t started_ns;
-    /* Of the layer's thread: */
+    /* Used by the HTTP layer's thread: */
     struct tdmi_slots slots;
     struct tdmi_request *arriving; /* whose bodies are not there yet; the oldest first */
     int64_t held_bytes;            /* of bodies, arriving or whole */
@@ -123,8 +123,7 @@ struct tdm_server {
 
 tdm_status tdmi_predictor_start(tdm_server *server, tdmi_predictor **predictor,
                                 tdm_error *err) TDM_MUST_USE;
-/* Finishes the turn that is under way, refuses what waits, and takes nothing from then on. Both
- * accept NULL. */
+/* Finish the current batch, refuse waiting requests, and accept no more. Both accept NULL. */
 void tdmi_predictor_stop(tdmi_predictor *predictor);
 void tdmi_predictor_free(tdmi_predictor *predictor);
 /* Suspends the request's connection until its pictures are answered. False: it is over. */

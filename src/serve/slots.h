@@ -1,8 +1,8 @@
 /*
- * The slots of --requests: one for each request whose pictures wait or are predicted. One address
- * may hold all of them while no other one asks, so clients behind one proxy lose nothing. When all
- * are taken, the address with the most gives up its youngest for an address that has fewer, until
- * they have equally many.
+ * The slots of --requests: one for each request whose images wait or are predicted. One address may
+ * hold all of them while no other needs one, so clients behind one proxy lose nothing. When all are
+ * taken, the address with the most loses its youngest to an address that has fewer, until they have
+ * equally many.
  */
 #ifndef TANDEM_SERVE_SLOTS_H
 #define TANDEM_SERVE_SLOTS_H
@@ -21,11 +21,11 @@ struct tdmi_slots {
     struct tdmi_request_slot *first; /* the oldest */
 };
 
-/* Takes a slot for slot->address where one is free; false: none is. */
+/* Take a free slot for slot->address; false: none is free. */
 bool tdmi_slots_take(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
-/* The slot that an address gives up for this one when none is free; NULL: it has to come again. */
+/* The slot to take from another address when none is free; NULL: the client has to retry. */
 struct tdmi_request_slot *tdmi_slots_giver(const struct tdmi_slots *slots, uint64_t address);
-/* Nothing happens where none is held. */
+/* Release the slot; does nothing where none is held. */
 void tdmi_slots_leave(struct tdmi_slots *slots, struct tdmi_request_slot *slot);
 
 #endif

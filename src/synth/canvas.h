@@ -5,8 +5,8 @@
  * Only + - * / and sqrt on f32 are used, in a fixed order, so that every machine, compiler and
  * optimisation level paints the same bits (the build forbids fused multiply-add).
  */
-#ifndef TANDEM_DATA_SYNTH_CANVAS_H
-#define TANDEM_DATA_SYNTH_CANVAS_H
+#ifndef TANDEM_SYNTH_CANVAS_H
+#define TANDEM_SYNTH_CANVAS_H
 
 #include "synth/shape.h"
 #include "synth/texture.h"
@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- what all pictures of a data set share; read-only once filled -------------------------- */
+/* ---- shared by all images of a data set; read-only once filled -------------------------- */
 
 enum { TDMI_SYNTH_GRAIN = 16384 };
 
@@ -78,8 +78,8 @@ enum tdmi_synth_outline {
     TDMI_SYNTH_BAR
 };
 
-/* Where a thing lies: its centre in pixels, and its own coordinates (u, v) as a linear function of
- * the offset from there: u = ux * dx + uy * dy. The outline lies around a radius of 1. */
+/* Position of an object: its centre in pixels, and its own coordinates (u, v) as a linear function
+ * of the offset from there: u = ux * dx + uy * dy. The outline lies around a radius of 1. */
 struct tdmi_synth_place {
     float x, y;
     float ux, uy, vx, vy;

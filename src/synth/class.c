@@ -1,5 +1,5 @@
 /*
- * How class numbers become things to draw. Classes come in blocks of six over two silhouettes
+ * Maps class numbers to objects to draw. Classes come in blocks of six over two silhouettes
  * (s0, s1) and two textures (t0, t1), in this order:
  *
  *                 texture t0        texture t1

@@ -1,10 +1,10 @@
 /*
- * What a class of the synthetic data set is: silhouette, surface texture, arrangement and, for half
+ * A class of the synthetic data set: silhouette, surface texture, arrangement and, for half
  * of the classes, a colour scheme. A pure function of the class number, whatever the seed and the
  * number of classes, so that five classes are the first five of ten.
  */
-#ifndef TANDEM_DATA_SYNTH_CLASS_H
-#define TANDEM_DATA_SYNTH_CLASS_H
+#ifndef TANDEM_SYNTH_CLASS_H
+#define TANDEM_SYNTH_CLASS_H
 
 #include <stddef.h>
 

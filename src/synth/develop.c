@@ -1,5 +1,5 @@
 /*
- * What a camera does to the painted scene: the lens blurs, the light falls off, the sensor adds
+ * The camera's effects on the painted scene: the lens blurs, the light falls off, the sensor adds
  * noise, and the picture becomes 8 bits a channel.
  */
 #include "synth/canvas.h"

@@ -1,10 +1,10 @@
 /*
- * How a folder gets all of a data set or none of it:
+ * Writes a data set into a folder completely or not at all:
  *
  *     open    OUT/.unfinished/<class>/ for every class; making .unfinished also locks out others
  *     write   OUT/.unfinished/<class>/000123.jpg, straight under its name
  *     commit  syncfs once, rename each class to OUT/<class>, fsync OUT, remove .unfinished
- *     close   what was not committed is removed again
+ *     close   remove what was not committed
  *
  * A process that is killed leaves .unfinished behind and no torn picture under a final name: none
  * at all, or, in the last milliseconds, complete classes beside .unfinished. One syncfs replaces an

@@ -1,8 +1,8 @@
 /*
  * The folder a synthetic data set is written to: it holds the whole data set or nothing of it.
  */
-#ifndef TANDEM_DATA_SYNTH_FOLDER_H
-#define TANDEM_DATA_SYNTH_FOLDER_H
+#ifndef TANDEM_SYNTH_FOLDER_H
+#define TANDEM_SYNTH_FOLDER_H
 
 #include "tandem/error.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * What is in a picture. Drawn from back to front: a background of clouds, clutter (ellipses and
+ * The content of an image, drawn from back to front: a background of clouds, clutter (ellipses and
  * bars, some with a class's texture), the objects of the class with their shadows, things that hide
  * a part of them, and the camera. Size, background, clutter, light, pose and camera are drawn
  * without looking at the class, so none of them tells it.
@@ -326,7 +326,7 @@ static struct tdmi_synth_camera any_camera(struct scene *scene)
     return camera;
 }
 
-/* Sides around the size asked for: an aspect ratio of common photographs, and a size of its own. */
+/* Sides around the requested size: an aspect ratio of common photographs, and a random size. */
 static void any_size(struct scene *scene, int size, int *width, int *height)
 {
     /* Square roots of 1, 5/4 and 4/3 and their inverses: the area does not follow the aspect. */

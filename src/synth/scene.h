@@ -1,15 +1,15 @@
 /*
  * One picture of the synthetic data set: a pure function of (seed, class, number, size).
  */
-#ifndef TANDEM_DATA_SYNTH_SCENE_H
-#define TANDEM_DATA_SYNTH_SCENE_H
+#ifndef TANDEM_SYNTH_SCENE_H
+#define TANDEM_SYNTH_SCENE_H
 
 #include "synth/canvas.h"
 #include "image/image.h"
 #include "tandem/error.h"
 #include <stdint.h>
 
-/* The longest side a picture can get is this many times the size asked for, rounded up. */
+/* The longest possible side of an image is this many times the requested size, rounded up. */
 #define TDMI_SYNTH_LONGEST 1.33F
 
 /* Draws picture number (in its class) into image and says the JPEG quality it is to be stored

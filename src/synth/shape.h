@@ -2,8 +2,8 @@
  * The silhouettes of the synthetic data set as tables of signed distance, so that any of them is
  * drawn at any size, angle and slant at the same cost.
  */
-#ifndef TANDEM_DATA_SYNTH_SHAPE_H
-#define TANDEM_DATA_SYNTH_SHAPE_H
+#ifndef TANDEM_SYNTH_SHAPE_H
+#define TANDEM_SYNTH_SHAPE_H
 
 enum {
     TDMI_SYNTH_SHAPES = 14, /* neighbours (0 and 1, 2 and 3, …) form the pairs of synth/class.c */

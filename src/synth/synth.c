@@ -46,7 +46,7 @@ struct tdm_synth_options tdm_synth_options_default(void)
         .classes = 5, .per_class = 200, .size = 160, .seed = 42, .format = "jpeg"};
 }
 
-/* ---- what was asked for -------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------- */
 
 static const struct {
     const char *endings; /* ".jpg.jpeg", the first is used */

@@ -1,8 +1,8 @@
 /*
  * The surfaces of the synthetic data set: how much of an object's second colour lies at a point.
  */
-#ifndef TANDEM_DATA_SYNTH_TEXTURE_H
-#define TANDEM_DATA_SYNTH_TEXTURE_H
+#ifndef TANDEM_SYNTH_TEXTURE_H
+#define TANDEM_SYNTH_TEXTURE_H
 
 enum { TDMI_SYNTH_TEXTURES = 12 }; /* neighbours form the pairs of synth/class.c */
 

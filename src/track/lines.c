@@ -32,7 +32,7 @@ static tdm_status refused(const tdmi_lines *lines, const char *what, tdm_error *
     return TDM_FAIL(err, TDM_E_SYSTEM, "cannot %s %s: %s", what, lines->path, strerror(errno));
 }
 
-/* Where the last whole line ends, searched from the end. */
+/* Find the end of the last whole line, searching backwards. */
 static bool find_end(int file, uint64_t *end_bytes)
 {
     char block[4096];
@@ -96,7 +96,7 @@ tdm_status tdmi_lines_add(tdmi_lines *lines, const char *json, size_t length_byt
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)lines->line.length_bytes) {
         int reason = n < 0 ? errno : ENOSPC; /* a short write is what a filling disk gives first */
-        /* If this fails too, the next line is written over the torn one all the same. */
+        /* If this fails too, the next line still overwrites the torn one. */
         (void)!ftruncate(lines->file, (off_t)lines->end_bytes);
         errno = reason;
         return refused(lines, "add a line to", err);
@@ -114,8 +114,9 @@ tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err)
 
 enum verdict { KEEP, LATER, DAMAGED, UNKNOWN };
 
-/* end: of what is kept; it moves before the step once a line is met that is made again. */
-static enum verdict evaluator(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
+/* end: of the lines to keep; it moves before the step at the first line that will be written again.
+ */
+static enum verdict classify(const char *line, size_t length_bytes, struct tdmi_lines_end *end)
 {
     tdm_json_document *document = NULL;
     tdm_status status = tdm_json_read(line, length_bytes, "line", &document, NULL);
@@ -150,7 +151,7 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
         stop = memchr(line, '\n', (size_t)(after - line));
         if (stop == NULL) /* torn: the writer was killed, as every writer may be */
             break;
-        enum verdict verdict = evaluator(line, (size_t)(stop - line), &end);
+        enum verdict verdict = classify(line, (size_t)(stop - line), &end);
         if (verdict == KEEP)
             tdmi_text_add(&kept, line, (size_t)(stop - line) + 1);
         n_damaged += verdict == DAMAGED;

@@ -1,6 +1,6 @@
 /*
  * A file of JSON lines with one writer. Lines are written at an offset kept here, not appended:
- * network file systems do not append atomically, and a line that did not fit can be taken back.
+ * network file systems do not append atomically, and a line that did not fit can be removed again.
  */
 #ifndef TANDEM_TRACK_LINES_H
 #define TANDEM_TRACK_LINES_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a checkpoint stands among the lines. An epoch ends at its last step, so one that was
+/* Position of a checkpoint among the lines. An epoch ends at its last step, so one that was
  * interrupted in its validation stands at that step too, before the epoch's line. */
 struct tdmi_lines_end {
     int64_t step;
@@ -33,8 +33,9 @@ void tdmi_lines_release(tdmi_lines *lines);
 tdm_status tdmi_lines_add(tdmi_lines *lines, const char *json, size_t length_bytes,
                           tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_lines_sync(tdmi_lines *lines, tdm_error *err) TDM_MUST_USE;
-/* Keep lines whose "step" is at most the end's, or that have none; what is no JSON object goes. Of
- * those at that very step an epoch's line, and what follows it, goes where it is still to come. */
+/* Keep lines whose "step" is at most the end's, or that have none; remove lines that are no JSON
+ * objects. At that very step, remove the epoch's line and those after it where it will be written
+ * again. */
 tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end,
                           tdm_error *err) TDM_MUST_USE;
 

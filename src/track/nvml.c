@@ -1,6 +1,6 @@
 /*
  * The prototypes below follow NVIDIA's NVML API reference; handles and return codes are opaque to
- * us. Only calls without which nothing works are required, the rest are asked for politely.
+ * us. Only the essential calls are required, the rest are optional.
  */
 #include "track/nvml.h"
 #include "base/memory.h"
@@ -16,7 +16,7 @@ struct memory_info {
 };
 
 struct use_rates {
-    unsigned card, memory;
+    unsigned gpu, memory;
 };
 
 /* X(required, field, symbol, parameters): each becomes a function pointer, looked up by name. */
@@ -58,7 +58,7 @@ struct tdmi_nvml {
 };
 
 enum { nvlinks_max = 18, driver_not_loaded = 9 };
-/* NVML's numbers of what is asked for */
+/* NVML's numbers of queries */
 enum { sm_clock = 1, memory_clock = 2, chip_temperature = 0, pcie_sent = 0, pcie_received = 1 };
 
 /* dlsym gives an object pointer where a function pointer is meant; POSIX promises that the bytes
@@ -168,7 +168,7 @@ static void describe_links(const tdmi_nvml *nvml, device_handle handle,
     }
 }
 
-static tdm_status find_card(const tdmi_nvml *nvml, int index, device_handle *handle, tdm_error *err)
+static tdm_status find_gpu(const tdmi_nvml *nvml, int index, device_handle *handle, tdm_error *err)
 {
     const int code = nvml->handle((unsigned)index, handle);
     if (code != 0)
@@ -184,7 +184,7 @@ tdm_status tdmi_nvml_describe(const tdmi_nvml *nvml, int index, struct tdmi_nvml
     struct memory_info memory;
     unsigned milliwatts;
     memset(device, 0, sizeof *device);
-    const tdm_status status = find_card(nvml, index, &handle, err);
+    const tdm_status status = find_gpu(nvml, index, &handle, err);
     if (status != TDM_OK)
         return status;
     if (nvml->name && nvml->name(handle, device->name, sizeof device->name) != 0)
@@ -233,11 +233,11 @@ tdm_status tdmi_nvml_sample(const tdmi_nvml *nvml, int index, struct tdmi_nvml_s
     struct memory_info memory;
     struct use_rates use;
     memset(sample, 0, sizeof *sample);
-    const tdm_status status = find_card(nvml, index, &handle, err);
+    const tdm_status status = find_gpu(nvml, index, &handle, err);
     if (status != TDM_OK)
         return status;
     const bool has_use = nvml->use && nvml->use(handle, &use) == 0;
-    sample->busy_percent = has_use ? (int)use.card : -1;
+    sample->busy_percent = has_use ? (int)use.gpu : -1;
     sample->memory_busy_percent = has_use ? (int)use.memory : -1;
     const bool has_memory = nvml->memory && nvml->memory(handle, &memory) == 0;
     sample->memory_used_bytes = has_memory ? (int64_t)memory.used : -1;

@@ -10,7 +10,7 @@
 
 typedef struct tdmi_nvml tdmi_nvml;
 
-/* What the driver leaves unsaid stays 0 or "". */
+/* Unknown fields stay 0 or "". */
 struct tdmi_nvml_device {
     char name[96], uuid[96];
     int64_t memory_bytes, memory_free_bytes;
@@ -20,10 +20,10 @@ struct tdmi_nvml_device {
     double power_limit_watts;
 };
 
-/* Why a card's clocks are lower than they could be; nothing of this is an error. */
+/* Reasons for lowered clocks of a GPU; none of them is an error. */
 enum tdmi_nvml_reason {
     TDMI_NVML_IDLE = 1,
-    TDMI_NVML_CLOCKS_ASKED = 2, /* somebody set them */
+    TDMI_NVML_CLOCKS_ASKED = 2, /* set by a user */
     TDMI_NVML_POWER_CAP = 4,
     TDMI_NVML_HARDWARE = 8, /* one of those below that say hardware, or an unknown one */
     TDMI_NVML_SYNCED = 16,  /* with other cards */
@@ -33,7 +33,7 @@ enum tdmi_nvml_reason {
     TDMI_NVML_DISPLAY = 256
 };
 
-/* How a card is at this moment. What the driver leaves unsaid is below 0. */
+/* Current state of a GPU. Unknown fields are below 0. */
 struct tdmi_nvml_sample {
     int busy_percent;        /* of the last moments: part of the time that a kernel ran */
     int memory_busy_percent; /* and that memory was read or written */
@@ -46,7 +46,7 @@ struct tdmi_nvml_sample {
     int64_t reasons;                                    /* of enum tdmi_nvml_reason */
 };
 
-/* TDM_E_ABSENT when there is no driver or no card it serves. */
+/* TDM_E_ABSENT when there is no driver or no supported GPU. */
 tdm_status tdmi_nvml_open(tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;
 /* The same of another library file than the driver's. */
 tdm_status tdmi_nvml_open_file(const char *file, tdmi_nvml **nvml, tdm_error *err) TDM_MUST_USE;

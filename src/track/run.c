@@ -1,10 +1,9 @@
 /*
- * The run folder. run.json is held as a list of sections, each what was recorded before or what was
- * set since, and rewritten whole at every save; a reader sees the old record or the new one.
+ * The run folder. run.json is kept as a list of sections, each as recorded before or as set since,
+ * and rewritten whole at every save; a reader sees the old record or the new one.
  *
- * A folder is looked at before anything is put into it: a wrong -o leaves no lock file in
- * somebody's documents. It is looked at again under the lock, because another process may just have
- * begun.
+ * A folder is checked before anything is written into it: a wrong -o leaves no lock file among
+ * other documents. It is checked again under the lock, because another process may just have begun.
  */
 #include "track/run.h"
 #include "track/lines.h"
@@ -37,7 +36,7 @@ struct tdmi_run {
     const char *started;
     int64_t sittings;
     bool is_counted; /* this sitting, in sittings */
-    bool is_made;    /* the folder was not there before */
+    bool is_made;    /* this sitting made the folder */
     bool is_opened;  /* lines in the folder are this sitting's */
     tdmi_lines metrics;
 };
@@ -152,8 +151,8 @@ static void remove_leftover(tdmi_arena *arena, const char *folder, const char *n
 }
 
 /* May the folder be used in this mode? Names that start with a dot, our lock, and lines without a
- * record (notes of a training that ended before it began) are nobody's work. Under the lock, what
- * killed writers left behind is removed, and a new run begins with no line. */
+ * record (of a training that ended before it began) do not count as content. Under the lock,
+ * temporary files of killed writers are removed, and a new run begins without lines. */
 static tdm_status check_folder(const char *path, enum tdmi_run_mode mode, bool is_locked,
                                tdm_error *err)
 {
@@ -257,7 +256,7 @@ tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **r
     return status;
 }
 
-/* A run that ended before its first save never was: what this sitting made goes again. */
+/* A run that ended before its first save leaves nothing: remove the files of this sitting. */
 static void leave_nothing(tdmi_run *run)
 {
     char *metrics = tdmi_path_join(&run->arena, run->path, "metrics.jsonl");

@@ -24,19 +24,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of run.json: newer ones are refused, older ones are read. */
+/* Format version of run.json: newer ones are refused, older ones are read. */
 #define TDMI_RUN_FORMAT_VERSION 1
 
 enum tdmi_run_mode {
     TDMI_RUN_NEW,   /* the folder must be missing or empty: an existing run is TDM_E_USAGE */
-    TDMI_RUN_RESUME /* go on with an existing run; begin one where there is none */
+    TDMI_RUN_RESUME /* resume an existing run; begin one where there is none */
 };
 
 enum tdmi_run_status {
     TDMI_RUN_NONE,    /* nothing recorded yet */
-    TDMI_RUN_RUNNING, /* or killed: nobody holds the lock then */
+    TDMI_RUN_RUNNING, /* or killed: the lock is free then */
     TDMI_RUN_FINISHED,
-    TDMI_RUN_STOPPED, /* on request; --resume goes on */
+    TDMI_RUN_STOPPED, /* on request; --resume continues it */
     TDMI_RUN_FAILED
 };
 
@@ -57,7 +57,7 @@ const char *tdmi_run_path(const tdmi_run *run);
 /* A folder in it of what cards chose by timing, so that a run that is gone on with chooses the same
  * (backend.h, keep); it may be there before the record is. */
 #define TDMI_RUN_KERNELS "kernels"
-/* As recorded when the run was opened; NONE: this is its first sitting. */
+/* Status recorded when the run was opened; NONE: this is its first sitting. */
 enum tdmi_run_status tdmi_run_found(const tdmi_run *run);
 /* A section as recorded when the run was opened ("options", "result", …); NULL when it is missing.
  * Lives as long as the run, and does not change when the section is set. */
@@ -73,8 +73,8 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
 /* From the next save on the record is without that section. */
 void tdmi_run_forget(tdmi_run *run, const char *section);
-/* Is the folder still the one that was opened? A folder that somebody removed or renamed is not
- * made again: TDM_E_SYSTEM. */
+/* Is the folder still the one that was opened? A folder that was removed or renamed is not made
+ * again: TDM_E_SYSTEM. */
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
  * save of a sitting counts it in "sittings". */
@@ -86,7 +86,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
  * as before. */
 tdm_status tdmi_run_line(tdmi_run *run, const char *json, size_t length_bytes,
                          tdm_error *err) TDM_MUST_USE;
-/* What was appended so far survives a crash of the machine. */
+/* Make the lines appended so far durable. */
 tdm_status tdmi_run_sync(tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Keep what was written before a checkpoint, atomically; a torn last line goes too. A line that
  * belongs to a checkpoint must be appended before the checkpoint is written, or a crash in between

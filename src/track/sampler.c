@@ -1,4 +1,4 @@
-/* One thread, one line a card and look. */
+/* One thread, one line for each GPU and sample. */
 #include "track/sampler.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { usual_ms = 5000, cards_max = 64 };
+enum { usual_ms = 5000, gpus_max = 64 };
 
 struct tdmi_sampler {
     char *path, *library; /* library NULL: the driver's */
@@ -27,7 +27,7 @@ struct tdmi_sampler {
 
     /* of the thread alone */
     tdmi_lines lines;
-    double joules_before[cards_max]; /* at the first look; below 0: not said */
+    double joules_before[gpus_max]; /* in the first sample; below 0: unknown */
     bool has_warned;
 };
 
@@ -76,18 +76,18 @@ static void put_reasons(tdm_json_writer *json, int64_t reasons)
     tdm_json_array_end(json);
 }
 
-static tdm_status write_line(tdmi_sampler *sampler, int card, const struct tdmi_nvml_sample *sample,
+static tdm_status write_line(tdmi_sampler *sampler, int gpu, const struct tdmi_nvml_sample *sample,
                              tdm_error *err)
 {
     const char *line = NULL;
     size_t n_bytes = 0;
-    const double before = card < cards_max ? sampler->joules_before[card] : -1.0;
+    const double before = gpu < gpus_max ? sampler->joules_before[gpu] : -1.0;
     const bool has_energy = before >= 0.0 && sample->energy_joules >= before;
     tdm_json_writer *json = tdm_json_writer_new(0);
     tdm_json_object_begin(json, NULL);
     tdm_json_number(json, "seconds", tdmi_clock_seconds_since(sampler->started_ns));
     tdm_json_integer(json, "step", atomic_load(&sampler->step));
-    tdm_json_integer(json, "card", card);
+    tdm_json_integer(json, "card", gpu);
     put_integer(json, "busy_percent", sample->busy_percent);
     put_integer(json, "memory_busy_percent", sample->memory_busy_percent);
     put_integer(json, "memory_used_bytes", sample->memory_used_bytes);
@@ -109,14 +109,14 @@ static tdm_status write_line(tdmi_sampler *sampler, int card, const struct tdmi_
 
 static void look(tdmi_sampler *sampler, const tdmi_nvml *nvml, bool is_first)
 {
-    for (int card = 0; card < tdmi_nvml_count(nvml); card++) {
+    for (int gpu = 0; gpu < tdmi_nvml_count(nvml); gpu++) {
         struct tdmi_nvml_sample sample;
         tdm_error err = {0};
-        tdm_status status = tdmi_nvml_sample(nvml, card, &sample, &err);
-        if (status == TDM_OK && is_first && card < cards_max)
-            sampler->joules_before[card] = sample.energy_joules;
+        tdm_status status = tdmi_nvml_sample(nvml, gpu, &sample, &err);
+        if (status == TDM_OK && is_first && gpu < gpus_max)
+            sampler->joules_before[gpu] = sample.energy_joules;
         if (status == TDM_OK)
-            status = write_line(sampler, card, &sample, &err);
+            status = write_line(sampler, gpu, &sample, &err);
         if (status != TDM_OK)
             warn(sampler, &err);
     }
@@ -152,8 +152,8 @@ static void *watch(void *self)
         warn(sampler, &err);
         return NULL;
     }
-    for (int card = 0; card < cards_max; card++)
-        sampler->joules_before[card] = -1.0;
+    for (int gpu = 0; gpu < gpus_max; gpu++)
+        sampler->joules_before[gpu] = -1.0;
     look(sampler, nvml, true);
     while (wait_for_next(sampler))
         look(sampler, nvml, false);

@@ -1,7 +1,7 @@
 /*
- * Looks at the machine's NVIDIA cards every few seconds, on a thread of its own, and writes what it
- * saw as lines of RUN/system.jsonl (docs/reference/files.md). A run is not worth less without it:
- * what fails is logged once, and the run goes on.
+ * Samples the machine's NVIDIA GPUs every few seconds on its own thread and writes lines of
+ * RUN/system.jsonl (docs/reference/files.md). It is optional: a failure is logged once, and the run
+ * continues.
  */
 #ifndef TANDEM_TRACK_SAMPLER_H
 #define TANDEM_TRACK_SAMPLER_H
@@ -22,7 +22,7 @@ tdm_status tdmi_sampler_start(const struct tdmi_sampler_options *options, tdmi_s
                               tdm_error *err) TDM_MUST_USE;
 /* After a last look. Accepts NULL. */
 void tdmi_sampler_stop(tdmi_sampler *sampler);
-/* Where the run stands: any thread. */
+/* Update the position of the run; any thread. */
 void tdmi_sampler_place(tdmi_sampler *sampler, int64_t step);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * metrics.jsonl: one line for each epoch, note and finished checkpoint. Progress within an epoch is
- * for who looks on and is not recorded. docs/reference/files.md describes the lines.
+ * shown only, not recorded. docs/reference/files.md describes the lines.
  */
 #include "tandem/metrics.h"
 #include "track/track.h"
@@ -85,7 +85,8 @@ static tdm_status record_event(void *self, const tdm_event *event, tdm_error *er
     tdm_status status = tdm_json_finish(json, &line, &n_bytes, err);
     if (status == TDM_OK)
         status = tdmi_run_line(run, line, n_bytes, err);
-    /* What came before a checkpoint lasts as long as it; the rest is made again by who goes on. */
+    /* Lines before a checkpoint are made durable with it; a resumed run writes the later ones
+     * again. */
     if (status == TDM_OK && event->kind == TDM_EVENT_CHECKPOINT)
         status = tdmi_run_sync(run, err);
     tdm_json_writer_free(json);

@@ -22,7 +22,7 @@ struct tdmi_track {
         void *self;
         bool is_open, has_failed;
     } sinks[SINKS];
-    tdmi_sampler *sampler; /* NULL: nobody watches cards */
+    tdmi_sampler *sampler; /* NULL: GPUs are not sampled */
 };
 
 static void warn_once(tdmi_track *track, int sink, const tdm_error *err)
@@ -63,7 +63,7 @@ void tdmi_track_free(tdmi_track *track)
     tdmi_free(track);
 }
 
-void tdmi_track_watch_cards(tdmi_track *track, const char *library)
+void tdmi_track_watch_gpus(tdmi_track *track, const char *library)
 {
     tdmi_arena arena;
     tdm_error problem = {0};

@@ -1,8 +1,8 @@
 /*
  * One stream of events, several listeners: the run's own sinks (sinks.def) and the caller's.
  *
- * Recording is never worth a training: a sink that fails (a full disk) is warned about once, its
- * failures are counted, and everything goes on.
+ * A failing sink (a full disk) never ends a training: it is warned about once, and its failures are
+ * counted.
  */
 #ifndef TANDEM_TRACK_TRACK_H
 #define TANDEM_TRACK_TRACK_H
@@ -12,7 +12,7 @@
 #include "track/run.h"
 #include <stdint.h>
 
-/* What a sink of the run is. Add one: src/track/sink_<name>.c with such a table, a line in
+/* A sink of a run's events. To add one: src/track/sink_<name>.c with such a table, and a line in
  * sinks.def. */
 struct tdmi_track_sink {
     const char *name; /* "jsonl" */
@@ -36,7 +36,7 @@ void tdmi_track_free(tdmi_track *track);
 
 /* From here on RUN/system.jsonl gets what the machine's NVIDIA cards do (track/sampler.h); library
  * is NULL for the driver's. What fails is logged. */
-void tdmi_track_watch_cards(tdmi_track *track, const char *library);
+void tdmi_track_watch_gpus(tdmi_track *track, const char *library);
 
 /* Hand an event to everyone; one thread at a time. */
 void tdmi_track_event(tdmi_track *track, const tdm_event *event);

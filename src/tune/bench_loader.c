@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/loader/loader.h"
-#include "data/order/source.h"
+#include "data/order/order.h"
 #include "tandem/bench.h"
 #include "tandem/stop.h"
 #include "tune/bench_rate.h"

@@ -7,16 +7,27 @@
 #include "io/compress/inflate.h"
 #include "data/source/source.h"
 #include "io/storage/storage.h"
+#include "tandem/log.h"
 
 #include "data/pack.h"
 #include "data/tree.h"
+
+POINTER_RELEASE(tdmi_source, tdmi_source_close)
 
 static inline tdmi_source *open_source(const char *path)
 {
     tdm_error err = {0};
     tdmi_source *source = NULL;
-    if (tdmi_source_open(path, NULL, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(path, NULL, &source, &err), &err);
+    return source;
+}
+
+/* The same without its warnings. */
+static inline tdmi_source *open_quietly(const char *path)
+{
+    tdm_log_set_level(TDM_LOG_SILENT);
+    tdmi_source *source = open_source(path);
+    tdm_log_set_level(TDM_LOG_WARNING);
     return source;
 }
 

@@ -4,17 +4,10 @@
 #ifndef TANDEM_TESTS_DATA_TREE_H
 #define TANDEM_TESTS_DATA_TREE_H
 
+#include "unit.h"
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 struct tree {
     char root[64];

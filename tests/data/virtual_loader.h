@@ -8,8 +8,6 @@
 #include "data/loader/loader.h"
 #include "data/virtual_source.h"
 
-#include <string.h>
-
 enum { N = 101, SIDE = 6 };
 
 static inline struct virtual_source source_of(int channels, bool is_raw)
@@ -39,8 +37,7 @@ static inline tdmi_loader *open_loader(const struct tdmi_loader_options *options
 {
     tdm_error err = {0};
     tdmi_loader *loader = NULL;
-    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_loader_open(options, &loader, &err), &err);
     return loader;
 }
 
@@ -48,8 +45,7 @@ static inline const struct tdmi_batch *next(tdmi_loader *loader)
 {
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
-    if (tdmi_loader_next(loader, &batch, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_loader_next(loader, &batch, &err), &err);
     return batch;
 }
 

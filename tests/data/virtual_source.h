@@ -5,19 +5,15 @@
 #ifndef TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
 #define TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
 
-#include "data/source/source.h"
+#include "unit.h"
+#include "data/source/listing.h"
 #include "tandem/stop.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <time.h>
-#include <cmocka.h>
 
 struct virtual_source {
+    struct tdmi_listing listing;
     int64_t n;
     struct tdmi_raw_shape shape;
     bool is_raw;           /* offers raw pixels */
@@ -42,30 +38,6 @@ static inline void virtual_wait(const struct virtual_source *self)
         nanosleep(&time, NULL);
     while (self->is_stuck != NULL && atomic_load(self->is_stuck))
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static inline int64_t virtual_n(const void *self)
-{
-    return ((const struct virtual_source *)self)->n;
-}
-
-static inline int virtual_classes(const void *self)
-{
-    (void)self;
-    return 7;
-}
-
-static inline const char *virtual_class(const void *self, int index)
-{
-    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
-    (void)self;
-    return names[index];
-}
-
-static inline struct tdmi_item virtual_item(const void *self, int64_t index)
-{
-    (void)self;
-    return (struct tdmi_item){.path = "virtual", .label = (int)(index % 7)};
 }
 
 static inline tdm_status virtual_refuse(const struct virtual_source *self, int64_t index,
@@ -124,10 +96,6 @@ static inline tdm_status virtual_read_raw(const void *source, int64_t index, uin
 static const struct tdmi_source_table virtual_table = {
     .name = "virtual",
     .summary = "pictures that are computed",
-    .n_classes = virtual_classes,
-    .class_name = virtual_class,
-    .n_items = virtual_n,
-    .item = virtual_item,
     .read = virtual_read,
     .raw_shape = virtual_raw_shape,
     .read_raw = virtual_read_raw,
@@ -136,7 +104,15 @@ static const struct tdmi_source_table virtual_table = {
 static inline void virtual_open(struct virtual_source *self)
 {
     tdm_error err = {0};
-    const char *path = self->path != NULL ? self->path : "virtual";
+    const char *path = self->path != NULL ? self->path : "virtual", *const classes =
+                                                                        "a\0b\0c\0d\0e\0f\0g";
+    tdmi_listing_init(&self->listing);
+    for (int c = 0; c < 7; c++)
+        assert_int_equal(tdmi_listing_add_class(&self->listing, classes + 2 * c, &err), TDM_OK);
+    for (int64_t i = 0; i < self->n; i++) {
+        const struct tdmi_item item = {.path = "virtual", .label = (int)(i % 7)};
+        assert_int_equal(tdmi_listing_add_item(&self->listing, item, &err), TDM_OK);
+    }
     assert_int_equal(tdmi_source_adopt(&virtual_table, self, path, &self->source, &err), TDM_OK);
 }
 

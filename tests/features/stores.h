@@ -1,11 +1,13 @@
 /* Stores with rows that are a function of their content and view, for the tests of data/store. */
-#ifndef TANDEM_TESTS_DATA_STORES_H
-#define TANDEM_TESTS_DATA_STORES_H
+#ifndef TANDEM_TESTS_FEATURES_STORES_H
+#define TANDEM_TESTS_FEATURES_STORES_H
 
 #include "features/store.h"
 
 #include "data/tree.h"
 #include <dirent.h>
+
+POINTER_RELEASE(tdmi_store, tdmi_store_close)
 
 enum { STORE_WIDTH = 37 };
 
@@ -23,8 +25,7 @@ static inline tdmi_store *store_open(const struct tree *tree, const char *key)
 {
     tdmi_store *store = NULL;
     tdm_error err = {0};
-    if (store_try(tree, key, (int64_t)1 << 40, &store, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(store_try(tree, key, (int64_t)1 << 40, &store, &err), &err);
     return store;
 }
 
@@ -66,8 +67,7 @@ static inline tdm_status store_try_fill(tdmi_store *store, uint64_t from, uint64
 static inline void store_fill(tdmi_store *store, uint64_t from, uint64_t to)
 {
     tdm_error err = {0};
-    if (store_try_fill(store, from, to, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(store_try_fill(store, from, to, &err), &err);
     tdmi_store_fill_abandon(store);
 }
 
@@ -81,8 +81,7 @@ static inline int64_t store_has(const tdmi_store *store, uint64_t from, uint64_t
         const int64_t place = tdmi_store_find(store, store_row(i));
         if (place < 0)
             continue;
-        if (tdmi_store_read(store, place, values, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_store_read(store, place, values, &err), &err);
         store_values(i, wanted);
         assert_memory_equal(values, wanted, sizeof wanted);
         n++;

@@ -2,6 +2,7 @@
  * The store of rows: what comes back is what was put, whatever is damaged is told by its file, and
  * rows of another key are never seen.
  */
+#include "unit.h"
 #include "tandem/log.h"
 #include "features/store.h"
 
@@ -18,10 +19,9 @@
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void rows_come_back_by_content_and_view(void **state)
+TEST(rows_come_back_by_content_and_view)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     assert_int_equal(tdmi_store_find(store, store_row(0)), -1);
@@ -38,15 +38,13 @@ static void rows_come_back_by_content_and_view(void **state)
     assert_int_equal(size_bytes, 2 * 128 + 1100 * (STORE_WIDTH * 4 + 16));
     assert_int_equal(store_has(store, 0, 1200), 1100);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Bits, not values: of a NaN and of -0 too. */
-static void f32_rows_are_kept_bit_for_bit(void **state)
+TEST(f32_rows_are_kept_bit_for_bit)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     uint32_t bits[STORE_WIDTH] = {0x7fc12345u, 0x80000000u, 1u, 0xff800000u, 0x7f7fffffu};
     float values[STORE_WIDTH], found[STORE_WIDTH];
@@ -60,16 +58,13 @@ static void f32_rows_are_kept_bit_for_bit(void **state)
     const int64_t place = tdmi_store_find(store, store_row(7));
     assert_int_equal(tdmi_store_read(store, place, found, &err), TDM_OK);
     assert_memory_equal(found, bits, sizeof bits);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void f16_rows_are_rounded_to_the_nearest(void **state)
+TEST(f16_rows_are_rounded_to_the_nearest)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 1283};
-    tdmi_store *store = NULL;
+    AT_END(tdmi_store_close_at) tdmi_store *store = NULL;
     tdm_error err = {0};
     float values[1283], found[1283];
     for (int i = 0; i < 1283; i++)
@@ -91,15 +86,12 @@ static void f16_rows_are_rounded_to_the_nearest(void **state)
     tdm_status status = tdmi_store_fill_add(store, store_row(2), values, &err);
     assert_refused(status, TDM_E_INPUT, err, "float 700 of it is 65520");
     assert_refused(status, TDM_E_INPUT, err, "train with --features f32");
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void of_equal_rows_the_first_counts(void **state)
+TEST(of_equal_rows_the_first_counts)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     float other[STORE_WIDTH] = {0};
     store_fill(store, 0, 10);
@@ -114,15 +106,12 @@ static void of_equal_rows_the_first_counts(void **state)
     assert_int_equal(tdmi_store_rows(store), 11);
     assert_int_equal(store_has(store, 0, 11), 11);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", NULL), 2);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void what_was_not_committed_is_dropped(void **state)
+TEST(what_was_not_committed_is_dropped)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     tdm_error err = {0};
     assert_int_equal(tdmi_store_fill_begin(store, 20, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 10, &err), TDM_OK);
@@ -132,8 +121,6 @@ static void what_was_not_committed_is_dropped(void **state)
     tdmi_store_fill_abandon(store);
     assert_int_equal(store_has(store, 0, 20), 10);
     assert_int_equal(store_files(tdmi_store_folder(store), "", NULL), 2 + 3); /* . and .. */
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -152,10 +139,9 @@ static void *read_all_the_time(void *self)
     return NULL;
 }
 
-static void rows_are_found_and_read_while_others_are_added(void **state)
+TEST(rows_are_found_and_read_while_others_are_added)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct reading reading = {.store = store_open(&tree, STORE_KEY)};
     tdm_error err = {0};
     pthread_t threads[2];
@@ -172,7 +158,6 @@ static void rows_are_found_and_read_while_others_are_added(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_true(atomic_load(&reading.n_read) > 0);
     tdmi_store_close(reading.store);
-    tree_free(&tree);
 }
 
 /* ---- damage ---------------------------------------------------------------------------------- */
@@ -188,11 +173,10 @@ static void change_byte(const char *path, int64_t at)
     assert_int_equal(close(file), 0);
 }
 
-static void a_file_with_a_damaged_head_or_index_is_refused_by_name(void **state)
+TEST(a_file_with_a_damaged_head_or_index_is_refused_by_name)
 {
-    (void)state;
     enum { n_rows = 100, index_at = 128 + n_rows * STORE_WIDTH * 4 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, n_rows);
@@ -221,12 +205,10 @@ static void a_file_with_a_damaged_head_or_index_is_refused_by_name(void **state)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void a_damaged_row_is_told_by_its_file_and_the_others_are_read(void **state)
+TEST(a_damaged_row_is_told_by_its_file_and_the_others_are_read)
 {
-    (void)state;
     for (int is_half = 0; is_half < 2; is_half++) {
         struct tree tree = tree_new();
         char path[512];
@@ -257,10 +239,9 @@ static void a_damaged_row_is_told_by_its_file_and_the_others_are_read(void **sta
 }
 
 /* Whoever would rather compute rows again than be refused has the others, and a whole store. */
-static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
+TEST(damaged_files_are_dropped_for_who_asks_for_it)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -287,15 +268,13 @@ static void damaged_files_are_dropped_for_who_asks_for_it(void **state)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_rows(store), 0);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Rows say themselves of which key they are. */
-static void a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it(void **state)
+TEST(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it)
 {
-    (void)state;
     static const char *const texts[] = {"", "{\"format_version\":1,\"key\":", "{}\n"};
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY);
@@ -317,18 +296,16 @@ static void a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it(void **
         tdmi_store_close(store);
         err = (tdm_error){0};
     }
-    tree_free(&tree);
 }
 
 /* Rows that changed places have right checksums of their own. */
-static void a_row_in_the_place_of_another_is_damage(void **state)
+TEST(a_row_in_the_place_of_another_is_damage)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     float first[STORE_WIDTH], second[STORE_WIDTH];
     tdm_error err = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 2);
     assert_int_equal(store_files(tdmi_store_folder(store), ".rows", path), 1);
     store_values(0, first);
@@ -340,16 +317,13 @@ static void a_row_in_the_place_of_another_is_damage(void **state)
     for (uint64_t i = 0; i < 2; i++)
         assert_int_equal(tdmi_store_read(store, tdmi_store_find(store, store_row(i)), first, &err),
                          TDM_E_INPUT);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static void rows_of_another_key_are_never_seen(void **state)
+TEST(rows_of_another_key_are_never_seen)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512], there[1024];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *other = store_open(&tree, "{\"other\":1}");
@@ -368,13 +342,11 @@ static void rows_of_another_key_are_never_seen(void **state)
     tdm_status status = store_try(&tree, "{\"other\":1}", 0, &other, &err);
     assert_refused(status, TDM_E_INPUT, err, "another key");
     assert_refused(status, TDM_E_INPUT, err, there);
-    tree_free(&tree);
 }
 
-static void another_text_under_the_hash_of_the_key_is_refused(void **state)
+TEST(another_text_under_the_hash_of_the_key_is_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char path[512];
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
@@ -391,13 +363,11 @@ static void another_text_under_the_hash_of_the_key_is_refused(void **state)
         tdm_status status = store_try(&tree, STORE_KEY, 0, &store, &err);
         assert_refused(status, TDM_E_INPUT, err, path);
     }
-    tree_free(&tree);
 }
 
-static void rows_of_another_width_are_refused(void **state)
+TEST(rows_of_another_width_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {
         .folder = tree.root, .key = STORE_KEY, .width = STORE_WIDTH + 1};
     tdm_error err = {0};
@@ -409,16 +379,14 @@ static void rows_of_another_width_are_refused(void **state)
     options.width = 0;
     assert_int_equal(tdmi_store_open(&options, &store, &err), TDM_E_BUG);
     assert_null(store);
-    tree_free(&tree);
 }
 
-static void calls_out_of_order_are_refused(void **state)
+TEST(calls_out_of_order_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_add(store, store_row(0), values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_fill_begin(store, 1, TDMI_DTYPE_BF16, &err), TDM_E_BUG);
@@ -434,16 +402,13 @@ static void calls_out_of_order_are_refused(void **state)
     assert_int_equal(tdmi_store_read(store, (int64_t)1 << 32, values, &err), TDM_E_BUG);
     assert_int_equal(tdmi_store_read(store, INT64_MAX, values, &err), TDM_E_BUG);
     assert_int_equal(store_has(store, 0, 1), 1);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* ---- size ------------------------------------------------------------------------------------ */
 
-static void many_files_are_merged_when_a_fill_is_over(void **state)
+TEST(many_files_are_merged_when_a_fill_is_over)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[512];
     tdm_error err = {0};
     tdmi_store *store = store_open(&tree, STORE_KEY), *beside;
@@ -465,14 +430,12 @@ static void many_files_are_merged_when_a_fill_is_over(void **state)
     assert_int_equal(store_has(store, 0, 800), 710);
     assert_int_equal(tdmi_store_rows(store), 710);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void a_million_rows_are_open_in_less_than_a_second(void **state)
+TEST(a_million_rows_are_open_in_less_than_a_second)
 {
-    (void)state;
     enum { n = 1000000 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_store_options options = {.folder = tree.root, .key = "{}", .width = 2};
     tdmi_store *store = NULL;
     tdm_error err = {0};
@@ -501,7 +464,6 @@ static void a_million_rows_are_open_in_less_than_a_second(void **state)
     tdmi_store_close(store);
     if (!is_sanitized)
         assert_true(seconds < 1);
-    tree_free(&tree);
 }
 
 static const struct tree *allocating_tree;
@@ -516,10 +478,9 @@ static tdm_status allocating(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_store *store = store_open(&tree, STORE_KEY);
     store_fill(store, 0, 10);
     tdmi_store_close(store);
@@ -528,30 +489,6 @@ static void running_out_of_memory_is_an_error(void **state)
     store = store_open(&tree, STORE_KEY);
     assert_int_equal(store_has(store, 0, 20), 15);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back_by_content_and_view),
-        cmocka_unit_test(f32_rows_are_kept_bit_for_bit),
-        cmocka_unit_test(f16_rows_are_rounded_to_the_nearest),
-        cmocka_unit_test(of_equal_rows_the_first_counts),
-        cmocka_unit_test(what_was_not_committed_is_dropped),
-        cmocka_unit_test(rows_are_found_and_read_while_others_are_added),
-        cmocka_unit_test(a_file_with_a_damaged_head_or_index_is_refused_by_name),
-        cmocka_unit_test(a_damaged_row_is_told_by_its_file_and_the_others_are_read),
-        cmocka_unit_test(damaged_files_are_dropped_for_who_asks_for_it),
-        cmocka_unit_test(a_damaged_text_of_a_key_is_written_again_for_who_asks_for_it),
-        cmocka_unit_test(a_row_in_the_place_of_another_is_damage),
-        cmocka_unit_test(rows_of_another_key_are_never_seen),
-        cmocka_unit_test(another_text_under_the_hash_of_the_key_is_refused),
-        cmocka_unit_test(rows_of_another_width_are_refused),
-        cmocka_unit_test(calls_out_of_order_are_refused),
-        cmocka_unit_test(many_files_are_merged_when_a_fill_is_over),
-        cmocka_unit_test(a_million_rows_are_open_in_less_than_a_second),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

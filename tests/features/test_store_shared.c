@@ -2,6 +2,7 @@
  * The store among others: processes that fill and read one key at once, those that are killed, a
  * disk or a limit that is full, and keys that give way.
  */
+#include "unit.h"
 #include "features/store.h"
 
 #include "features/stores.h"
@@ -25,10 +26,9 @@ static void let_time_pass(void)
 /* ---- processes ------------------------------------------------------------------------------- */
 
 /* Half of the rows are of both. */
-static void two_processes_fill_one_key_at_once(void **state)
+TEST(two_processes_fill_one_key_at_once)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[2];
     for (uint64_t p = 0; p < 2; p++) {
         children[p] = fork();
@@ -51,7 +51,6 @@ static void two_processes_fill_one_key_at_once(void **state)
     assert_int_equal(tdmi_store_rows(store), 1500);
     assert_int_equal(store_has(store, 0, 1600), 1500);
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
 /* Fills for ever, a commit every hundred rows, and says after each how many there are. */
@@ -73,10 +72,9 @@ static void fill_until_killed(const struct tree *tree, int told)
     }
 }
 
-static void what_was_committed_outlives_a_kill(void **state)
+TEST(what_was_committed_outlives_a_kill)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[512] = "";
     int64_t n_committed = 0;
     for (int turn = 0; turn < 20; turn++) {
@@ -108,15 +106,13 @@ static void what_was_committed_outlives_a_kill(void **state)
         assert_int_equal(store_files(folder, ".tmp", NULL), 0);
         tdmi_store_close(store);
     }
-    tree_free(&tree);
 }
 
 /* Two that fill on, while a third's limit is so small that it throws out whatever is idle. */
-static void keys_are_opened_and_thrown_out_at_the_same_time(void **state)
+TEST(keys_are_opened_and_thrown_out_at_the_same_time)
 {
-    (void)state;
     enum { processes = 3 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -142,20 +138,18 @@ static void keys_are_opened_and_thrown_out_at_the_same_time(void **state)
     }
     for (int p = 0; p < processes; p++)
         wait_for(children[p]);
-    tree_free(&tree);
 }
 
 /* ---- a full disk, a full store --------------------------------------------------------------- */
 
 /* A limit on file sizes fails in write like a full disk does. */
-static void a_write_that_fails_ends_the_fill_and_keeps_what_was_committed(void **state)
+TEST(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct rlimit old, tight;
     tdm_error err = {0};
     float values[STORE_WIDTH] = {0};
-    tdmi_store *store = store_open(&tree, STORE_KEY);
+    AT_END(tdmi_store_close_at) tdmi_store *store = store_open(&tree, STORE_KEY);
     assert_int_equal(tdmi_store_fill_begin(store, 100000, TDMI_DTYPE_F32, &err), TDM_OK);
     assert_int_equal(store_add(store, 0, 100, &err), TDM_OK);
     assert_int_equal(tdmi_store_fill_commit(store, &err), TDM_OK);
@@ -174,14 +168,11 @@ static void a_write_that_fails_ends_the_fill_and_keeps_what_was_committed(void *
     assert_int_equal(store_files(tdmi_store_folder(store), ".tmp", NULL), 0);
     store_fill(store, 100, 200); /* there is room again */
     assert_int_equal(store_has(store, 0, 1000), 200);
-    tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void more_than_the_disk_has_is_refused_before_anything_is_written(void **state)
+TEST(more_than_the_disk_has_is_refused_before_anything_is_written)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     tdmi_store *store = NULL;
     assert_int_equal(store_try(&tree, STORE_KEY, INT64_MAX / 2, &store, &err), TDM_OK);
@@ -200,13 +191,11 @@ static void more_than_the_disk_has_is_refused_before_anything_is_written(void **
     assert_refused(status, TDM_E_SYSTEM, err,
                    "set TANDEM_HOME to a folder on another disk, or train with --features none");
     tdmi_store_close(store);
-    tree_free(&tree);
 }
 
-static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+TEST(a_folder_that_cannot_be_made_is_refused_by_name)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     const struct tdmi_store_options options = {
         .folder = tree_path(&tree, "file"), .key = STORE_KEY, .width = 1};
@@ -215,7 +204,6 @@ static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
     tdm_status status = tdmi_store_open(&options, &store, &err);
     assert_refused(status, TDM_E_SYSTEM, err, "/file");
     assert_null(store);
-    tree_free(&tree);
 }
 
 /* ---- who gives way --------------------------------------------------------------------------- */
@@ -263,10 +251,9 @@ static tdm_status fill_under(const struct tree *tree, char name, int n_keys, tdm
     return status;
 }
 
-static void the_least_recently_used_key_gives_way_first(void **state)
+TEST(the_least_recently_used_key_gives_way_first)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abcd");
     assert_true(is_there(&tree, 'a')); /* now b is the oldest */
@@ -281,13 +268,11 @@ static void the_least_recently_used_key_gives_way_first(void **state)
     assert_int_equal(store_files(tree.root, "", NULL), 2 + 2 + 1); /* and the lock of who counts */
     assert_true(is_there(&tree, 'e'));
     assert_true(is_there(&tree, 'f'));
-    tree_free(&tree);
 }
 
-static void a_key_that_a_process_has_open_does_not_give_way(void **state)
+TEST(a_key_that_a_process_has_open_does_not_give_way)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "abc");
     tdmi_store *held = store_open(&tree, key_of('a'));
@@ -325,13 +310,11 @@ static void a_key_that_a_process_has_open_does_not_give_way(void **state)
     close(ready[0]);
     tdmi_store_close(held);
     assert_int_equal(fill_under(&tree, 'e', 2, &err), TDM_OK);
-    tree_free(&tree);
 }
 
-static void a_fill_that_would_never_fit_removes_nothing(void **state)
+TEST(a_fill_that_would_never_fit_removes_nothing)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "ab");
     tdmi_store *store = NULL;
@@ -341,7 +324,6 @@ static void a_fill_that_would_never_fit_removes_nothing(void **state)
     tdmi_store_close(store);
     assert_true(is_there(&tree, 'a'));
     assert_true(is_there(&tree, 'b'));
-    tree_free(&tree);
 }
 
 /* ---- promises -------------------------------------------------------------------------------- */
@@ -359,10 +341,9 @@ static void hold_a_promise(const struct tree *tree, int64_t limit, int told)
         pause();
 }
 
-static void room_is_promised_once_and_given_back_by_the_dead(void **state)
+TEST(room_is_promised_once_and_given_back_by_the_dead)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *store = NULL;
@@ -385,14 +366,12 @@ static void room_is_promised_once_and_given_back_by_the_dead(void **state)
     tdmi_store_close(store);
     close(told[0]);
     close(told[1]);
-    tree_free(&tree);
 }
 
 /* What is written is not promised any more: both would be counted. */
-static void a_promise_is_lowered_by_what_is_committed(void **state)
+TEST(a_promise_is_lowered_by_what_is_committed)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const int64_t limit = 4 * (KEY_BYTES + 100);
     tdm_error err = {0};
     tdmi_store *first = NULL, *second = NULL;
@@ -408,7 +387,6 @@ static void a_promise_is_lowered_by_what_is_committed(void **state)
     tdmi_store_close(first); /* the other hundred rows never came */
     assert_int_equal(tdmi_store_fill_begin(second, 3 * KEY_ROWS, TDMI_DTYPE_F32, &err), TDM_OK);
     tdmi_store_close(second);
-    tree_free(&tree);
 }
 
 /* ---- for reading only ------------------------------------------------------------------------ */
@@ -438,10 +416,9 @@ static bool reads_and_cannot_fill(const struct tree *tree)
 }
 
 /* Root may write everywhere, so it looks as somebody else. */
-static void what_is_complete_is_read_where_nothing_can_be_written(void **state)
+TEST(what_is_complete_is_read_where_nothing_can_be_written)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int has_lock = 1; has_lock >= 0; has_lock--) {
         tdmi_store *store = store_open(&tree, STORE_KEY);
         store_fill(store, 0, KEY_ROWS);
@@ -462,13 +439,11 @@ static void what_is_complete_is_read_where_nothing_can_be_written(void **state)
         wait_for(child);
         protect(&tree, false);
     }
-    tree_free(&tree);
 }
 
-static void what_is_no_key_is_left_alone(void **state)
+TEST(what_is_no_key_is_left_alone)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     make_keys(&tree, "a");
     tree_text(&tree, "note.txt", "mine");
@@ -477,25 +452,6 @@ static void what_is_no_key_is_left_alone(void **state)
     assert_int_equal(access(tree_path(&tree, "note.txt"), F_OK), 0);
     assert_int_equal(access(tree_path(&tree, "pictures/mine.rows"), F_OK), 0);
     assert_false(is_there(&tree, 'a'));
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_processes_fill_one_key_at_once),
-        cmocka_unit_test(what_was_committed_outlives_a_kill),
-        cmocka_unit_test(keys_are_opened_and_thrown_out_at_the_same_time),
-        cmocka_unit_test(a_write_that_fails_ends_the_fill_and_keeps_what_was_committed),
-        cmocka_unit_test(more_than_the_disk_has_is_refused_before_anything_is_written),
-        cmocka_unit_test(a_folder_that_cannot_be_made_is_refused_by_name),
-        cmocka_unit_test(the_least_recently_used_key_gives_way_first),
-        cmocka_unit_test(a_key_that_a_process_has_open_does_not_give_way),
-        cmocka_unit_test(a_fill_that_would_never_fit_removes_nothing),
-        cmocka_unit_test(what_is_no_key_is_left_alone),
-        cmocka_unit_test(room_is_promised_once_and_given_back_by_the_dead),
-        cmocka_unit_test(a_promise_is_lowered_by_what_is_committed),
-        cmocka_unit_test(what_is_complete_is_read_where_nothing_can_be_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

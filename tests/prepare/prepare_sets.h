@@ -1,6 +1,6 @@
 /* Sets of pictures for the tests of prepare, and what they ask of every table. */
-#ifndef TANDEM_TESTS_DATA_PREPARE_SETS_H
-#define TANDEM_TESTS_DATA_PREPARE_SETS_H
+#ifndef TANDEM_TESTS_PREPARE_PREPARE_SETS_H
+#define TANDEM_TESTS_PREPARE_PREPARE_SETS_H
 
 #include "io/arrow/bridge.h"
 #include "data/parquet/write.h"

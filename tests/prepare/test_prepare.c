@@ -2,13 +2,13 @@
  * prepare: what comes out depends on content, seed and options alone, however it was made, and what
  * stands in the folder is respected.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 
-static void any_number_of_threads_gives_the_same_bytes(void **state)
+TEST(any_number_of_threads_gives_the_same_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.images, N_CLASSES * PER_CLASS);
     assert_int_equal(result.val, N_CLASSES * 2);
@@ -22,14 +22,12 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
     set.options.threads = 3;
     prepared(&set.options);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
-static void another_seed_gives_another_table(void **state)
+TEST(another_seed_gives_another_table)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.seed = 43;
@@ -41,16 +39,14 @@ static void another_seed_gives_another_table(void **state)
     assert_true(n_moved > N_CLASSES * PER_CLASS / 2);
     tdmi_source_close(a);
     tdmi_source_close(b);
-    set_free(&set);
 }
 
 /* ---- slices ------------------------------------------------------------------------------- */
 
-static void slices_and_a_merge_give_the_same_bytes(void **state)
+TEST(slices_and_a_merge_give_the_same_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.merge = true;
@@ -70,7 +66,6 @@ static void slices_and_a_merge_give_the_same_bytes(void **state)
     assert_true(result.is_complete);
     assert_int_equal(result.made, 0);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 /* ---- interrupted -------------------------------------------------------------------------- */
@@ -81,11 +76,10 @@ static void begin_again(const struct tdm_prepare_options *options, const char *w
     assert_equal_folders(whole, options->folder);
 }
 
-static void what_is_done_is_not_made_again(void **state)
+TEST(what_is_done_is_not_made_again)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     set.options.slices = 2;
@@ -97,15 +91,13 @@ static void what_is_done_is_not_made_again(void **state)
     struct tdm_prepare_result result = prepared(&set.options);
     assert_int_equal(result.made, 1);
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
-static void damaged_leftovers_are_made_again(void **state)
+TEST(damaged_leftovers_are_made_again)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const damaged[] = {"_prepare/look", "_prepare/part-00000.json", NULL};
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     for (int i = 0; i < 3; i++) {
@@ -133,26 +125,22 @@ static void damaged_leftovers_are_made_again(void **state)
         snprintf(command, sizeof command, "rm -rf '%s'", set.other);
         assert_int_equal(system(command), 0);
     }
-    set_free(&set);
 }
 
-static void a_stop_leaves_what_can_be_gone_on_with(void **state)
+TEST(a_stop_leaves_what_can_be_gone_on_with)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     prepared(&set.options);
     set.options.folder = set.other;
     tdm_stop_request();
     refused(&set.options, TDM_E_STOPPED, "stopped on request");
     tdm_stop_clear();
     begin_again(&set.options, set.out);
-    set_free(&set);
 }
 
-static void every_failing_allocation_is_an_error_that_can_be_mended(void **state)
+TEST(every_failing_allocation_is_an_error_that_can_be_mended)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 4; i++) {
@@ -161,7 +149,7 @@ static void every_failing_allocation_is_an_error_that_can_be_mended(void **state
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
     tree_text(&tree, "in/c0/bad.ppm", "P6\n9 9\n255\nx");
-    struct set set = set_of(tree);
+    AT_END(set_free) struct set set = set_of(tree);
     set.options.train_fraction = set.options.val_fraction = 0.5;
     prepared(&set.options);
     set.options.folder = set.other;
@@ -178,13 +166,11 @@ static void every_failing_allocation_is_an_error_that_can_be_mended(void **state
         assert_true(err.n_frames > 0);
     }
     assert_equal_folders(set.out, set.other);
-    set_free(&set);
 }
 
 /* Nothing that was made before is at hand, and want of memory is no fault of what was made. */
-static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **state)
+TEST(every_failing_allocation_of_a_whole_call_is_want_of_memory)
 {
-    (void)state;
     NEEDS_ARROW();
     struct tree tree = tree_new();
     for (int i = 0; i < 4; i++) {
@@ -192,7 +178,7 @@ static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **st
         snprintf(name, sizeof name, "in/c%d/%d.ppm", i % 2, i);
         picture(&tree, name, 9, 9, (uint32_t)i);
     }
-    struct set set = set_of(tree);
+    AT_END(set_free) struct set set = set_of(tree);
     tdm_status status = TDM_E_MEMORY;
     for (int64_t n = 1; status != TDM_OK; n++) {
         struct tdm_prepare_result result;
@@ -209,16 +195,14 @@ static void every_failing_allocation_of_a_whole_call_is_want_of_memory(void **st
             fail_msg("allocation %d: %s", (int)n, err.frames[0].text);
         free(folder);
     }
-    set_free(&set);
 }
 
 /* ---- what stands there -------------------------------------------------------------------- */
 
-static void a_finished_folder_is_known_again(void **state)
+TEST(a_finished_folder_is_known_again)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     struct tdm_prepare_result first = prepared(&set.options);
     struct tdm_prepare_result again = prepared(&set.options);
     assert_int_equal(again.made, 0);
@@ -233,14 +217,12 @@ static void a_finished_folder_is_known_again(void **state)
     set.options.val_fraction = 0.05;
     refused(&set.options, TDM_E_USAGE, "--split 0.9,0.1");
     set.options.val_fraction = 0.1;
-    set_free(&set);
 }
 
-static void other_folders_are_left_alone(void **state)
+TEST(other_folders_are_left_alone)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     tree_text(&set.tree, "out/letter.txt", "dear reader");
     tree_text(&set.tree, "other", "a file");
     refused(&set.options, TDM_E_USAGE, "letter.txt");
@@ -251,14 +233,12 @@ static void other_folders_are_left_alone(void **state)
     refused(&set.options, TDM_E_USAGE, "holds something else");
     set.options.folder = "s3://bucket/table";
     refused(&set.options, TDM_E_USAGE, "local folder");
-    set_free(&set);
 }
 
-static void changed_pictures_change_an_unfinished_table(void **state)
+TEST(changed_pictures_change_an_unfinished_table)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     set.options.slices = 2;
     prepared(&set.options);
     picture(&set.tree, "in/class0/new.ppm", 20, 20, 1000);
@@ -268,12 +248,10 @@ static void changed_pictures_change_an_unfinished_table(void **state)
     set.options.folder = set.other;
     prepared(&set.options);
     assert_equal_folders(set.other, set.out);
-    set_free(&set);
 }
 
-static void wrong_options_are_named(void **state)
+TEST(wrong_options_are_named)
 {
-    (void)state;
     NEEDS_ARROW();
     const struct tdm_prepare_options good = options_of("nowhere", "nothing");
     struct tdm_prepare_options options = good;
@@ -304,21 +282,4 @@ static void wrong_options_are_named(void **state)
     refused(&options, TDM_E_USAGE, "at once");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
-        cmocka_unit_test(another_seed_gives_another_table),
-        cmocka_unit_test(slices_and_a_merge_give_the_same_bytes),
-        cmocka_unit_test(what_is_done_is_not_made_again),
-        cmocka_unit_test(damaged_leftovers_are_made_again),
-        cmocka_unit_test(a_stop_leaves_what_can_be_gone_on_with),
-        cmocka_unit_test(every_failing_allocation_is_an_error_that_can_be_mended),
-        cmocka_unit_test(every_failing_allocation_of_a_whole_call_is_want_of_memory),
-        cmocka_unit_test(a_finished_folder_is_known_again),
-        cmocka_unit_test(other_folders_are_left_alone),
-        cmocka_unit_test(changed_pictures_change_an_unfinished_table),
-        cmocka_unit_test(wrong_options_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

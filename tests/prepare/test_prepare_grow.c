@@ -3,6 +3,7 @@
  * what is new comes in a new version of the Delta table, what went goes, and old versions stay
  * readable.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 
 #include <inttypes.h>
@@ -39,11 +40,10 @@ static struct tdm_prepare_options grown_options(const char *from, const char *ou
     return options;
 }
 
-static void stored_assignments_win_when_files_are_added(void **state)
+TEST(stored_assignments_win_when_files_are_added)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *old = in(&tree, "out@v0");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -88,15 +88,13 @@ static void stored_assignments_win_when_files_are_added(void **state)
     assert_int_equal(again.version, 1);
     assert_int_equal(again.images, 77);
     free(from), free(out), free(old);
-    tree_free(&tree);
 }
 
 /* Parts whose rows are all wanted still are not written again. */
-static void parts_that_lose_nothing_are_kept(void **state)
+TEST(parts_that_lose_nothing_are_kept)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     struct tdm_prepare_result first = prepared(&options);
@@ -114,14 +112,12 @@ static void parts_that_lose_nothing_are_kept(void **state)
     assert_int_equal(third.images, 60);
     assert_int_equal(third.bytes, first.bytes);
     free(from), free(out);
-    tree_free(&tree);
 }
 
-static void slices_and_kills_give_the_same_update(void **state)
+TEST(slices_and_kills_give_the_same_update)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *cut = in(&tree, "cut");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);
@@ -151,14 +147,12 @@ static void slices_and_kills_give_the_same_update(void **state)
     assert_equal_folders(whole, cut);
     tdmi_text_release(&dataset);
     free(from), free(whole), free(cut);
-    tree_free(&tree);
 }
 
-static void what_another_program_changed_is_left_alone(void **state)
+TEST(what_another_program_changed_is_left_alone)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, out);
     prepared(&options);
@@ -168,14 +162,12 @@ static void what_another_program_changed_is_left_alone(void **state)
     grow(&tree);
     refused(&options, TDM_E_USAGE, "theirs.parquet");
     free(from), free(out);
-    tree_free(&tree);
 }
 
-static void every_failing_allocation_leaves_a_table(void **state)
+TEST(every_failing_allocation_leaves_a_table)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *whole = in(&tree, "whole"), *out = in(&tree, "out");
     struct tdm_prepare_options options = grown_options(from, whole);
     prepared(&options);
@@ -198,17 +190,6 @@ static void every_failing_allocation_leaves_a_table(void **state)
     prepared(&options);
     assert_equal_folders(whole, out);
     free(from), free(whole), free(out);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_assignments_win_when_files_are_added),
-        cmocka_unit_test(parts_that_lose_nothing_are_kept),
-        cmocka_unit_test(slices_and_kills_give_the_same_update),
-        cmocka_unit_test(what_another_program_changed_is_left_alone),
-        cmocka_unit_test(every_failing_allocation_leaves_a_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

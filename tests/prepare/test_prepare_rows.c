@@ -2,6 +2,7 @@
  * What prepare puts into rows: every form reads back, bad pictures are counted and named, given
  * parts are kept.
  */
+#include "unit.h"
 #include "prepare/prepare_sets.h"
 #include "data/virtual_source.h"
 
@@ -10,15 +11,14 @@
 #include "prepare/picture.h"
 #include <inttypes.h>
 
-static void every_form_reads_back(void **state)
+TEST(every_form_reads_back)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const codecs[] = {"jpeg", "png", "raw", "keep"};
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int sizes[] = {1, 7, 24, 41};
-    struct tree tree = pictures();
-    char *from = in(&tree, "in");
+    AT_END(tree_free) struct tree tree = pictures();
+    AT_END(free_at) char *from = in(&tree, "in");
     for (int i = 0; i < 4 * 3 * 4; i++) {
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
@@ -58,15 +58,12 @@ static void every_form_reads_back(void **state)
         }
         free(out);
     }
-    free(from);
-    tree_free(&tree);
 }
 
-static void bad_pictures_are_counted_and_named(void **state)
+TEST(bad_pictures_are_counted_and_named)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     tree_text(&tree, "in/class0/cut.ppm", "P6\n40 40\n255\nabc");
     tree_text(&tree, "in/class1/words.jpg", "this is no picture");
     tree_text(&tree, "in/class1/notes.txt", "nor is this, and it does not say so");
@@ -86,7 +83,6 @@ static void bad_pictures_are_counted_and_named(void **state)
     assert_non_null(strstr(text.bytes, "corrupt"));
     tdmi_text_release(&text);
     free(from), free(out), free(list), free(dataset);
-    tree_free(&tree);
 }
 
 /* Encoded, or the test ends as skipped. */
@@ -104,12 +100,11 @@ static tdmi_text encoded(enum tdmi_image_format format, int side)
     return bytes;
 }
 
-static void damage_that_a_header_hides_is_dropped_later(void **state)
+TEST(damage_that_a_header_hides_is_dropped_later)
 {
-    (void)state;
     NEEDS_ARROW();
     tdmi_text bytes = encoded(TDMI_IMAGE_PNG, 40);
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     bytes.bytes[bytes.length_bytes / 2] ^= 0x55;
     tree_file(&tree, "in/class1/hidden.png", bytes.bytes, bytes.length_bytes);
     tdmi_text_release(&bytes);
@@ -138,17 +133,15 @@ static void damage_that_a_header_hides_is_dropped_later(void **state)
     prepared(&options);
     assert_equal_folders(out, cut);
     free(from), free(out), free(cut), free(dataset);
-    tree_free(&tree);
 }
 
-static void a_file_that_fits_already_keeps_its_bytes(void **state)
+TEST(a_file_that_fits_already_keeps_its_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
     tdmi_text file = encoded(TDMI_IMAGE_JPEG, 24), row = {0};
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     tree_file(&tree, "in/class1/fits.jpg", file.bytes, file.length_bytes);
-    char *from = in(&tree, "in");
+    AT_END(free_at) char *from = in(&tree, "in");
     for (int i = 0; i < 3; i++) { /* 0: kept, 1: cut to a part, 2: of another size */
         char name[32];
         snprintf(name, sizeof name, "out%d", i);
@@ -176,16 +169,13 @@ static void a_file_that_fits_already_keeps_its_bytes(void **state)
     }
     tdmi_text_release(&row);
     tdmi_text_release(&file);
-    free(from);
-    tree_free(&tree);
 }
 
 /* Several megabytes, so that neither pages nor parts end where the blocks do that are written. */
-static void a_large_part_is_named_by_its_bytes(void **state)
+TEST(a_large_part_is_named_by_its_bytes)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct set set = set_of(pictures());
+    AT_END(set_free) struct set set = set_of(pictures());
     set.options.size = 157;
     const struct tdm_prepare_result result = prepared(&set.options);
     const size_t picture_bytes = (size_t)3 * 157 * 157;
@@ -207,23 +197,19 @@ static void a_large_part_is_named_by_its_bytes(void **state)
     }
     closedir(list);
     assert_int_equal(n_bytes, result.bytes);
-    tdmi_source *source = open_source(set.out);
-    tdmi_text row = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(set.out);
+    AT_END(tdmi_text_release) tdmi_text row = {0};
     assert_int_equal(tdmi_source_items(source), N_CLASSES * PER_CLASS);
     for (int64_t r = 0; r < tdmi_source_items(source); r++) {
         assert_int_equal(tdmi_source_read(source, r, &row, NULL), TDM_OK);
         assert_true(row.length_bytes > picture_bytes); /* with a head; its page's sum is checked */
     }
-    tdmi_text_release(&row);
-    tdmi_source_close(source);
-    set_free(&set);
 }
 
-static void a_set_of_bad_pictures_is_refused(void **state)
+TEST(a_set_of_bad_pictures_is_refused)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "in/a/1.jpg", "no picture");
     tree_text(&tree, "in/b/2.jpg", "nor this");
     char *from = in(&tree, "in"), *out = in(&tree, "out"), *nowhere = in(&tree, "nowhere");
@@ -233,14 +219,12 @@ static void a_set_of_bad_pictures_is_refused(void **state)
     options.source = nowhere;
     refused(&options, TDM_E_INPUT, "nowhere");
     free(from), free(out), free(nowhere);
-    tree_free(&tree);
 }
 
-static void given_parts_are_kept_and_the_rest_is_test(void **state)
+TEST(given_parts_are_kept_and_the_rest_is_test)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 40; i++) {
         char name[64];
         snprintf(name, sizeof name, "in/%s/c%d/%d.ppm", i < 30 ? "train" : "test", i % 2, i);
@@ -266,7 +250,6 @@ static void given_parts_are_kept_and_the_rest_is_test(void **state)
     assert_in_range(result.test, 5, 7);
     assert_int_equal(result.left_out, 0);
     free(from), free(out), free(flat), free(three);
-    tree_free(&tree);
 }
 
 /* All pixels that a network of width x height is given, in one number. */
@@ -304,14 +287,13 @@ static uint64_t loaded(const char *folder, int width, int height, int channels, 
 
 /* Files kept in their own size give a network what the same pictures give that were made to size.
  */
-static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
+TEST(kept_files_are_loaded_in_the_size_of_the_table)
 {
-    (void)state;
     NEEDS_ARROW();
     static const char *const fits[] = {"pad", "crop", "stretch"};
     static const int networks[][3] = {{24, 24, 3}, {24, 24, 1}, {17, 17, 3}, {40, 31, 3}};
-    struct tree tree = pictures();
-    char *from = in(&tree, "in");
+    AT_END(tree_free) struct tree tree = pictures();
+    AT_END(free_at) char *from = in(&tree, "in");
     uint64_t before = 0;
     for (int f = 0; f < 3; f++) {
         char *kept = in(&tree, (const char *[]){"kept0", "kept1", "kept2"}[f]);
@@ -333,15 +315,12 @@ static void kept_files_are_loaded_in_the_size_of_the_table(void **state)
         before = loaded(kept, 24, 24, 3, false);
         free(kept), free(made);
     }
-    free(from);
-    tree_free(&tree);
 }
 
-static void tables_of_two_sizes_are_not_read_as_one(void **state)
+TEST(tables_of_two_sizes_are_not_read_as_one)
 {
-    (void)state;
     NEEDS_ARROW();
-    struct tree tree = pictures();
+    AT_END(tree_free) struct tree tree = pictures();
     char *from = in(&tree, "in"), *both = in(&tree, "both");
     tree_folder(&tree, "both");
     for (int i = 0; i < 2; i++) {
@@ -365,13 +344,11 @@ static void tables_of_two_sizes_are_not_read_as_one(void **state)
     }
     assert_refused(both, TDM_E_INPUT, "another size or form");
     free(from), free(both);
-    tree_free(&tree);
 }
 
 /* A store that is away for the length of one read: the next run finds the picture again. */
-static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
+TEST(a_read_that_is_lost_ends_the_work_and_drops_nothing)
 {
-    (void)state;
     struct virtual_source virtual = {.n = 1, .shape = {20, 20, 3}};
     virtual_open(&virtual);
     const struct tdm_prepare_options options = options_of("virtual", "nowhere");
@@ -399,19 +376,4 @@ static void a_read_that_is_lost_ends_the_work_and_drops_nothing(void **state)
     tdmi_source_close(virtual.source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_reads_back),
-        cmocka_unit_test(bad_pictures_are_counted_and_named),
-        cmocka_unit_test(damage_that_a_header_hides_is_dropped_later),
-        cmocka_unit_test(a_file_that_fits_already_keeps_its_bytes),
-        cmocka_unit_test(a_large_part_is_named_by_its_bytes),
-        cmocka_unit_test(a_set_of_bad_pictures_is_refused),
-        cmocka_unit_test(given_parts_are_kept_and_the_rest_is_test),
-        cmocka_unit_test(kept_files_are_loaded_in_the_size_of_the_table),
-        cmocka_unit_test(tables_of_two_sizes_are_not_read_as_one),
-        cmocka_unit_test(a_read_that_is_lost_ends_the_work_and_drops_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
 /* Who may ask, and where a server listens. */
+#include "unit.h"
 #include "serve/address.h"
 #include "serve/guard.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
-static void without_a_token_only_loopback_names_are_answered(void **state)
+TEST(without_a_token_only_loopback_names_are_answered)
 {
-    (void)state;
     static const struct tdmi_guard open = {0};
     static const char *const fine[] = {"localhost", "localhost:1",    "LocalHost:8080",
                                        "127.0.0.1", "127.0.0.1:8080", "127.8.0.1:80",
@@ -34,9 +29,8 @@ static void without_a_token_only_loopback_names_are_answered(void **state)
     assert_null(tdmi_guard_refuses(&open, NULL, NULL)); /* no browser */
 }
 
-static void without_a_token_pages_of_other_sites_are_not_answered(void **state)
+TEST(without_a_token_pages_of_other_sites_are_not_answered)
 {
-    (void)state;
     static const struct tdmi_guard open = {0};
     assert_null(tdmi_guard_refuses(&open, "localhost:80", "http://localhost:80"));
     assert_non_null(tdmi_guard_refuses(&open, "localhost:80", "http://localhost:81"));
@@ -46,9 +40,8 @@ static void without_a_token_pages_of_other_sites_are_not_answered(void **state)
     assert_non_null(tdmi_guard_refuses(&open, NULL, "http://localhost"));
 }
 
-static void a_token_opens_and_nothing_else_does(void **state)
+TEST(a_token_opens_and_nothing_else_does)
 {
-    (void)state;
     struct tdmi_guard guard = {0};
     assert_true(tdmi_guard_lets_in(&guard, NULL));
     assert_int_equal(tdmi_guard_set(&guard, "0123456789abcdef", "here", NULL), TDM_OK);
@@ -69,9 +62,8 @@ static void a_token_opens_and_nothing_else_does(void **state)
     assert_null(tdmi_guard_refuses(&guard, "example.org", "http://example.org"));
 }
 
-static void tokens_that_are_easy_to_guess_or_to_mistype_are_refused(void **state)
+TEST(tokens_that_are_easy_to_guess_or_to_mistype_are_refused)
 {
-    (void)state;
     struct tdmi_guard guard = {0};
     char most[TDMI_TOKEN_MOST + 2];
     memset(most, 'x', sizeof most);
@@ -86,9 +78,8 @@ static void tokens_that_are_easy_to_guess_or_to_mistype_are_refused(void **state
     assert_int_equal(tdmi_guard_set(&guard, most, "here", NULL), TDM_OK);
 }
 
-static void addresses_are_read_as_they_are_written(void **state)
+TEST(addresses_are_read_as_they_are_written)
 {
-    (void)state;
     static const struct {
         const char *text, *url;
         bool is_loopback;
@@ -132,9 +123,8 @@ static void addresses_are_read_as_they_are_written(void **state)
     }
 }
 
-static void port_zero_becomes_one_that_is_free_and_is_then_taken(void **state)
+TEST(port_zero_becomes_one_that_is_free_and_is_then_taken)
 {
-    (void)state;
     struct tdmi_address address, again;
     tdm_error err = {0};
     int listener, other;
@@ -147,15 +137,4 @@ static void port_zero_becomes_one_that_is_free_and_is_then_taken(void **state)
     close(listener);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_token_only_loopback_names_are_answered),
-        cmocka_unit_test(without_a_token_pages_of_other_sites_are_not_answered),
-        cmocka_unit_test(a_token_opens_and_nothing_else_does),
-        cmocka_unit_test(tokens_that_are_easy_to_guess_or_to_mistype_are_refused),
-        cmocka_unit_test(addresses_are_read_as_they_are_written),
-        cmocka_unit_test(port_zero_becomes_one_that_is_free_and_is_then_taken),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

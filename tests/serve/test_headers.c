@@ -1,12 +1,6 @@
 /* Headers that decide, and those that two programs would read in two ways. */
+#include "unit.h"
 #include "serve/headers.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 struct line {
     const char *name, *value;
@@ -25,9 +19,8 @@ static struct tdmi_http_head evaluated(const struct line *lines, bool is_old)
 
 #define JUDGED(is_old, ...) evaluated((const struct line[]){__VA_ARGS__, {NULL, NULL}}, is_old)
 
-static void headers_are_found_by_name_in_any_case(void **state)
+TEST(headers_are_found_by_name_in_any_case)
 {
-    (void)state;
     struct tdmi_http_head head =
         JUDGED(false, {"host", "h"}, {"ORIGIN", "o"}, {"Authorization", "a"}, {"X-Any", ""},
                {"content-type", "t"}, {"Content-Length", "17"}, {"expect", "100-Continue"});
@@ -57,9 +50,8 @@ static void headers_are_found_by_name_in_any_case(void **state)
         assert_true(strlen(found.problem) > 10);                   \
     } while (0)
 
-static void what_can_be_read_in_two_ways_is_refused(void **state)
+TEST(what_can_be_read_in_two_ways_is_refused)
 {
-    (void)state;
 #define HOST {"Host", "h"}
     REFUSED(400, false, HOST, {"Content-Length", "3"}, {"content-length", "5"});
     REFUSED(400, false, HOST, {"Content-Length", "3"}, {"Content-Length", "3"});
@@ -80,9 +72,8 @@ static void what_can_be_read_in_two_ways_is_refused(void **state)
     REFUSED(501, false, HOST, {"Transfer-Encoding", ""});
 }
 
-static void a_target_with_a_control_character_is_odd(void **state)
+TEST(a_target_with_a_control_character_is_odd)
 {
-    (void)state;
     static const char *const odd[] = {"/model%00", "/%00", "/?top%00=5", "/?top=5%0A", "/%1f",
                                       "/%7f",      "/%7F", "/%",         "/%6",        "/%6g",
                                       "/%g6",      "/a b", "/\x01",      "/\x7f",      "/%%20"};
@@ -100,12 +91,4 @@ static void a_target_with_a_control_character_is_odd(void **state)
     assert_non_null(strstr(head.problem, "control character"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers_are_found_by_name_in_any_case),
-        cmocka_unit_test(what_can_be_read_in_two_ways_is_refused),
-        cmocka_unit_test(a_target_with_a_control_character_is_odd),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

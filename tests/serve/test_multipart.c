@@ -1,13 +1,6 @@
 /* Forms as browsers, curl and Python write them, and bodies that are none. */
+#include "unit.h"
 #include "serve/multipart.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { MOST = 4 };
 
@@ -35,8 +28,7 @@ static void reads(const char *type, const char *body, size_t length, int n_wante
     tdm_error err = {0};
     char *copy;
     int n;
-    if (read(type, body, length, parts, &n, &copy, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(read(type, body, length, parts, &n, &copy, &err), &err);
     assert_int_equal(n, n_wanted);
     for (int i = 0; i < n; i++) {
         assert_string_equal(parts[i].name, wanted[i].name);
@@ -52,9 +44,8 @@ static void reads(const char *type, const char *body, size_t length, int n_wante
         reads(type, body, sizeof(body) - 1, sizeof wanted / sizeof *wanted, wanted); \
     } while (0)
 
-static void parts_come_out_in_order_with_their_names(void **state)
+TEST(parts_come_out_in_order_with_their_names)
 {
-    (void)state;
     READS(TYPE, "--XX\r\n" HEAD("a") "first\r\n--XX\r\n" HEAD("b") "second\r\n--XX--\r\n",
           {"a", "first"}, {"b", "second"});
     READS(TYPE, "--XX\r\n" HEAD("a") "\r\n--XX--", {"a", ""});
@@ -65,9 +56,8 @@ static void parts_come_out_in_order_with_their_names(void **state)
           {"n", "--XX"});
 }
 
-static void the_name_is_the_file_s_and_else_the_field_s(void **state)
+TEST(the_name_is_the_file_s_and_else_the_field_s)
 {
-    (void)state;
     READS(TYPE,
           "--XX\r\nContent-Type: image/png\r\nContent-Disposition: form-data; name=\"f\"; "
           "filename=\"a %22b%22; name=c.png\"\r\n\r\nx\r\n--XX\r\n"
@@ -79,9 +69,8 @@ static void the_name_is_the_file_s_and_else_the_field_s(void **state)
 
 /* As HTML says, and as browsers, curl and Python do: three bytes are written as %22, %0D and %0A,
  * and everything else stands for itself. */
-static void names_are_read_as_browsers_write_them(void **state)
+TEST(names_are_read_as_browsers_write_them)
 {
-    (void)state;
 #define FILE_NAMED(name) "--XX\r\nContent-Disposition: form-data; filename=\"" name "\"\r\n\r\n\r\n"
     READS(TYPE,
           FILE_NAMED("C:\\new\\a.png") FILE_NAMED("%22%0D%0A%22") FILE_NAMED("100%25%2%0d%")
@@ -92,9 +81,8 @@ static void names_are_read_as_browsers_write_them(void **state)
           {"b", ""});
 }
 
-static void a_form_in_a_form_is_bytes(void **state)
+TEST(a_form_in_a_form_is_bytes)
 {
-    (void)state;
     READS(
         TYPE,
         "--XX\r\n" HEAD("a") "--YY\r\n" HEAD("b") "x\r\n--YY--\r\n--XX\r\n" HEAD("c") "\r\n--XX--",
@@ -113,9 +101,8 @@ static void refuses(const char *type, const char *body, const char *says)
     free(copy);
 }
 
-static void what_is_no_form_is_refused_in_a_sentence(void **state)
+TEST(what_is_no_form_is_refused_in_a_sentence)
 {
-    (void)state;
     static const char whole[] = "--XX\r\n" HEAD("a") "x\r\n--XX--";
     refuses("multipart/form-data", whole, "no boundary");
     refuses("multipart/form-data; boundary=", whole, "no boundary");
@@ -141,9 +128,8 @@ static void what_is_no_form_is_refused_in_a_sentence(void **state)
             "more than 4 parts");
 }
 
-static void what_is_there_once_is_not_there_twice(void **state)
+TEST(what_is_there_once_is_not_there_twice)
 {
-    (void)state;
 #define DISPOSITION "Content-Disposition: form-data"
 #define BINARY "Content-Transfer-Encoding: binary\r\n"
     refuses(TYPE "; boundary=XX", "--XX\r\n" HEAD("a") "\r\n--XX--", "or two");
@@ -157,9 +143,8 @@ static void what_is_there_once_is_not_there_twice(void **state)
     READS(TYPE, "--XX\r\n" HEAD("a") "\r\n--XX\r\n" HEAD("a") "\r\n--XX--", {"a", ""}, {"a", ""});
 }
 
-static void a_nul_in_the_head_of_a_part_is_refused(void **state)
+TEST(a_nul_in_the_head_of_a_part_is_refused)
 {
-    (void)state;
     static const char body[] = "--XX\r\n" HEAD("a\0b") "\r\n--XX--";
     struct tdmi_form_part parts[MOST];
     tdm_error err = {0};
@@ -171,9 +156,8 @@ static void a_nul_in_the_head_of_a_part_is_refused(void **state)
 }
 
 /* Cut anywhere, it is refused or has fewer parts, and nothing behind its end is looked at. */
-static void a_form_cut_anywhere_does_no_harm(void **state)
+TEST(a_form_cut_anywhere_does_no_harm)
 {
-    (void)state;
     static const char whole[] =
         "--XX\r\n" HEAD("a") "first\r\n--XX\r\n"
                              "Content-Disposition: form-data; name=\"b\"; filename=\"%22c\"\r\n"
@@ -188,17 +172,4 @@ static void a_form_cut_anywhere_does_no_harm(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_come_out_in_order_with_their_names),
-        cmocka_unit_test(the_name_is_the_file_s_and_else_the_field_s),
-        cmocka_unit_test(names_are_read_as_browsers_write_them),
-        cmocka_unit_test(a_form_in_a_form_is_bytes),
-        cmocka_unit_test(what_is_no_form_is_refused_in_a_sentence),
-        cmocka_unit_test(what_is_there_once_is_not_there_twice),
-        cmocka_unit_test(a_nul_in_the_head_of_a_part_is_refused),
-        cmocka_unit_test(a_form_cut_anywhere_does_no_harm),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

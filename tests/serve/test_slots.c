@@ -1,12 +1,6 @@
 /* Whose request has a slot, and who gives one up. */
+#include "unit.h"
 #include "serve/slots.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { most = 8 };
 
@@ -41,9 +35,8 @@ static int held_by(uint64_t address)
     return n;
 }
 
-static void an_address_has_all_of_them_while_nobody_else_asks(void **state)
+TEST(an_address_has_all_of_them_while_nobody_else_asks)
 {
-    (void)state;
     begin();
     for (int i = 0; i < most; i++)
         assert_non_null(ask(i, 1));
@@ -55,9 +48,8 @@ static void an_address_has_all_of_them_while_nobody_else_asks(void **state)
     assert_non_null(ask(most, 1));
 }
 
-static void the_youngest_of_the_address_with_the_most_gives_way(void **state)
+TEST(the_youngest_of_the_address_with_the_most_gives_way)
 {
-    (void)state;
     begin();
     ask(0, 1);
     ask(1, 2);
@@ -71,9 +63,8 @@ static void the_youngest_of_the_address_with_the_most_gives_way(void **state)
     assert_ptr_equal(tdmi_slots_giver(&slots, 3), &all[6]);
 }
 
-static void addresses_end_with_equally_many(void **state)
+TEST(addresses_end_with_equally_many)
 {
-    (void)state;
     for (int n = 1; n <= 12; n++) {
         begin();
         for (int i = 0; i < most; i++)
@@ -88,9 +79,8 @@ static void addresses_end_with_equally_many(void **state)
     }
 }
 
-static void ranks_stay_counts_when_some_leave(void **state)
+TEST(ranks_stay_counts_when_some_leave)
 {
-    (void)state;
     begin();
     for (int i = 0; i < 400; i++) {
         struct tdmi_request_slot *slot = &all[i * 7 % 13];
@@ -107,13 +97,4 @@ static void ranks_stay_counts_when_some_leave(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_has_all_of_them_while_nobody_else_asks),
-        cmocka_unit_test(the_youngest_of_the_address_with_the_most_gives_way),
-        cmocka_unit_test(addresses_end_with_equally_many),
-        cmocka_unit_test(ranks_stay_counts_when_some_leave),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,7 @@
  * Whole synthetic data sets: what is written, what is refused, and what a run leaves behind when it
  * ends, fails, is stopped or is killed.
  */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/hash/hash.h"
@@ -66,13 +67,12 @@ static void make(const struct tdm_synth_options *options, struct tdm_synth_resul
     assert_int_equal(status, TDM_OK);
 }
 
-static void threads_and_a_larger_set_change_no_picture(void **state)
+TEST(threads_and_a_larger_set_change_no_picture)
 {
-    (void)state;
     static const char *const names[] = {"000-striped-star/000000.ppm",
                                         "001-striped-disc/000003.ppm",
                                         "002-red-dotted-disc/000002.ppm"};
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char one[128], many[128], larger[128];
     snprintf(one, sizeof one, "%s/one", tree.root);
     snprintf(many, sizeof many, "%s/a/new/path", tree.root);
@@ -112,12 +112,10 @@ static void threads_and_a_larger_set_change_no_picture(void **state)
     options.seed = 43;
     make(&options, NULL);
     assert_true(file_hash(options.folder, names[0], NULL) != file_hash(one, names[0], NULL));
-    tree_free(&tree);
 }
 
-static void every_writable_format_is_written_and_any_case_is_accepted(void **state)
+TEST(every_writable_format_is_written_and_any_case_is_accepted)
 {
-    (void)state;
     static const struct {
         const char *format, *name;
         enum tdmi_image_format kind;
@@ -127,7 +125,7 @@ static void every_writable_format_is_written_and_any_case_is_accepted(void **sta
         {"Bmp", "000-striped-star/000000.bmp", TDMI_IMAGE_BMP},
         {"ppm", "000-striped-star/000000.ppm", TDMI_IMAGE_PPM},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdm_error err = {0};
         char folder[128];
@@ -144,14 +142,12 @@ static void every_writable_format_is_written_and_any_case_is_accepted(void **sta
             assert_int_equal(n_entries(folder), -1);
         }
     }
-    tree_free(&tree);
 }
 
 /* ---- what is refused ----------------------------------------------------------------------- */
 
-static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
+TEST(arguments_out_of_range_are_named_with_what_is_accepted)
 {
-    (void)state;
     static const struct {
         int classes, per_class, size, threads;
         const char *format, *says;
@@ -167,7 +163,7 @@ static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
         {3, 4, 24, 0, "", "unknown format"},
         {3, 4, 24, 0, NULL, "no picture format was given"},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -187,13 +183,11 @@ static void arguments_out_of_range_are_named_with_what_is_accepted(void **state)
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
     options.folder = "";
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
-    tree_free(&tree);
 }
 
-static void a_folder_that_holds_something_is_refused_and_left_alone(void **state)
+TEST(a_folder_that_holds_something_is_refused_and_left_alone)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128], file[128];
     tree_file(&tree, "full/mine.txt", "x", 1);
     snprintf(folder, sizeof folder, "%s/full", tree.root);
@@ -214,7 +208,6 @@ static void a_folder_that_holds_something_is_refused_and_left_alone(void **state
     snprintf(below, sizeof below, "%s/out", file);
     options.folder = below;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_SYSTEM);
-    tree_free(&tree);
 }
 
 /* ---- what is left behind ------------------------------------------------------------------- */
@@ -240,10 +233,9 @@ static void hear(void *self, const tdm_event *event)
         raise(SIGKILL);
 }
 
-static void progress_is_told_from_begin_to_end(void **state)
+TEST(progress_is_told_from_begin_to_end)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {0};
     tdm_error err = {0};
     struct tdm_synth_options options = small(tree.root); /* an empty folder that exists */
@@ -256,13 +248,11 @@ static void progress_is_told_from_begin_to_end(void **state)
     assert_true(listener.n_progress >= 1);
     assert_int_equal(listener.done, 900);
     assert_int_equal(listener.total, 900);
-    tree_free(&tree);
 }
 
-static void a_stop_takes_everything_away_again(void **state)
+TEST(a_stop_takes_everything_away_again)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct listener listener = {.is_stopping = true};
     tdm_error err = {0};
     char made[128];
@@ -276,14 +266,12 @@ static void a_stop_takes_everything_away_again(void **state)
     assert_int_equal(n_entries(tree.root), 0);
     tdm_stop_clear();
     make(&options, NULL);
-    tree_free(&tree);
 }
 
 /* A limit on file sizes fails in write like a full disk does. */
-static void a_write_that_fails_names_the_picture_and_leaves_nothing(void **state)
+TEST(a_write_that_fails_names_the_picture_and_leaves_nothing)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct rlimit old, tight;
@@ -304,13 +292,11 @@ static void a_write_that_fails_names_the_picture_and_leaves_nothing(void **state
     assert_non_null(strstr(err.frames[0].text, folder));
     assert_non_null(strstr(err.frames[0].text, "File too large"));
     assert_int_equal(n_entries(folder), -1);
-    tree_free(&tree);
 }
 
-static void a_killed_run_leaves_no_picture_under_a_final_name(void **state)
+TEST(a_killed_run_leaves_no_picture_under_a_final_name)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_synth_options options = small(tree.root);
     options.per_class = 2000;
     options.size = 96;
@@ -330,13 +316,11 @@ static void a_killed_run_leaves_no_picture_under_a_final_name(void **state)
     options.per_class = 4;
     assert_int_equal(tdm_synth(&options, nobody, NULL, &err), TDM_E_USAGE);
     assert_non_null(strstr(err.frames[0].text, "was killed and left .unfinished"));
-    tree_free(&tree);
 }
 
-static void each_failing_allocation_is_reported_and_leaves_nothing(void **state)
+TEST(each_failing_allocation_is_reported_and_leaves_nothing)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char folder[128];
     snprintf(folder, sizeof folder, "%s/out", tree.root);
     struct tdm_synth_options options = small(folder);
@@ -354,21 +338,6 @@ static void each_failing_allocation_is_reported_and_leaves_nothing(void **state)
         }
     }
     assert_in_range(n, 5, 999);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_and_a_larger_set_change_no_picture),
-        cmocka_unit_test(every_writable_format_is_written_and_any_case_is_accepted),
-        cmocka_unit_test(arguments_out_of_range_are_named_with_what_is_accepted),
-        cmocka_unit_test(a_folder_that_holds_something_is_refused_and_left_alone),
-        cmocka_unit_test(progress_is_told_from_begin_to_end),
-        cmocka_unit_test(a_stop_takes_everything_away_again),
-        cmocka_unit_test(a_write_that_fails_names_the_picture_and_leaves_nothing),
-        cmocka_unit_test(a_killed_run_leaves_no_picture_under_a_final_name),
-        cmocka_unit_test(each_failing_allocation_is_reported_and_leaves_nothing),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,6 +1,7 @@
 /*
  * The synthetic pictures: what the classes are, and that a picture is the same bits everywhere.
  */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/hash/hash.h"
@@ -9,9 +10,8 @@
 
 /* ---- classes ------------------------------------------------------------------------------- */
 
-static void thousand_classes_differ_and_half_have_no_colour(void **state)
+TEST(thousand_classes_differ_and_half_have_no_colour)
 {
-    (void)state;
     static struct tdmi_synth_class classes[TDMI_SYNTH_CLASSES];
     int n_colourless = 0;
     char name[TDMI_SYNTH_NAME_BYTES], last_name[TDMI_SYNTH_NAME_BYTES] = "";
@@ -39,9 +39,8 @@ static void thousand_classes_differ_and_half_have_no_colour(void **state)
     assert_in_range(n_colourless, TDMI_SYNTH_CLASSES / 2 - 1, TDMI_SYNTH_CLASSES / 2 + 1);
 }
 
-static void class_names_say_what_is_to_be_seen(void **state)
+TEST(class_names_say_what_is_to_be_seen)
 {
-    (void)state;
     static const struct {
         int index;
         const char *name;
@@ -60,9 +59,8 @@ static void class_names_say_what_is_to_be_seen(void **state)
 
 /* ---- silhouettes and textures -------------------------------------------------------------- */
 
-static void silhouettes_fit_their_table_and_have_true_distances(void **state)
+TEST(silhouettes_fit_their_table_and_have_true_distances)
 {
-    (void)state;
     static struct tdmi_synth_shapes shapes;
     tdmi_synth_shapes_fill(&shapes);
     enum { SIDE = TDMI_SYNTH_SHAPE_SIDE };
@@ -91,9 +89,8 @@ static void silhouettes_fit_their_table_and_have_true_distances(void **state)
     }
 }
 
-static void textures_stay_in_range_and_show_both_colours(void **state)
+TEST(textures_stay_in_range_and_show_both_colours)
 {
-    (void)state;
     enum { SIDE = 48, POINTS = SIDE * SIDE };
     static float u[POINTS], v[POINTS], d[POINTS], mix[TDMI_SYNTH_TEXTURES][POINTS];
     for (int i = 0; i < POINTS; i++) {
@@ -167,9 +164,8 @@ static void painter_free(struct painter *painter)
 /* These hashes are the promise that a seed means the same data set on every machine and with every
  * compiler. A change of the generator changes data sets people compare results on: say so in the
  * change log. */
-static void pictures_are_the_same_bits_everywhere(void **state)
+TEST(pictures_are_the_same_bits_everywhere)
 {
-    (void)state;
     static const struct {
         int class_index, number, size, width, height, quality;
         uint64_t pixels, jpeg;
@@ -207,9 +203,8 @@ static void pictures_are_the_same_bits_everywhere(void **state)
     assert_int_equal(n_wrong, 0);
 }
 
-static void a_picture_does_not_depend_on_what_was_drawn_before(void **state)
+TEST(a_picture_does_not_depend_on_what_was_drawn_before)
 {
-    (void)state;
     struct painter used = painter_new();
     draw(&used, 3, 1, 100);
     uint64_t first = pixel_hash(&used);
@@ -220,9 +215,8 @@ static void a_picture_does_not_depend_on_what_was_drawn_before(void **state)
     painter_free(&used);
 }
 
-static void sizes_and_aspects_vary_around_the_size_asked_for(void **state)
+TEST(sizes_and_aspects_vary_around_the_size_asked_for)
 {
-    (void)state;
     static const int sizes[] = {16, 100, 161};
     struct painter painter = painter_new();
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
@@ -244,9 +238,8 @@ static void sizes_and_aspects_vary_around_the_size_asked_for(void **state)
     painter_free(&painter);
 }
 
-static void the_largest_pictures_are_drawn_too(void **state)
+TEST(the_largest_pictures_are_drawn_too)
 {
-    (void)state;
     struct painter painter = painter_new();
     for (int number = 0; number < 3; number++) {
         draw(&painter, 700, number, 2048);
@@ -255,17 +248,4 @@ static void the_largest_pictures_are_drawn_too(void **state)
     painter_free(&painter);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(thousand_classes_differ_and_half_have_no_colour),
-        cmocka_unit_test(class_names_say_what_is_to_be_seen),
-        cmocka_unit_test(silhouettes_fit_their_table_and_have_true_distances),
-        cmocka_unit_test(textures_stay_in_range_and_show_both_colours),
-        cmocka_unit_test(pictures_are_the_same_bits_everywhere),
-        cmocka_unit_test(a_picture_does_not_depend_on_what_was_drawn_before),
-        cmocka_unit_test(sizes_and_aspects_vary_around_the_size_asked_for),
-        cmocka_unit_test(the_largest_pictures_are_drawn_too),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

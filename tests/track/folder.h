@@ -2,11 +2,18 @@
 #ifndef TANDEM_TESTS_TRACK_FOLDER_H
 #define TANDEM_TESTS_TRACK_FOLDER_H
 
+#include "tandem/log.h"
+#include "unit.h"
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+/* Set-up of a program whose cases make the library warn. */
+static inline int be_silent(void **state)
+{
+    (void)state;
+    tdm_log_set_level(TDM_LOG_SILENT);
+    return 0;
+}
 
 static inline int make_folder(void **state)
 {

@@ -5,12 +5,13 @@
 #include "track/folder.h"
 #include "track/run.h"
 
+POINTER_RELEASE(tdmi_run, tdmi_run_close)
+
 static inline tdmi_run *open_run(const char *path, enum tdmi_run_mode mode)
 {
     tdmi_run *run = NULL;
     tdm_error err = {0};
-    if (tdmi_run_open(path, mode, &run, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_run_open(path, mode, &run, &err), &err);
     return run;
 }
 

@@ -1,13 +1,9 @@
 /* The lock file: one owner at a time, free when the owner is dead, and it says who has it. */
+#include "unit.h"
 #include "track/lock.h"
 #include "tandem/log.h"
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
-#include <cmocka.h>
 #include "track/folder.h"
 
 typedef tdm_status (*take)(const char *path, tdmi_lock **lock, tdm_error *err);
@@ -40,7 +36,7 @@ static void end_owner(pid_t child)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void a_second_owner_is_refused_until_the_first_gives_it_back(void **state)
+TEST_WITH(a_second_owner_is_refused_until_the_first_gives_it_back, make_folder, remove_folder)
 {
     char path[1024];
     for (size_t i = 0; i < 2; i++) {
@@ -56,7 +52,7 @@ static void a_second_owner_is_refused_until_the_first_gives_it_back(void **state
     }
 }
 
-static void the_refusal_names_process_and_host(void **state)
+TEST_WITH(the_refusal_names_process_and_host, make_folder, remove_folder)
 {
     char path[1024], pid[32], host[256] = "";
     assert_int_equal(gethostname(host, sizeof host - 1), 0);
@@ -75,7 +71,7 @@ static void the_refusal_names_process_and_host(void **state)
     }
 }
 
-static void the_lock_of_a_killed_owner_is_free(void **state)
+TEST_WITH(the_lock_of_a_killed_owner_is_free, make_folder, remove_folder)
 {
     char path[1024];
     in_folder(state, "lock", path);
@@ -88,7 +84,7 @@ static void the_lock_of_a_killed_owner_is_free(void **state)
     }
 }
 
-static void a_refused_process_leaves_the_owners_text_alone(void **state)
+TEST_WITH(a_refused_process_leaves_the_owners_text_alone, make_folder, remove_folder)
 {
     char path[1024];
     tdmi_lock *first = NULL, *second = NULL;
@@ -107,7 +103,7 @@ static void a_refused_process_leaves_the_owners_text_alone(void **state)
     free(after);
 }
 
-static void without_locks_an_owner_on_another_host_keeps_it(void **state)
+TEST_WITH(without_locks_an_owner_on_another_host_keeps_it, make_folder, remove_folder)
 {
     char path[1024], held[1024];
     tdmi_lock *lock = NULL;
@@ -123,7 +119,7 @@ static void without_locks_an_owner_on_another_host_keeps_it(void **state)
     assert_non_null(strstr(err.frames[0].text, "another process"));
 }
 
-static void a_number_that_another_process_got_does_not_keep_the_lock(void **state)
+TEST_WITH(a_number_that_another_process_got_does_not_keep_the_lock, make_folder, remove_folder)
 {
     char path[1024], held[1024], text[512], host[256] = "";
     tdmi_lock *lock = NULL;
@@ -140,9 +136,8 @@ static void a_number_that_another_process_got_does_not_keep_the_lock(void **stat
     assert_int_equal(access(held, F_OK), -1);
 }
 
-static void a_folder_that_cannot_be_written_is_the_systems_refusal(void **state)
+TEST_WITH(a_folder_that_cannot_be_written_is_the_systems_refusal, make_folder, remove_folder)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         tdmi_lock *lock = NULL;
         tdm_error err = {0};
@@ -152,18 +147,4 @@ static void a_folder_that_cannot_be_written_is_the_systems_refusal(void **state)
     }
 }
 
-int main(void)
-{
-    tdm_log_set_level(TDM_LOG_SILENT);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        CASE(a_second_owner_is_refused_until_the_first_gives_it_back),
-        CASE(the_refusal_names_process_and_host),
-        CASE(the_lock_of_a_killed_owner_is_free),
-        CASE(a_refused_process_leaves_the_owners_text_alone),
-        CASE(without_locks_an_owner_on_another_host_keeps_it),
-        CASE(a_number_that_another_process_got_does_not_keep_the_lock),
-        CASE(a_folder_that_cannot_be_written_is_the_systems_refusal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(be_silent, NULL)

@@ -1,5 +1,6 @@
 /* Cards through a library that looks like the driver's, as far as it goes; and what a run's file
  * says of them. */
+#include "unit.h"
 #include "track/nvml.h"
 #include "track/fake_nvml.h"
 #include "track/folder.h"
@@ -10,12 +11,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
 
 /* Keeps the library loaded, so that what is set here is what it answers. */
 static struct fake_nvml *open_fake(const char *file, void **library)
@@ -41,10 +37,9 @@ static void same(double got, double wanted)
         fail_msg("%.9g, wanted %.9g", got, wanted);
 }
 
-static void every_field_is_what_the_driver_says(void **state)
+TEST(every_field_is_what_the_driver_says)
 {
     static const char *const files[] = {FAKE_NVML, FAKE_NVML_NEW};
-    (void)state;
     for (int f = 0; f < 2; f++) {
         void *library;
         struct fake_nvml *fake = open_fake(files[f], &library);
@@ -84,13 +79,12 @@ static void expect_unsaid(const struct tdmi_nvml_sample *sample)
     assert_int_equal(sample->reasons, -1);
 }
 
-static void what_fails_or_is_missing_is_unsaid(void **state)
+TEST(what_fails_or_is_missing_is_unsaid)
 {
     void *library;
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
     struct tdmi_nvml_sample sample;
     tdmi_nvml *nvml = open_nvml(FAKE_NVML);
-    (void)state;
     fake->fails = 3; /* not supported by this card */
     assert_int_equal(tdmi_nvml_sample(nvml, 0, &sample, NULL), TDM_OK);
     expect_unsaid(&sample);
@@ -112,10 +106,9 @@ static void expect_absent(const char *file, const char *part)
         fail_msg("'%s' does not say '%s'", err.frames[0].text, part);
 }
 
-static void libraries_that_are_of_no_use_are_named(void **state)
+TEST(libraries_that_are_of_no_use_are_named)
 {
     void *library;
-    (void)state;
     expect_absent("/nowhere/libnvidia-ml.so.1", "/nowhere/libnvidia-ml.so.1 is not installed");
     expect_absent(FAKE_NVML_BROKEN, "lacks the function nvmlDeviceGetCount_v2");
     struct fake_nvml *fake = open_fake(FAKE_NVML, &library);
@@ -137,9 +130,8 @@ static void libraries_that_are_of_no_use_are_named(void **state)
     dlclose(library);
 }
 
-static void every_reason_has_its_words(void **state)
+TEST(every_reason_has_its_words)
 {
-    (void)state;
     for (int i = 0; i < 9; i++)
         assert_non_null(tdmi_nvml_reason_text((int64_t)1 << i));
     assert_string_equal(tdmi_nvml_reason_text(TDMI_NVML_DISPLAY), "display");
@@ -188,7 +180,7 @@ static void expect_line(const char *line, int64_t step, int card, double joules)
 }
 
 /* A look when it begins, and one when it ends. */
-static void a_run_says_what_its_cards_did(void **state)
+TEST(a_run_says_what_its_cards_did)
 {
     char path[1024], file[1100];
     void *library;
@@ -200,7 +192,7 @@ static void a_run_says_what_its_cards_did(void **state)
     assert_int_equal(tdmi_run_open(path, TDMI_RUN_NEW, &run, NULL), TDM_OK);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
-    tdmi_track_watch_cards(track, FAKE_NVML);
+    tdmi_track_watch_gpus(track, FAKE_NVML);
     wait_for(&fake->n_samples, 2);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_PROGRESS, .step = 70});
     tdmi_track_free(track);
@@ -217,7 +209,7 @@ static void a_run_says_what_its_cards_did(void **state)
     dlclose(library);
 }
 
-static void looks_follow_each_other(void **state)
+TEST(looks_follow_each_other)
 {
     char file[1024];
     void *library;
@@ -238,7 +230,7 @@ static void looks_follow_each_other(void **state)
 }
 
 /* What is logged goes to stderr, which is a file for as long. */
-static void a_run_goes_on_without_a_driver(void **state)
+TEST(a_run_goes_on_without_a_driver)
 {
     char file[1024], log[1024];
     tdmi_sampler *sampler;
@@ -261,16 +253,4 @@ static void a_run_goes_on_without_a_driver(void **state)
     assert_int_equal(access(file, F_OK), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_what_the_driver_says),
-        cmocka_unit_test(what_fails_or_is_missing_is_unsaid),
-        cmocka_unit_test(libraries_that_are_of_no_use_are_named),
-        cmocka_unit_test(every_reason_has_its_words),
-        cmocka_unit_test(a_run_says_what_its_cards_did),
-        cmocka_unit_test(looks_follow_each_other),
-        cmocka_unit_test(a_run_goes_on_without_a_driver),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TEST_MAIN(make_folder, remove_folder)

@@ -1,13 +1,9 @@
 /* The run folder: who may open it, and what it remembers. */
+#include "unit.h"
 #include "track/run.h"
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "tandem/log.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include "track/runs.h"
 
 static void check_refused(const char *path, enum tdmi_run_mode mode, tdm_status status,
@@ -23,7 +19,8 @@ static void check_refused(const char *path, enum tdmi_run_mode mode, tdm_status 
 
 /* ---- opening ---------------------------------------------------------------------------- */
 
-static void a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved(void **state)
+TEST_WITH(a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved, make_folder,
+          remove_folder)
 {
     char path[1024];
     in_folder(state, "a/b/run", path);
@@ -40,7 +37,7 @@ static void a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved(void 
     assert_int_equal(tdmi_file_kind_of(path), TDMI_FILE_FOLDER);
 }
 
-static void an_empty_folder_and_one_with_only_a_lock_are_new(void **state)
+TEST_WITH(an_empty_folder_and_one_with_only_a_lock_are_new, make_folder, remove_folder)
 {
     char path[1024];
     in_folder(state, "", path);
@@ -50,7 +47,7 @@ static void an_empty_folder_and_one_with_only_a_lock_are_new(void **state)
     tdmi_run_close(open_run(*state, TDMI_RUN_RESUME));
 }
 
-static void a_run_that_ended_before_it_began_is_no_obstacle(void **state)
+TEST_WITH(a_run_that_ended_before_it_began_is_no_obstacle, make_folder, remove_folder)
 {
     char path[1024];
     in_folder(state, "metrics.jsonl", path);
@@ -65,12 +62,11 @@ static void a_run_that_ended_before_it_began_is_no_obstacle(void **state)
     char other[1024];
     put_text(in_folder(state, "last.safetensors", other), "x");
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_USAGE, "last.safetensors");
-    char *text = text_of(path);
+    AT_END(free_at) char *text = text_of(path);
     assert_string_equal(text, "{\"step\":1}\n");
-    free(text);
 }
 
-static void an_existing_run_is_opened_by_resume_only(void **state)
+TEST_WITH(an_existing_run_is_opened_by_resume_only, make_folder, remove_folder)
 {
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
@@ -81,7 +77,7 @@ static void an_existing_run_is_opened_by_resume_only(void **state)
     tdmi_run_close(run);
 }
 
-static void a_folder_of_other_files_is_left_alone(void **state)
+TEST_WITH(a_folder_of_other_files_is_left_alone, make_folder, remove_folder)
 {
     char path[1024];
     put_text(in_folder(state, "thesis.txt", path), "x");
@@ -92,28 +88,26 @@ static void a_folder_of_other_files_is_left_alone(void **state)
     check_refused(path, TDMI_RUN_NEW, TDM_E_USAGE, "needs a folder");
 }
 
-static void a_run_in_use_is_refused(void **state)
+TEST_WITH(a_run_in_use_is_refused, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char pid[32];
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, NULL), TDM_OK);
     check_refused(*state, TDMI_RUN_RESUME, TDM_E_SYSTEM, pid);
-    tdmi_run_close(run);
 }
 
-static void a_folder_that_cannot_be_made_is_the_systems_refusal(void **state)
+TEST_WITH(a_folder_that_cannot_be_made_is_the_systems_refusal, make_folder, remove_folder)
 {
     char path[1024];
-    (void)state;
     snprintf(path, sizeof path, "/proc/no-folder-here/run");
     tdmi_run *run = NULL;
     tdm_error err = {0};
     assert_int_equal(tdmi_run_open(path, TDMI_RUN_NEW, &run, &err), TDM_E_SYSTEM);
 }
 
-static void a_damaged_or_newer_record_is_bad_input(void **state)
+TEST_WITH(a_damaged_or_newer_record_is_bad_input, make_folder, remove_folder)
 {
     static const struct {
         const char *record, *says;
@@ -136,7 +130,7 @@ static void a_damaged_or_newer_record_is_bad_input(void **state)
     }
 }
 
-static void leftovers_of_killed_writers_are_removed(void **state)
+TEST_WITH(leftovers_of_killed_writers_are_removed, make_folder, remove_folder)
 {
     char path[1024];
     put_text(in_folder(state, ".run.json.12345.tmp", path), "{");
@@ -146,7 +140,7 @@ static void leftovers_of_killed_writers_are_removed(void **state)
 
 /* ---- the record ------------------------------------------------------------------------- */
 
-static void the_record_keeps_what_was_set_and_not_forgotten(void **state)
+TEST_WITH(the_record_keeps_what_was_set_and_not_forgotten, make_folder, remove_folder)
 {
     static const char options[] =
         "{\"seed\":9007199254740993,\"rate\":0.1,\"x\":[true,null,\"\\u00e4\",{}]}";
@@ -200,7 +194,7 @@ static void the_record_keeps_what_was_set_and_not_forgotten(void **state)
     tdm_json_document_free(document);
 }
 
-static void a_run_that_goes_on_has_not_ended(void **state)
+TEST_WITH(a_run_that_goes_on_has_not_ended, make_folder, remove_folder)
 {
     tdm_json_document *document = NULL;
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
@@ -214,7 +208,7 @@ static void a_run_that_goes_on_has_not_ended(void **state)
     tdm_json_document_free(document);
 }
 
-static void a_missing_run_reads_as_none(void **state)
+TEST_WITH(a_missing_run_reads_as_none, make_folder, remove_folder)
 {
     char path[1024];
     enum tdmi_run_status status = TDMI_RUN_FAILED;
@@ -227,7 +221,7 @@ static void a_missing_run_reads_as_none(void **state)
     assert_string_equal(tdmi_run_status_name(status), "none");
 }
 
-static void wrong_sections_are_refused_and_change_nothing(void **state)
+TEST_WITH(wrong_sections_are_refused_and_change_nothing, make_folder, remove_folder)
 {
     tdm_error err = {0};
     tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
@@ -247,9 +241,9 @@ static void wrong_sections_are_refused_and_change_nothing(void **state)
 
 /* ---- metrics ---------------------------------------------------------------------------- */
 
-static void lines_are_cut_back_to_a_step_and_go_on_from_there(void **state)
+TEST_WITH(lines_are_cut_back_to_a_step_and_go_on_from_there, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 4);
     assert_int_equal(tdmi_run_line(run, "{\"no\":1}", 8, NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
@@ -257,12 +251,12 @@ static void lines_are_cut_back_to_a_step_and_go_on_from_there(void **state)
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n");
     put_lines(run, 3, 3);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"no\":1}\n{\"step\":3}\n");
-    tdmi_run_close(run);
 }
 
 /* An epoch's line has the step of the checkpoint that was written when its validation was stopped.
  */
-static void the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it(void **state)
+TEST_WITH(the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it, make_folder,
+          remove_folder)
 {
     static const char *const events[] = {"note", "checkpoint", "epoch", "note", "checkpoint"};
     char path[1024], text[400];
@@ -285,16 +279,15 @@ static void the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it(
     }
 }
 
-static void a_cut_without_metrics_is_fine(void **state)
+TEST_WITH(a_cut_without_metrics_is_fine, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_cut(run, up_to(0), NULL), TDM_OK);
     assert_int_equal(tdmi_run_sync(run, NULL), TDM_OK);
     check_metrics(state, "(none)");
-    tdmi_run_close(run);
 }
 
-static void a_torn_line_goes_wherever_it_was_torn(void **state)
+TEST_WITH(a_torn_line_goes_wherever_it_was_torn, make_folder, remove_folder)
 {
     static const char *const ends[] = {"{", "{\"step\":3", "{\"step\":3}"};
     char path[1024], text[128];
@@ -316,10 +309,10 @@ static void a_torn_line_goes_wherever_it_was_torn(void **state)
     }
 }
 
-static void a_long_torn_line_goes(void **state)
+TEST_WITH(a_long_torn_line_goes, make_folder, remove_folder)
 {
     char path[1024];
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     char *text = malloc(20001);
     memset(text, 'x', 20000);
     memcpy(text, "{\"step\":1}\n", 11);
@@ -328,29 +321,26 @@ static void a_long_torn_line_goes(void **state)
     free(text);
     put_lines(run, 2, 2);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
-    tdmi_run_close(run);
 }
 
-static void a_damaged_line_goes_with_the_cut(void **state)
+TEST_WITH(a_damaged_line_goes_with_the_cut, make_folder, remove_folder)
 {
     char path[1024];
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_text(in_folder(state, "metrics.jsonl", path), "nonsense\n{\"step\":1}\n[]\n{\"step\":2}\n");
     assert_int_equal(tdmi_run_cut(run, up_to(1), NULL), TDM_OK);
     check_metrics(state, "{\"step\":1}\n");
-    tdmi_run_close(run);
 }
 
-static void a_line_with_a_newline_is_our_own_mistake(void **state)
+TEST_WITH(a_line_with_a_newline_is_our_own_mistake, make_folder, remove_folder)
 {
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_line(run, "{\n}", 3, NULL), TDM_E_BUG);
     assert_int_equal(tdmi_run_line(run, "", 0, NULL), TDM_E_BUG);
     check_metrics(state, "(none)");
-    tdmi_run_close(run);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST_WITH(every_failing_allocation_is_an_ordinary_error, make_folder, remove_folder)
 {
     char path[1024];
     bool is_done = false;
@@ -378,32 +368,4 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
     }
 }
 
-int main(void)
-{
-    tdm_log_set_level(TDM_LOG_SILENT);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_run_makes_its_folder_and_parents_and_keeps_it_once_saved),
-        CASE(an_empty_folder_and_one_with_only_a_lock_are_new),
-        CASE(a_run_that_ended_before_it_began_is_no_obstacle),
-        CASE(an_existing_run_is_opened_by_resume_only),
-        CASE(a_folder_of_other_files_is_left_alone),
-        CASE(a_run_in_use_is_refused),
-        CASE(a_folder_that_cannot_be_made_is_the_systems_refusal),
-        CASE(a_damaged_or_newer_record_is_bad_input),
-        CASE(leftovers_of_killed_writers_are_removed),
-        CASE(the_record_keeps_what_was_set_and_not_forgotten),
-        CASE(a_run_that_goes_on_has_not_ended),
-        CASE(a_missing_run_reads_as_none),
-        CASE(wrong_sections_are_refused_and_change_nothing),
-        CASE(lines_are_cut_back_to_a_step_and_go_on_from_there),
-        CASE(the_line_of_an_epoch_that_is_to_end_again_goes_with_what_follows_it),
-        CASE(a_cut_without_metrics_is_fine),
-        CASE(a_torn_line_goes_wherever_it_was_torn),
-        CASE(a_long_torn_line_goes),
-        CASE(a_damaged_line_goes_with_the_cut),
-        CASE(a_line_with_a_newline_is_our_own_mistake),
-        CASE(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(be_silent, NULL)

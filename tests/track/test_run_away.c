@@ -1,17 +1,13 @@
 /* The run folder on a full disk, after a kill, and moved away while somebody works in it. */
+#include "unit.h"
 #include "track/run.h"
 #include "base/file/file.h"
 #include "tandem/log.h"
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
 #include "track/runs.h"
 
 /* Beyond the limit of file sizes every write fails with EFBIG, after a short one up to it: what a
@@ -24,10 +20,10 @@ static void limit_files(rlim_t n_bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
+TEST_WITH(a_line_that_does_not_fit_leaves_whole_lines, make_folder, remove_folder)
 {
     tdm_error err = {0};
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     put_lines(run, 1, 2);
     signal(SIGXFSZ, SIG_IGN);
     limit_files(27); /* 22 are used, a line has 11 */
@@ -37,28 +33,24 @@ static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
     put_lines(run, 4, 4);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
-    tdmi_run_close(run);
 }
 
-static void a_record_that_does_not_fit_leaves_the_old_one(void **state)
+TEST_WITH(a_record_that_does_not_fit_leaves_the_old_one, make_folder, remove_folder)
 {
     char path[1024];
     tdm_error err = {0};
-    tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state, TDMI_RUN_NEW);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_RUNNING, &err), TDM_OK);
-    char *before = text_of(in_folder(state, "run.json", path));
+    AT_END(free_at) char *before = text_of(in_folder(state, "run.json", path));
     signal(SIGXFSZ, SIG_IGN);
     limit_files(20);
     assert_int_equal(tdmi_run_save(run, TDMI_RUN_FINISHED, &err), TDM_E_SYSTEM);
     limit_files(RLIM_INFINITY);
-    char *after = text_of(path);
+    AT_END(free_at) char *after = text_of(path);
     assert_string_equal(before, after);
-    free(before);
-    free(after);
-    tdmi_run_close(run);
 }
 
-static void a_full_disk_is_an_ordinary_error(void **state)
+TEST_WITH(a_full_disk_is_an_ordinary_error, make_folder, remove_folder)
 {
     char path[1024];
     tdm_error err = {0};
@@ -104,7 +96,7 @@ static void write_for_ever(const char *path)
     }
 }
 
-static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
+TEST_WITH(a_kill_leaves_a_whole_record_and_whole_lines, make_folder, remove_folder)
 {
     char path[1024];
     in_folder(state, "run", path);
@@ -120,8 +112,7 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFSIGNALED(how));
         enum tdmi_run_status status = TDMI_RUN_NONE;
-        if (tdmi_run_read(path, &status, NULL, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_run_read(path, &status, NULL, &err), &err);
         /* The lock of the dead is free, and what it left behind is no obstacle. */
         tdmi_run *run = open_run(path, TDMI_RUN_RESUME);
         assert_int_equal(tdmi_run_cut(run, up_to(1), &err), TDM_OK);
@@ -131,13 +122,12 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
     assert_int_equal(tdmi_run_read(path, &status, NULL, NULL), TDM_OK);
     assert_int_equal(status, TDMI_RUN_RUNNING);
     char metrics[1024];
-    char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
+    AT_END(free_at) char *text = text_of(in_folder(state, "run/metrics.jsonl", metrics));
     assert_int_equal(strlen(text) % 11, 0);
     assert_memory_equal(text, "{\"step\":1}\n", 11);
-    free(text);
 }
 
-static void a_folder_that_was_removed_is_not_made_again(void **state)
+TEST_WITH(a_folder_that_was_removed_is_not_made_again, make_folder, remove_folder)
 {
     char path[1024], moved[1024];
     tdm_error err = {0};
@@ -162,16 +152,4 @@ static void a_folder_that_was_removed_is_not_made_again(void **state)
     tdmi_run_close(run);
 }
 
-int main(void)
-{
-    tdm_log_set_level(TDM_LOG_SILENT);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        CASE(a_folder_that_was_removed_is_not_made_again),
-        CASE(a_line_that_does_not_fit_leaves_whole_lines),
-        CASE(a_record_that_does_not_fit_leaves_the_old_one),
-        CASE(a_full_disk_is_an_ordinary_error),
-        CASE(a_kill_leaves_a_whole_record_and_whole_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(be_silent, NULL)

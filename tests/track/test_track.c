@@ -1,15 +1,14 @@
 /* Events reach the caller and metrics.jsonl; a disk that is full costs lines, never the training.
  */
+#include "unit.h"
 #include "track/track.h"
 #include "tandem/log.h"
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
-#include <cmocka.h>
 #include "track/folder.h"
+#include "track/run.h"
+
+POINTER_RELEASE(tdmi_run, tdmi_run_close)
 
 static void count_event(void *self, const tdm_event *event)
 {
@@ -21,12 +20,11 @@ static tdmi_run *open_run(const char *path)
 {
     tdmi_run *run = NULL;
     tdm_error err = {0};
-    if (tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err), &err);
     return run;
 }
 
-static void every_event_reaches_the_caller_and_few_the_file(void **state)
+TEST_WITH(every_event_reaches_the_caller_and_few_the_file, make_folder, remove_folder)
 {
     char path[1024];
     int counts[6] = {0};
@@ -74,17 +72,16 @@ static void every_event_reaches_the_caller_and_few_the_file(void **state)
     tdmi_run_close(run); /* never saved: the file goes */
 }
 
-static void a_caller_that_does_not_listen_is_fine(void **state)
+TEST_WITH(a_caller_that_does_not_listen_is_fine, make_folder, remove_folder)
 {
     tdmi_track *track = NULL;
-    tdmi_run *run = open_run(*state);
+    AT_END(tdmi_run_close_at) tdmi_run *run = open_run(*state);
     assert_int_equal(tdmi_track_new(run, (tdm_sink){0}, &track, NULL), TDM_OK);
     tdmi_track_event(track, &(tdm_event){.kind = TDM_EVENT_NOTE, .text = "a \"quoted\"\nline"});
     tdmi_track_free(track);
-    tdmi_run_close(run);
 }
 
-static void recording_goes_on_when_a_full_disk_has_room_again(void **state)
+TEST_WITH(recording_goes_on_when_a_full_disk_has_room_again, make_folder, remove_folder)
 {
     char path[1024];
     int counts[6] = {0};
@@ -111,14 +108,4 @@ static void recording_goes_on_when_a_full_disk_has_room_again(void **state)
     tdmi_run_close(run); /* never saved: the file goes */
 }
 
-int main(void)
-{
-    tdm_log_set_level(TDM_LOG_SILENT);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        CASE(every_event_reaches_the_caller_and_few_the_file),
-        CASE(a_caller_that_does_not_listen_is_fine),
-        CASE(recording_goes_on_when_a_full_disk_has_room_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(be_silent, NULL)

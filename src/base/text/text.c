@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 void tdmi_text_release(tdmi_text *text)
 {
@@ -86,4 +87,21 @@ void tdmi_text_printf(tdmi_text *text, const char *format, ...)
 const char *tdmi_text_string(const tdmi_text *text)
 {
     return text->bytes ? text->bytes : "";
+}
+
+bool tdmi_ends_with(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), ending_length = strlen(ending);
+    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
+}
+
+bool tdmi_has_ending(const char *name, const char *const *endings)
+{
+    const size_t length = strlen(name);
+    for (; *endings != NULL; endings++) {
+        const size_t ending_length = strlen(*endings);
+        if (length > ending_length && strcasecmp(name + length - ending_length, *endings) == 0)
+            return true;
+    }
+    return false;
 }

@@ -23,6 +23,10 @@ void tdmi_text_add(tdmi_text *text, const void *bytes, size_t length_bytes);
 /* Adds length_bytes bytes for the caller to fill and returns where they begin; NULL: broken. */
 char *tdmi_text_room(tdmi_text *text, size_t length_bytes);
 void tdmi_text_printf(tdmi_text *text, const char *format, ...) TDM_PRINTF(2, 3);
+/* Does text end with ending? */
+bool tdmi_ends_with(const char *text, const char *ending);
+/* Is name one of these endings, in any case, with something before it? endings ends with NULL. */
+bool tdmi_has_ending(const char *name, const char *const *endings);
 /* "" while nothing was added. */
 const char *tdmi_text_string(const tdmi_text *text);
 

@@ -45,31 +45,31 @@ void tdm_audit_release(struct tdm_audit *audit)
 
 static tdm_status find_one(void *self, int64_t index, int worker, tdm_error *err)
 {
-    struct auditing *it = self;
-    return tdmi_finding_of(it->source, index, it->fingerprints != NULL, &it->scratches[worker],
-                           &it->findings[index], err);
+    struct auditing *job = self;
+    return tdmi_finding_of(job->source, index, job->fingerprints != NULL, &job->scratches[worker],
+                           &job->findings[index], err);
 }
 
-static tdm_status find_all(struct auditing *it, tdm_sink sink, tdm_error *err)
+static tdm_status find_all(struct auditing *job, tdm_sink sink, tdm_error *err)
 {
     tdmi_pool *pool = NULL;
-    tdm_status status = tdmi_pool_new(it->options->threads, false, &pool, err);
+    tdm_status status = tdmi_pool_new(job->options->threads, false, &pool, err);
     if (status != TDM_OK)
         return status;
     const int threads = tdmi_pool_threads(pool);
-    it->scratches = tdmi_alloc((size_t)threads, sizeof *it->scratches);
-    if (!it->scratches)
+    job->scratches = tdmi_alloc((size_t)threads, sizeof *job->scratches);
+    if (!job->scratches)
         status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for %d threads", threads);
     else
-        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = tdmi_source_items(it->source),
+        status = tdmi_sweep_run(&(struct tdmi_sweep){.n_items = tdmi_source_items(job->source),
                                                      .what = "looking at every picture",
                                                      .item = find_one,
-                                                     .self = it,
+                                                     .self = job,
                                                      .sink = sink},
                                 pool, err);
-    for (int i = 0; it->scratches && i < threads; i++)
-        tdmi_finding_scratch_release(&it->scratches[i]);
-    tdmi_free(it->scratches);
+    for (int i = 0; job->scratches && i < threads; i++)
+        tdmi_finding_scratch_release(&job->scratches[i]);
+    tdmi_free(job->scratches);
     tdmi_pool_free(pool);
     return status;
 }
@@ -77,30 +77,30 @@ static tdm_status find_all(struct auditing *it, tdm_sink sink, tdm_error *err)
 /* ---- the report --------------------------------------------------------------------------------
  */
 
-static tdm_status reserve(struct auditing *it, tdm_error *err)
+static tdm_status reserve(struct auditing *job, tdm_error *err)
 {
-    struct tdm_audit *audit = it->audit;
-    const size_t n = (size_t)tdmi_source_items(it->source);
-    const size_t n_classes = (size_t)tdmi_source_classes(it->source);
+    struct tdm_audit *audit = job->audit;
+    const size_t n = (size_t)tdmi_source_items(job->source);
+    const size_t n_classes = (size_t)tdmi_source_classes(job->source);
     audit->files = tdmi_alloc(n, sizeof *audit->files);
-    it->findings = tdmi_alloc(n, sizeof *it->findings);
-    it->fingerprints = it->options->find_near ? tdmi_alloc(n, sizeof *it->fingerprints) : NULL;
-    audit->classes = tdmi_arena_alloc(it->arena, n_classes + 1, sizeof *audit->classes);
-    if (!audit->files || !it->findings || (it->options->find_near && !it->fingerprints) ||
+    job->findings = tdmi_alloc(n, sizeof *job->findings);
+    job->fingerprints = job->options->find_near ? tdmi_alloc(n, sizeof *job->fingerprints) : NULL;
+    audit->classes = tdmi_arena_alloc(job->arena, n_classes + 1, sizeof *audit->classes);
+    if (!audit->files || !job->findings || (job->options->find_near && !job->fingerprints) ||
         !audit->classes)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to audit %zu pictures", n);
     return TDM_OK;
 }
 
-static tdm_status fill_files(struct auditing *it, tdm_error *err)
+static tdm_status fill_files(struct auditing *job, tdm_error *err)
 {
-    struct tdm_audit *audit = it->audit;
-    audit->images = tdmi_source_items(it->source);
+    struct tdm_audit *audit = job->audit;
+    audit->images = tdmi_source_items(job->source);
     for (int64_t i = 0; i < audit->images; i++) {
-        const struct tdmi_item item = tdmi_source_item(it->source, i);
-        const struct tdmi_finding *finding = &it->findings[i];
-        const char *path = tdmi_arena_copy(it->arena, item.path);
-        const char *reason = finding->reason[0] ? tdmi_arena_copy(it->arena, finding->reason) : "";
+        const struct tdmi_item item = tdmi_source_item(job->source, i);
+        const struct tdmi_finding *finding = &job->findings[i];
+        const char *path = tdmi_arena_copy(job->arena, item.path);
+        const char *reason = finding->reason[0] ? tdmi_arena_copy(job->arena, finding->reason) : "";
         if (!path || !reason)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %lld pictures",
                             (long long)audit->images);
@@ -115,19 +115,19 @@ static tdm_status fill_files(struct auditing *it, tdm_error *err)
             .bytes = finding->bytes,
             .reason = reason,
         };
-        if (it->fingerprints)
-            it->fingerprints[i] = finding->fingerprint;
+        if (job->fingerprints)
+            job->fingerprints[i] = finding->fingerprint;
         audit->with_icc += finding->has_icc;
     }
     return TDM_OK;
 }
 
-static tdm_status fill_classes(struct auditing *it, tdm_error *err)
+static tdm_status fill_classes(struct auditing *job, tdm_error *err)
 {
-    struct tdm_audit *audit = it->audit;
-    audit->n_classes = tdmi_source_classes(it->source);
+    struct tdm_audit *audit = job->audit;
+    audit->n_classes = tdmi_source_classes(job->source);
     for (int i = 0; i < audit->n_classes; i++) {
-        const char *name = tdmi_arena_copy(it->arena, tdmi_source_class(it->source, i));
+        const char *name = tdmi_arena_copy(job->arena, tdmi_source_class(job->source, i));
         if (!name)
             return TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %d classes",
                             audit->n_classes);
@@ -176,35 +176,35 @@ static void sum_up(struct tdm_audit *audit)
     audit->remarks[TDM_VERDICT_OK] = audit->ok;
 }
 
-static tdm_status check_files(struct auditing *it, tdm_error *err)
+static tdm_status check_files(struct auditing *job, tdm_error *err)
 {
-    struct tdm_audit *audit = it->audit;
+    struct tdm_audit *audit = job->audit;
     tdmi_lost_rows lost = {0};
     tdm_error refusal = {0};
     tdm_status status = TDM_OK;
     for (int64_t i = 0; status == TDM_OK && i < audit->images; i++)
         if (tdm_verdict_is_bad(audit->files[i].verdict))
-            status = tdmi_lost_rows_add(&lost, it->source, i, audit->files[i].reason, &refusal);
+            status = tdmi_lost_rows_add(&lost, job->source, i, audit->files[i].reason, &refusal);
     tdmi_lost_rows_release(&lost);
     if (status == TDM_OK)
         return TDM_OK;
     if (status == TDM_E_INPUT)
-        audit->refusal = tdmi_arena_copy(it->arena, refusal.frames[0].text);
+        audit->refusal = tdmi_arena_copy(job->arena, refusal.frames[0].text);
     return audit->refusal != NULL
                ? TDM_OK
                : TDM_FAIL(err, TDM_E_MEMORY, "no memory to report on %lld pictures",
                           (long long)audit->images);
 }
 
-static tdm_status report(struct auditing *it, tdm_error *err)
+static tdm_status report(struct auditing *job, tdm_error *err)
 {
-    struct tdm_audit *audit = it->audit;
+    struct tdm_audit *audit = job->audit;
     struct tdmi_copies copies = {0};
-    tdm_status status = fill_classes(it, err);
+    tdm_status status = fill_classes(job, err);
     if (status == TDM_OK)
-        status = fill_files(it, err);
+        status = fill_files(job, err);
     if (status == TDM_OK)
-        status = tdmi_copies_find(audit->files, it->fingerprints, audit->images, &copies, err);
+        status = tdmi_copies_find(audit->files, job->fingerprints, audit->images, &copies, err);
     if (status != TDM_OK) {
         tdmi_copies_release(&copies);
         return status;
@@ -212,48 +212,48 @@ static tdm_status report(struct auditing *it, tdm_error *err)
     audit->pairs = copies.pairs;
     audit->n_pairs = copies.n_pairs;
     audit->is_near_cut = copies.is_near_cut;
-    audit->others = tdmi_source_ignored(it->source);
-    audit->kind = tdmi_source_kind(it->source);
+    audit->others = tdmi_source_ignored(job->source);
+    audit->kind = tdmi_source_kind(job->source);
     sum_up(audit);
-    return check_files(it, err);
+    return check_files(job, err);
 }
 
 /* ---- together ----------------------------------------------------------------------------------
  */
 
-static tdm_status run(struct auditing *it, tdm_sink sink, tdm_error *err)
+static tdm_status run(struct auditing *job, tdm_sink sink, tdm_error *err)
 {
-    it->arena = tdmi_alloc(1, sizeof *it->arena);
-    if (!it->arena)
+    job->arena = tdmi_alloc(1, sizeof *job->arena);
+    if (!job->arena)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for a report");
-    tdmi_arena_init(it->arena, 0);
-    it->audit->memory = it->arena;
-    TDM_TRY(tdmi_source_open(it->options->source, &it->options->how, &it->source, err), err,
+    tdmi_arena_init(job->arena, 0);
+    job->audit->memory = job->arena;
+    TDM_TRY(tdmi_source_open(job->options->source, &job->options->how, &job->source, err), err,
             "opening the pictures to audit");
-    if (it->options->quarantine)
-        TDM_TRY(tdmi_quarantine_check_target(it->options->quarantine, it->options->source, err),
+    if (job->options->quarantine)
+        TDM_TRY(tdmi_quarantine_check_target(job->options->quarantine, job->options->source, err),
                 err, "keeping the list of bad files");
-    TDM_TRY(reserve(it, err), err, "preparing the audit");
-    TDM_TRY(find_all(it, sink, err), err, "looking at the pictures");
-    TDM_TRY(report(it, err), err, "summing up");
-    if (!it->options->quarantine)
+    TDM_TRY(reserve(job, err), err, "preparing the audit");
+    TDM_TRY(find_all(job, sink, err), err, "looking at the pictures");
+    TDM_TRY(report(job, err), err, "summing up");
+    if (!job->options->quarantine)
         return TDM_OK;
     return TDM_WRAP(
-        err, tdmi_quarantine_write(it->options->quarantine, it->audit, it->options->strict, err),
+        err, tdmi_quarantine_write(job->options->quarantine, job->audit, job->options->strict, err),
         "keeping the list of bad files");
 }
 
 tdm_status tdm_audit(const struct tdm_audit_options *options, tdm_sink sink,
                      struct tdm_audit *audit, tdm_error *err)
 {
-    struct auditing it = {.options = options, .audit = audit};
+    struct auditing job = {.options = options, .audit = audit};
     const int64_t begin_ns = tdmi_clock_ns();
     *audit = (struct tdm_audit){0};
-    tdm_status status = run(&it, sink, err);
+    tdm_status status = run(&job, sink, err);
     audit->seconds = tdmi_clock_seconds_since(begin_ns);
-    tdmi_source_close(it.source);
-    tdmi_free(it.findings);
-    tdmi_free(it.fingerprints);
+    tdmi_source_close(job.source);
+    tdmi_free(job.findings);
+    tdmi_free(job.fingerprints);
     if (status == TDM_OK)
         return TDM_OK;
     tdm_audit_release(audit);

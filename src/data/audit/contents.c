@@ -22,7 +22,7 @@ struct left_out {
 struct reader {
     tdmi_text text;
     struct left_out first[WARNINGS];
-    int n_first, n_told;
+    int n_first, n_reported;
 };
 
 struct reading {
@@ -75,14 +75,14 @@ static const struct left_out *next_left_out(struct reader *readers, int n)
 {
     struct reader *first = NULL;
     for (int i = 0; i < n; i++)
-        if (readers[i].n_told < readers[i].n_first &&
+        if (readers[i].n_reported < readers[i].n_first &&
             (!first ||
-             readers[i].first[readers[i].n_told].index < first->first[first->n_told].index))
+             readers[i].first[readers[i].n_reported].index < first->first[first->n_reported].index))
             first = &readers[i];
-    return first ? &first->first[first->n_told++] : NULL;
+    return first ? &first->first[first->n_reported++] : NULL;
 }
 
-/* As 'path' or '…/path', as what cannot be opened is. */
+/* Names an image as 'path' or '…/path', like messages about files that cannot be opened. */
 static bool is_named(const char *why, const char *path)
 {
     const size_t length = strlen(path);
@@ -96,7 +96,8 @@ static void report_left_out(const tdmi_source *source, struct reader *readers, i
                             int64_t n_left_out)
 {
     const struct left_out *left_out;
-    for (int told = 0; told < WARNINGS && (left_out = next_left_out(readers, n)) != NULL; told++) {
+    for (int reported = 0; reported < WARNINGS && (left_out = next_left_out(readers, n)) != NULL;
+         reported++) {
         const char *path = tdmi_source_item(source, left_out->index).path;
         if (is_named(left_out->why, path))
             tdm_log(TDM_LOG_WARNING, "left out: %s", left_out->why);

@@ -1,9 +1,9 @@
 /*
- * What the pictures of a source hold, as one hash each: what splitting, finding copies and knowing
- * a picture again go by.
+ * One hash of the bytes of every image of a source: splitting, finding copies and recognizing an
+ * image depend on it.
  */
-#ifndef TANDEM_DATA_CONTENTS_H
-#define TANDEM_DATA_CONTENTS_H
+#ifndef TANDEM_DATA_AUDIT_CONTENTS_H
+#define TANDEM_DATA_AUDIT_CONTENTS_H
 
 #include "base/thread.h"
 #include "data/source/source.h"
@@ -19,7 +19,7 @@ typedef struct tdmi_contents { /* start from a zeroed object */
  * file is an error (lost_rows.h). what: of the progress. */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
-/* Of the bytes of one picture. Never 0. */
+/* Hash of the bytes of one image. Never 0. */
 uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes);
 void tdmi_contents_release(tdmi_contents *contents);
 

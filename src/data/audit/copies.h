@@ -2,8 +2,8 @@
  * Copies among pictures: equal bytes, found by their hash, and pictures that show the same, found
  * by their fingerprints. Both are remarks on the pictures and pairs for the report.
  */
-#ifndef TANDEM_DATA_COPIES_H
-#define TANDEM_DATA_COPIES_H
+#ifndef TANDEM_DATA_AUDIT_COPIES_H
+#define TANDEM_DATA_AUDIT_COPIES_H
 
 #include "data/audit/finding.h"
 

@@ -17,7 +17,7 @@ void tdmi_finding_scratch_release(struct tdmi_finding_scratch *scratch)
     tdmi_image_release(&scratch->small);
 }
 
-/* The innermost sentence says what was found, the outer ones only who asked. */
+/* The innermost sentence has the finding, the outer ones only the callers. */
 static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
                         const tdm_error *problem)
 {
@@ -29,7 +29,7 @@ static void keep_reason(struct tdmi_finding *finding, enum tdm_verdict verdict,
 static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_facts *facts,
                        enum tdmi_image_format promised)
 {
-    const bool is_turned = facts->orientation >= 5;
+    const bool is_rotated = facts->orientation >= 5;
     const int64_t side = facts->width < facts->height ? facts->width : facts->height;
     const struct {
         enum tdm_verdict verdict;
@@ -47,8 +47,8 @@ static void take_facts(struct tdmi_finding *finding, const struct tdmi_image_fac
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (checks[i].applies)
             finding->remarks |= tdmi_verdict_bit(checks[i].verdict);
-    finding->width = (int)(is_turned ? facts->height : facts->width);
-    finding->height = (int)(is_turned ? facts->width : facts->height);
+    finding->width = (int)(is_rotated ? facts->height : facts->width);
+    finding->height = (int)(is_rotated ? facts->width : facts->height);
     finding->has_icc = facts->has_icc;
 }
 
@@ -63,8 +63,8 @@ static bool is_cut_short(const struct tdmi_image_facts *facts, bool is_described
     return facts->is_cut && is_described && !strstr(reason, "header") && !strstr(reason, "pixels");
 }
 
-/* What the name of a file promises; rows of a table are called after what they were made of. */
-static enum tdmi_image_format promised_by(const tdmi_source *source, const char *path)
+/* Format that a file's name stands for; the name of a table's row is that of its original file. */
+static enum tdmi_image_format format_by_name(const tdmi_source *source, const char *path)
 {
     return tdmi_source_is_table(source) ? TDMI_IMAGE_UNKNOWN : tdmi_image_format_of_name(path);
 }
@@ -80,7 +80,7 @@ static tdm_status look_inside(const tdmi_source *source, const char *path, bool 
     const bool is_described =
         tdmi_image_describe(bytes, length_bytes, path, &facts, &problem) == TDM_OK;
     if (is_described)
-        take_facts(finding, &facts, promised_by(source, path));
+        take_facts(finding, &facts, format_by_name(source, path));
 
     tdm_error damage = {0};
     struct tdmi_image_limits limits = {.is_strict = true};
@@ -135,4 +135,39 @@ tdm_status tdmi_finding_of(const tdmi_source *source, int64_t index, bool has_fi
     finding->hash =
         tdmi_xxh64_of(tdmi_text_string(&scratch->bytes), scratch->bytes.length_bytes, 0);
     return look_inside(source, path, has_fingerprint, scratch, finding, err);
+}
+
+/* ---- verdicts: include/tandem/verdict.def ---- */
+
+static const struct {
+    const char *word, *meaning;
+    bool is_bad;
+} verdicts[] = {
+#define X(name, word, is_bad, meaning) {word, meaning, is_bad},
+#include "tandem/verdict.def"
+#undef X
+    {"ok", "nothing to say", false},
+};
+
+const char *tdm_verdict_word(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].word;
+}
+
+const char *tdm_verdict_meaning(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].meaning;
+}
+
+bool tdm_verdict_is_bad(enum tdm_verdict verdict)
+{
+    return verdicts[verdict].is_bad;
+}
+
+enum tdm_verdict tdmi_verdict_among(uint32_t remarks)
+{
+    enum tdm_verdict verdict = 0;
+    while (verdict < TDM_VERDICT_OK && (remarks & tdmi_verdict_bit(verdict)) == 0)
+        verdict++;
+    return verdict;
 }

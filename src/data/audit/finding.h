@@ -1,9 +1,9 @@
 /*
- * What one file turns out to be: the facts of its header, whether it decodes, and the verdicts that
- * follow. audit collects findings; prepare asks the same question before it takes a picture in.
+ * Findings about one file: the facts of its header, whether it decodes, and the verdicts that
+ * follow. audit collects them; prepare checks every image in the same way before it stores it.
  */
-#ifndef TANDEM_DATA_FINDING_H
-#define TANDEM_DATA_FINDING_H
+#ifndef TANDEM_DATA_AUDIT_FINDING_H
+#define TANDEM_DATA_AUDIT_FINDING_H
 
 #include "data/source/source.h"
 #include "tandem/audit.h"

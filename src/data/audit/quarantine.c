@@ -8,6 +8,7 @@
 #include "data/source/list_file.h"
 #include "io/storage/storage.h"
 #include "tandem/json.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 30 };
@@ -99,14 +100,10 @@ tdm_status tdmi_quarantine_write(const char *path, const struct tdm_audit *audit
 
 static tdm_status add_path(struct tdmi_quarantine *quarantine, const char *path, tdm_error *err)
 {
-    if (quarantine->n == quarantine->capacity) {
-        int64_t capacity = quarantine->capacity == 0 ? 64 : 2 * quarantine->capacity;
-        void *grown = tdmi_realloc(quarantine->paths, (size_t)capacity, sizeof *quarantine->paths);
-        if (!grown)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for %lld paths", (long long)capacity);
-        quarantine->paths = grown;
-        quarantine->capacity = capacity;
-    }
+    if (!tdmi_grow(&quarantine->paths, &quarantine->capacity, quarantine->n, 64,
+                   sizeof *quarantine->paths))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld paths",
+                        (long long)quarantine->n);
     const char *copy = tdmi_arena_copy(&quarantine->arena, path);
     if (!copy)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the path %s", path);

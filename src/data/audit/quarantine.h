@@ -4,8 +4,8 @@
  *
  *     {"path":"cat/17.jpg","verdict":"truncated","reason":"…"}
  */
-#ifndef TANDEM_DATA_QUARANTINE_H
-#define TANDEM_DATA_QUARANTINE_H
+#ifndef TANDEM_DATA_AUDIT_QUARANTINE_H
+#define TANDEM_DATA_AUDIT_QUARANTINE_H
 
 #include "tandem/audit.h"
 #include <stddef.h>

@@ -171,8 +171,8 @@ static int64_t rounded(double fraction, int64_t n)
     return (int64_t)floor(fraction * (double)n + 0.5);
 }
 
-/* Of the units of one class and part, in the order of the selecting key: what fraction and
- * per_class do not allow goes to neither side. Stored ones stay and take places. */
+/* Leave out the units of one class and part, in the order of the selecting key, that exceed
+ * fraction and per_class. Stored units stay and count. */
 static void select_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
 {
     int64_t n_counted = 0, n_stored = 0;
@@ -200,7 +200,7 @@ struct shares {
     int64_t train, val, test;
 };
 
-/* Of n units; together never more. */
+/* Numbers of n units for each side, together at most n. */
 static struct shares shares_of(const struct tdmi_split_options *options, int64_t n_used)
 {
     const double sum = options->train_fraction + options->val_fraction + options->test_fraction;
@@ -213,7 +213,7 @@ static struct shares shares_of(const struct tdmi_split_options *options, int64_t
     if (want_train < 1)
         want_train = 1;
     const bool has_test = options->test_fraction > 0.0, is_all = sum > 1 - 1e-9;
-    /* What they want adds up to all where the fractions do, whichever way they were rounded. */
+    /* The numbers add up to n where the fractions add up to 1, however they are rounded. */
     if ((is_all && !has_test) || want_train > n_used - want_val)
         want_train = n_used - want_val;
     const int64_t left = n_used - want_val - want_train;
@@ -223,15 +223,15 @@ static struct shares shares_of(const struct tdmi_split_options *options, int64_t
     return (struct shares){want_train, want_val, want_test};
 }
 
-/* What is still wanted of so many. */
+/* Units that the sides still need. */
 static int64_t missing(int64_t want, int64_t have, int64_t most)
 {
     const int64_t more = want > have ? want - have : 0;
     return more < most ? more : most;
 }
 
-/* Of the free units of one class, in the order of the dividing key: the lowest that are still open
- * go to validation, the highest to train, of those between the lowest to test. */
+/* Divide the free units of one class in the order of the dividing key: the lowest go to validation,
+ * the highest to train, the lowest of those between to test. */
 static void divide_units(const struct tdmi_split_options *options, struct unit *units, int64_t n)
 {
     int64_t n_used = 0, n_open = 0, seen = 0;

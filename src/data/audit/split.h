@@ -1,5 +1,5 @@
 /*
- * The split: which pictures train and which judge. A pure function of (content, class, seed,
+ * The split of the images into training and validation. A pure function of (content, class, seed,
  * fractions): within a class the distinct contents stand in the order of a keyed hash, and the
  * lowest round(val · n) of them (at least one where there are two, never all) go to validation, the
  * highest round(train · n) train, and what lies between is the test's, as far as it wants them.
@@ -11,8 +11,8 @@
  * taken from train; neither side uses test, and nobody its copies. A stored assignment
  * is kept too (pictures added later do not move the old ones), unless the source gives another.
  */
-#ifndef TANDEM_DATA_SPLIT_H
-#define TANDEM_DATA_SPLIT_H
+#ifndef TANDEM_DATA_AUDIT_SPLIT_H
+#define TANDEM_DATA_AUDIT_SPLIT_H
 
 #include "data/audit/contents.h"
 

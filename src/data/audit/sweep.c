@@ -7,15 +7,15 @@
 #include <stdatomic.h>
 
 enum { MOST_A_TASK = 16 };
-static const int64_t tell_every_ns = 50000000;
+static const int64_t report_every_ns = 50000000;
 
 struct run {
     const struct tdmi_sweep *sweep;
-    int64_t items_a_task, told_ns;
+    int64_t items_a_task, reported_ns;
     _Atomic int64_t done;
 };
 
-static void tell(const struct run *run, enum tdm_event_kind kind)
+static void report(const struct run *run, enum tdm_event_kind kind)
 {
     const struct tdmi_sweep *sweep = run->sweep;
     if (!sweep->sink.event)
@@ -42,9 +42,9 @@ static tdm_status sweep_some(void *self, int index, int worker, tdm_error *err)
             return status;
         atomic_fetch_add(&run->done, 1);
         /* Worker 0 is the caller's thread. */
-        if (worker == 0 && tdmi_clock_ns() - run->told_ns >= tell_every_ns) {
-            run->told_ns = tdmi_clock_ns();
-            tell(run, TDM_EVENT_PROGRESS);
+        if (worker == 0 && tdmi_clock_ns() - run->reported_ns >= report_every_ns) {
+            run->reported_ns = tdmi_clock_ns();
+            report(run, TDM_EVENT_PROGRESS);
         }
     }
     return TDM_OK;
@@ -63,9 +63,9 @@ tdm_status tdmi_sweep_run(const struct tdmi_sweep *sweep, tdmi_pool *pool, tdm_e
     if (n_tasks > INT_MAX)
         return TDM_FAIL(err, TDM_E_INPUT, "%s: %lld of them are more than can be taken at once",
                         sweep->what, (long long)sweep->n_items);
-    tell(&run, TDM_EVENT_PHASE_BEGIN);
+    report(&run, TDM_EVENT_PHASE_BEGIN);
     tdm_status status = tdmi_pool_run(pool, (int)n_tasks, sweep_some, &run, err);
-    tell(&run, TDM_EVENT_PROGRESS); /* how far it came */
-    tell(&run, TDM_EVENT_PHASE_END);
+    report(&run, TDM_EVENT_PROGRESS); /* how far it came */
+    report(&run, TDM_EVENT_PHASE_END);
     return status;
 }

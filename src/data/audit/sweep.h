@@ -1,9 +1,9 @@
 /*
- * A sweep: every item of a source once, on the threads of a pool, with progress for who listens and
- * an end on request.
+ * A sweep: every item of a source once, on the threads of a pool, with progress events and a stop
+ * on request.
  */
-#ifndef TANDEM_DATA_SWEEP_H
-#define TANDEM_DATA_SWEEP_H
+#ifndef TANDEM_DATA_AUDIT_SWEEP_H
+#define TANDEM_DATA_AUDIT_SWEEP_H
 
 #include "base/thread.h"
 #include "data/source/source.h"

@@ -47,7 +47,8 @@ struct found {
 
 struct found_list {
     struct found *of;
-    size_t n, capacity;
+    size_t n;
+    int64_t capacity;
     int64_t bytes;
 };
 
@@ -57,7 +58,7 @@ static void name_of(struct tdmi_bytes_key key, char name[NAME_BYTES])
              (unsigned long long)key.number, key.is_content ? "" : ".row");
 }
 
-/* What stands behind the bytes of a row. */
+/* Trailer after the bytes of a row. */
 static void write_proof(struct tdmi_bytes_key key, const char *bytes, size_t n,
                         uint8_t proof[PROOF_BYTES])
 {
@@ -93,14 +94,8 @@ static int by_time(const void *a, const void *b)
 static bool remember(struct found_list *list, const struct stat *status, const char *folder,
                      const char *name)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 1024;
-        struct found *grown = tdmi_realloc(list->of, capacity, sizeof *grown);
-        if (grown == NULL)
-            return false;
-        list->of = grown;
-        list->capacity = capacity;
-    }
+    if (!tdmi_grow(&list->of, &list->capacity, (int64_t)list->n, 1024, sizeof *list->of))
+        return false;
     struct found *found = &list->of[list->n++];
     found->when = status->st_mtim;
     found->size_bytes = status->st_size;
@@ -142,11 +137,11 @@ static bool is_before(const struct timespec *a, const struct timespec *b)
 
 /* So that `wanted` more bytes fit: down to nine tenths of the limit, if what is old allows it, that
  * the next additions be quick. */
-static void throw_out(tdmi_disk_cache *cache, int64_t wanted)
+static void throw_out(tdmi_disk_cache *cache, int64_t needed)
 {
     struct found_list list = {0};
     look_through(cache, &list);
-    if (list.bytes + wanted > cache->limit_bytes && list.n > 0) {
+    if (list.bytes + needed > cache->limit_bytes && list.n > 0) {
         qsort(list.of, list.n, sizeof *list.of, by_time);
         for (size_t i = 0; i < list.n && list.bytes > cache->limit_bytes / 10 * 9; i++) {
             if (!is_before(&list.of[i].when, &cache->opened))

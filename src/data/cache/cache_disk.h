@@ -10,8 +10,8 @@
  * again. A GiB of the disk (a tenth of a small one) stays free. Safe for any number of processes:
  * files appear whole by rename, and one that vanishes or is damaged is read from its source again.
  */
-#ifndef TANDEM_DATA_CACHE_DISK_H
-#define TANDEM_DATA_CACHE_DISK_H
+#ifndef TANDEM_DATA_CACHE_CACHE_DISK_H
+#define TANDEM_DATA_CACHE_CACHE_DISK_H
 
 #include "base/text/text.h"
 #include "data/source/source.h"

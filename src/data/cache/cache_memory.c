@@ -1,7 +1,7 @@
 /*
  * One block, filled from its start by an atomic counter, and one entry a sample. An entry goes from
- * empty to being written to complete, never back, so readers need no lock: who sees "complete" sees
- * the bytes.
+ * empty to being written to complete, never back, so readers need no lock: "complete" is stored
+ * after the bytes.
  */
 #include "data/cache/cache_memory.h"
 
@@ -67,7 +67,7 @@ const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample
     return cache->bytes + entry->offset;
 }
 
-/* Where so many bytes may be written, or -1. */
+/* Offset where so many bytes may be written, or -1. */
 static int64_t reserve(tdmi_memory_cache *cache, int64_t bytes)
 {
     int64_t used = atomic_load_explicit(&cache->used, memory_order_relaxed);

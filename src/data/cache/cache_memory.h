@@ -1,10 +1,9 @@
 /*
- * What was read once, kept in memory: byte strings by sample, any number of threads. Nothing is
- * ever evicted: an epoch asks for every sample once in an order that is new each time, so what is
- * kept first serves as well as anything, and throwing out what is old would only cost.
+ * A cache in memory: byte strings by sample, for any number of threads. Nothing is ever evicted: an
+ * epoch reads every sample once in a new order, so eviction would not raise the hit rate.
  */
-#ifndef TANDEM_DATA_CACHE_MEMORY_H
-#define TANDEM_DATA_CACHE_MEMORY_H
+#ifndef TANDEM_DATA_CACHE_CACHE_MEMORY_H
+#define TANDEM_DATA_CACHE_CACHE_MEMORY_H
 
 #include "tandem/error.h"
 #include <stddef.h>
@@ -22,7 +21,7 @@ void tdmi_memory_cache_free(tdmi_memory_cache *cache);
 /* Lent for the cache's life; NULL: not here. */
 const void *tdmi_memory_cache_get(const tdmi_memory_cache *cache, int64_t sample,
                                   size_t *length_bytes);
-/* Copies the bytes, if there is room and nobody else has kept this sample. */
+/* Copies the bytes, if there is room and the sample is not cached yet. */
 void tdmi_memory_cache_put(tdmi_memory_cache *cache, int64_t sample, const void *bytes,
                            size_t length_bytes);
 int64_t tdmi_memory_cache_used(const tdmi_memory_cache *cache);

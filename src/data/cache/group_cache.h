@@ -1,9 +1,9 @@
 /*
- * Groups of decoded things, shared by threads and kept while there is room: whoever asks first for
- * a group loads it, the others wait for it, and the one not used for longest goes first.
+ * A cache of decoded groups, shared by threads: the first thread that needs a group loads it, the
+ * others wait for it, and the least recently used group is evicted first.
  */
-#ifndef TANDEM_DATA_GROUP_CACHE_H
-#define TANDEM_DATA_GROUP_CACHE_H
+#ifndef TANDEM_DATA_CACHE_GROUP_CACHE_H
+#define TANDEM_DATA_CACHE_GROUP_CACHE_H
 
 #include "tandem/error.h"
 #include <stdint.h>
@@ -18,20 +18,20 @@ struct tdmi_group_loader {
     void (*drop)(void *self, void *value);
 };
 
-/* A group larger than limit_bytes is loaded all the same. The one used last stays in any case, or
- * whoever reads one of its items after the other would load it for each. */
+/* A group larger than limit_bytes is loaded all the same. The group used last always stays, so that
+ * reading its items one after the other loads it once. */
 tdm_status tdmi_group_cache_new(int64_t limit_bytes, const struct tdmi_group_loader *loader,
                                 tdmi_group_cache **cache, tdm_error *err) TDM_MUST_USE;
-/* Accepts NULL; nobody may hold a group. */
+/* Accepts NULL; no group may be taken. */
 void tdmi_group_cache_free(tdmi_group_cache *cache);
 
-/* *value stays until it is given back, as often as it was taken. Any thread. A load that failed is
- * tried again by the next one who asks. */
+/* *value stays until every take was matched by a give. Any thread. The next take repeats a failed
+ * load. */
 tdm_status tdmi_group_cache_take(tdmi_group_cache *cache, int64_t group, const void **value,
                                  tdm_error *err) TDM_MUST_USE;
 void tdmi_group_cache_give(tdmi_group_cache *cache, int64_t group);
 
-/* Of all groups held now. */
+/* Bytes of all groups in the cache. */
 int64_t tdmi_group_cache_bytes(tdmi_group_cache *cache);
 
 #endif

@@ -1,5 +1,5 @@
 /* Open addressing over an array that keeps the order in which files were first named. */
-#include "data/delta/files.h"
+#include "data/delta/state.h"
 
 #include "base/hash/hash.h"
 #include "base/memory.h"

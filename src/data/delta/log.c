@@ -6,7 +6,7 @@
 #include "data/delta/log.h"
 
 #include "base/memory.h"
-#include "data/delta/checkpoint.h"
+#include "data/delta/replay.h"
 #include "io/storage/storage.h"
 #include <inttypes.h>
 #include <stdio.h>

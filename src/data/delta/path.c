@@ -111,7 +111,7 @@ static bool has_parent(const char *path)
     return false;
 }
 
-/* What is missing leaves nothing; who opens it says so. */
+/* A missing file leaves nothing; opening it reports that. */
 static bool leaves_by_link(const char *table, const char *place)
 {
     char folder[PATH_MAX], file[PATH_MAX];
@@ -121,7 +121,7 @@ static bool leaves_by_link(const char *table, const char *place)
     return strncmp(file, folder, length) != 0 || file[length] != '/';
 }
 
-/* How it leaves the table, as the end of a sentence; NULL: it does not. */
+/* In which respect the path leaves the table, as the end of a sentence; NULL: it does not. */
 static const char *leaves(const char *table, const char *path, const char *place)
 {
     if (tdmi_storage_is_uri(table))

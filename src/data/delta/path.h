@@ -13,14 +13,13 @@
  * ("it is empty"), or with *why NULL when out of memory. */
 const char *tdmi_delta_path_read(tdmi_arena *arena, const char *text, const char **why);
 
-/* Where the file lies that the log of the table calls path (as read), in the arena. A log is data,
- * perhaps of somebody else, so TDM_E_INPUT unless follows: a local table's file at a URI, by an
- * absolute path, by one with ".." or through a link that leaves the table's folder; a remote
- * table's on this machine. */
+/* Resolve a path of the table's log (as read) into the arena. A log is untrusted data, so these are
+ * TDM_E_INPUT unless follows: in a local table, a URI, an absolute path, a path with ".." or a link
+ * that leaves the table's folder; in a remote table, a file on this machine. */
 tdm_status tdmi_delta_path_place(tdmi_arena *arena, const char *table, const char *path,
                                  bool follows, const char **place, tdm_error *err) TDM_MUST_USE;
 
-/* The other way, for paths relative to the table: what a URI cannot hold becomes %XX. */
+/* The reverse, for paths relative to the table: characters that a URI cannot hold become %XX. */
 const char *tdmi_delta_path_write(tdmi_arena *arena, const char *path);
 
 #endif

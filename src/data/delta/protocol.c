@@ -1,5 +1,5 @@
 /* A short list of what is met; everything else is refused by the name that the table gives it. */
-#include "data/delta/protocol.h"
+#include "data/delta/state.h"
 
 #include "base/text/text.h"
 #include <stdbool.h>

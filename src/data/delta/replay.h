@@ -2,7 +2,7 @@
  * The state of a Delta table from the actions of its log. Commits and checkpoints are fed in the
  * order of their versions; the newest protocol and metaData win, and a file is part of the table
  * when the last action that names it (path and deletion vector) adds it. Knows no file system:
- * delta/log.c brings the texts.
+ * delta/log.c reads the texts.
  */
 #ifndef TANDEM_DATA_DELTA_REPLAY_H
 #define TANDEM_DATA_DELTA_REPLAY_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- what comes out ------------------------------------------------------------------------ */
+/* ---- result ------------------------------------------------------------------------ */
 
 struct tdmi_delta_field {
     const char *name;
@@ -22,7 +22,7 @@ struct tdmi_delta_field {
     bool is_partition; /* its values stand in the log and not in the files */
 };
 
-/* Where the numbers of a file's deleted rows stand; kind 0: no row is deleted. */
+/* Location of the list of a file's deleted rows; kind 0: no row is deleted. */
 struct tdmi_delta_vector_place {
     char kind;        /* 'u': file named by a number, 'p': file by path, 'i': in text itself */
     const char *text; /* as in the log */
@@ -52,7 +52,8 @@ struct tdmi_delta_table { /* start from a zeroed object */
 };
 
 void tdmi_delta_table_release(struct tdmi_delta_table *table);
-/* What messages call the place of an action in its file: "line" of a commit, "row" of a checkpoint.
+/* Word of messages for the position of an action in its file: "line" of a commit, "row" of a
+ * checkpoint.
  */
 const char *tdmi_delta_line_word(const char *origin);
 
@@ -82,5 +83,16 @@ const char *tdmi_delta_replay_sidecar(const tdmi_delta_replay *replay, int64_t i
 /* TDM_E_INPUT: the table needs what is not read here (named), or the log is wrong in itself. */
 tdm_status tdmi_delta_replay_finish(const tdmi_delta_replay *replay, int64_t version,
                                     struct tdmi_delta_table *table, tdm_error *err) TDM_MUST_USE;
+
+/* ---- checkpoint ---- */
+
+/*
+ * Checkpoints: the state of a Delta table at a version, as Parquet files of actions.
+ */
+
+/* Every action of the file at path; origin is what messages call it. TDM_E_INPUT: missing, damaged,
+ * no checkpoint. TDM_E_ABSENT: a build without Arrow. */
+tdm_status tdmi_delta_checkpoint_read(tdmi_delta_replay *replay, const char *path,
+                                      const char *origin, tdm_error *err) TDM_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
 /* Names and types only: what is within structs, arrays and maps is told by the Parquet files. */
-#include "data/delta/schema.h"
+#include "data/delta/state.h"
 
 #include "base/text/text.h"
 #include "tandem/json.h"
@@ -115,7 +115,8 @@ static bool is_number(const char *text)
            strcmp(text, "-Infinity") == 0;
 }
 
-/* As many digits as the pattern has 0s; every other character is itself. What is left is *rest. */
+/* Match as many digits as the pattern has 0s and every other character literally. *rest: the
+ * remaining text. */
 static bool begins_with_digits(const char *text, const char *pattern, const char **rest)
 {
     for (; *pattern != '\0'; pattern++, text++)

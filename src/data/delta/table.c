@@ -3,7 +3,6 @@
  * met, the columns are known, files stand in an order of their own, and the partition values fit
  * their columns.
  */
-#include "data/delta/schema.h"
 #include "data/delta/state.h"
 
 #include <stdlib.h>

@@ -45,23 +45,23 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
                                    tdm_error *err)
 {
     struct tdmi_delta_commit next = *commit;
-    const char **wanted = tdmi_alloc((size_t)commit->n_parts, sizeof *wanted);
+    const char **planned = tdmi_alloc((size_t)commit->n_parts, sizeof *planned);
     const char **held = tdmi_alloc((size_t)table->n_files, sizeof *held);
     const char **removed = tdmi_alloc((size_t)table->n_files, sizeof *removed);
     struct tdmi_delta_part *added = tdmi_alloc((size_t)commit->n_parts, sizeof *added);
     tdm_status status = TDM_OK;
     next.n_parts = next.n_removed = 0;
-    if (wanted == NULL || held == NULL || removed == NULL || added == NULL) {
+    if (planned == NULL || held == NULL || removed == NULL || added == NULL) {
         status = out_of_memory(folder, err);
         goto out;
     }
     for (int64_t p = 0; p < commit->n_parts; p++)
-        wanted[p] = commit->parts[p].path;
+        planned[p] = commit->parts[p].path;
     for (int64_t f = 0; f < table->n_files; f++)
         held[f] = table->files[f].path;
-    qsort(wanted, (size_t)commit->n_parts, sizeof *wanted, compare_names);
+    qsort(planned, (size_t)commit->n_parts, sizeof *planned, compare_names);
     for (int64_t f = 0; f < table->n_files; f++)
-        if (!has_name(wanted, commit->n_parts, held[f]))
+        if (!has_name(planned, commit->n_parts, held[f]))
             removed[next.n_removed++] = held[f];
     for (int64_t p = 0; p < commit->n_parts; p++)
         if (!has_name(held, table->n_files, commit->parts[p].path))
@@ -74,7 +74,7 @@ static tdm_status write_difference(const char *folder, const struct tdmi_delta_c
     next.removed = removed;
     status = tdmi_delta_write(folder, &next, err);
 out:
-    tdmi_free(wanted);
+    tdmi_free(planned);
     tdmi_free(held);
     tdmi_free(removed);
     tdmi_free(added);

@@ -35,7 +35,7 @@ struct reader {
     size_t n_bytes, at;
     bool is_short; /* asked for more than there is; what came then was zeros */
     const char *name;
-    int64_t *rows, n_found, n_wanted, n_rows;
+    int64_t *rows, n_found, n_expected, n_rows;
 };
 
 static uint64_t take(struct reader *in, size_t n)
@@ -75,7 +75,7 @@ static tdm_status found(struct reader *in, uint64_t row, tdm_error *err)
         return wrong(in, "it names a row that the file does not have", err);
     if (in->n_found > 0 && (int64_t)row <= in->rows[in->n_found - 1])
         return wrong(in, "its rows are not in ascending order", err);
-    if (in->n_found == in->n_wanted)
+    if (in->n_found == in->n_expected)
         return wrong(in, "it names more rows than the log says", err);
     in->rows[in->n_found++] = (int64_t)row;
     return TDM_OK;
@@ -170,18 +170,18 @@ static tdm_status read_bitmap(struct reader *in, uint64_t high, tdm_error *err)
 }
 
 tdm_status tdmi_delta_vector_decode(const void *bytes, size_t n_bytes, const char *name,
-                                    int64_t n_wanted, int64_t n_rows, int64_t **rows,
+                                    int64_t n_expected, int64_t n_rows, int64_t **rows,
                                     tdm_error *err)
 {
     struct reader in = {.bytes = bytes, .n_bytes = n_bytes, .name = name};
-    in.n_wanted = n_wanted;
+    in.n_expected = n_expected;
     in.n_rows = n_rows;
     *rows = NULL;
-    if (n_wanted < 0 || n_wanted > n_rows || (uint64_t)n_wanted / CONTAINER_ROWS > n_bytes)
+    if (n_expected < 0 || n_expected > n_rows || (uint64_t)n_expected / CONTAINER_ROWS > n_bytes)
         return wrong(&in, "it cannot hold as many rows as the log says", err);
     if (take(&in, 4) != magic)
         return wrong(&in, "the number that marks its format is another one", err);
-    in.rows = tdmi_alloc((size_t)n_wanted, sizeof *in.rows);
+    in.rows = tdmi_alloc((size_t)n_expected, sizeof *in.rows);
     if (in.rows == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the deletion vector %s", name);
     tdm_status status = TDM_OK;
@@ -193,7 +193,7 @@ tdm_status tdmi_delta_vector_decode(const void *bytes, size_t n_bytes, const cha
         else
             status = read_bitmap(&in, high, err);
     }
-    if (status == TDM_OK && (in.is_short || in.n_found != n_wanted))
+    if (status == TDM_OK && (in.is_short || in.n_found != n_expected))
         status = wrong(&in, "it names fewer rows than the log says", err);
     if (status == TDM_OK)
         *rows = in.rows;

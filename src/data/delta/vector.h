@@ -15,9 +15,9 @@ tdm_status tdmi_delta_vector_read(const struct tdmi_delta_table *table,
                                   const struct tdmi_delta_file *file, int64_t **rows,
                                   tdm_error *err) TDM_MUST_USE;
 
-/* The bitmap alone: exactly n_wanted rows, all below n_rows. name is what messages call it. */
+/* The bitmap alone: exactly n_expected rows, all below n_rows. name is what messages call it. */
 tdm_status tdmi_delta_vector_decode(const void *bytes, size_t n_bytes, const char *name,
-                                    int64_t n_wanted, int64_t n_rows, int64_t **rows,
+                                    int64_t n_expected, int64_t n_rows, int64_t **rows,
                                     tdm_error *err) TDM_MUST_USE;
 
 /* Z85 (five characters for four bytes) into bytes, replacing what that held. false: a length or a

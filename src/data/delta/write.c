@@ -21,7 +21,7 @@ enum { READER_VERSION = 1, WRITER_VERSION = 2 };
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* What the writer holds becomes the next line. Frees the writer. */
+/* Append the writer's text as the next line and free the writer. */
 static tdm_status add_line(tdmi_text *text, tdm_json_writer *writer, tdm_error *err)
 {
     const char *line = NULL;
@@ -242,8 +242,8 @@ tdm_status tdmi_delta_commit_text(const struct tdmi_delta_commit *commit, tdmi_t
     return status;
 }
 
-/* Names that begin with a point or an underscore are nobody's commits: what a writer that was
- * killed left, and hints. */
+/* Names that begin with a dot or an underscore are no commits: temporary files of killed writers,
+ * and hints. */
 static tdm_status find_other(const char *log, tdmi_arena *arena, const char **other,
                              bool *has_first, tdm_error *err)
 {
@@ -296,7 +296,7 @@ static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena
     return is_equal ? TDM_OK : tdmi_file_write(path, text->bytes, text->length_bytes, err);
 }
 
-/* Whoever writes a later version has read the one before. */
+/* A writer of a later version has read the one before. */
 static tdm_status write_later(const char *log, int64_t version, const tdmi_text *text,
                               tdmi_arena *arena, tdm_error *err)
 {

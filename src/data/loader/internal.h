@@ -18,12 +18,12 @@ struct tdmi_batch_slot {
     int32_t *labels;
     int64_t *items;
     int64_t *samples;              /* index into the loader's subset */
-    struct tdmi_augment_key *keys; /* NULL: nothing is left to who gets the batches */
+    struct tdmi_augment_key *keys; /* NULL: the consumer of the batches applies no changes */
     char (*problems)[TDMI_PROBLEM_BYTES];
     int n_missing; /* guarded by the lock, as everything the threads share below */
 };
 
-/* What one thread works with and nobody else touches. */
+/* Private data of one worker thread. */
 struct tdmi_loader_worker {
     tdmi_loader *loader;
     int number; /* works while it is below tuning.threads */
@@ -40,12 +40,12 @@ struct tdmi_loader_clock {
 
 struct tdmi_loader {
     struct tdmi_loader_options options;
-    bool has_rest;       /* of changes, that are left */
+    bool has_rest;       /* some random changes are left to the consumer of the batches */
     int64_t n_positions; /* of an epoch */
     int64_t n_samples;   /* of the subset */
     tdmi_order in_file_order;
     const tdmi_order *order;
-    struct tdmi_picture_way way;
+    struct tdmi_picture_pipeline pipeline;
     struct tdmi_batch_slot *slots;
     int n_slots;
     struct tdmi_loader_worker *workers;
@@ -58,10 +58,10 @@ struct tdmi_loader {
     enum tdmi_cache_kind cache;
     char cache_note[200];
 
-    pthread_mutex_t large; /* held by who decodes a picture beyond its share */
+    pthread_mutex_t large; /* held while decoding an image that exceeds the thread's memory share */
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* there may be something to claim, or the end has come */
-    pthread_cond_t ready; /* a slot is full, or nobody is in work any more, or all failed */
+    pthread_cond_t work;  /* there may be positions to claim, or the loader is stopping */
+    pthread_cond_t ready; /* a slot is full, no thread is working any more, or the loader failed */
     bool has_large, has_lock, has_work, has_ready;
 
     bool is_stopping, is_seeking, has_begun;
@@ -77,8 +77,8 @@ struct tdmi_loader {
     int n_idle;                        /* active threads that wait for a slot */
     int64_t idle_since_ns;             /* when that last changed */
     struct tdmi_loader_clock now;      /* sums so far; at_ns: time inside epochs */
-    struct tdmi_loader_clock measured; /* where the stretch for tuning began */
-    int64_t told_ns;                   /* last batch handed out, or the seek */
+    struct tdmi_loader_clock measured; /* start of the interval that tuning measures */
+    int64_t delivered_ns;              /* time of the last batch handed out, or of the seek */
     int64_t n_handed_out, n_pictures;  /* batches, and what was in them */
 
     struct tdmi_batch batch; /* what next() shows */
@@ -90,8 +90,8 @@ struct tdmi_loader {
 
 /* The thread's function: loader.c. self is a struct tdmi_loader_worker. */
 void *tdmi_loader_work(void *self);
-/* Once the first pictures have been read: is a cache of encoded ones worth its memory? With the
- * lock held: loader/open.c. */
+/* Called with the lock held once the first images have been read: decide whether a cache of encoded
+ * images is worth its memory (loader/open.c). */
 void tdmi_loader_decide(tdmi_loader *loader);
 
 #endif

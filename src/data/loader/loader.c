@@ -41,7 +41,7 @@ static void describe(char text[TDMI_PROBLEM_BYTES], const char *path, const tdm_
         memcpy(text + TDMI_PROBLEM_BYTES - 4, "...", 4);
 }
 
-/* What a thread claimed: n positions of a batch. */
+/* The n positions of a batch that a thread claimed. */
 struct claim {
     uint32_t epoch;
     int64_t position;
@@ -49,7 +49,7 @@ struct claim {
     struct tdmi_batch_slot *slot;
 };
 
-/* What is known of a position before its picture is read. */
+/* A position before its image is read. */
 static void begin_place(const tdmi_loader *loader, const struct claim *claim, int i,
                         struct tdmi_picture_job *job)
 {
@@ -82,12 +82,12 @@ static void begin_place(const tdmi_loader *loader, const struct claim *claim, in
     slot->problems[at][0] = '\0';
     job->sample = sample;
     job->key = key;
-    job->values = (char *)slot->values + (size_t)at * loader->way.value_bytes;
+    job->values = (char *)slot->values + (size_t)at * loader->pipeline.value_bytes;
 }
 
-/* What became of its picture. What says nothing about this one is a failure of the whole: without
- * memory, or with a store that went away, each of the others would end the same way. So is a data
- * set that is not any more what it was. */
+/* Record the result for one image. An error that is not the image's own (no memory, a store that
+ * does not answer, a data set that has changed) fails the whole loader, because it would hit every
+ * other image too. */
 static tdm_status end_place(struct tdmi_loader_worker *worker, const struct claim *claim, int i,
                             tdm_status status, const tdm_error *problem, tdm_error *err)
 {
@@ -104,14 +104,14 @@ static tdm_status end_place(struct tdmi_loader_worker *worker, const struct clai
     }
     describe(slot->problems[at], item.path, problem);
     slot->labels[at] = -1;
-    memset(job->values, 0, loader->way.value_bytes);
+    memset(job->values, 0, loader->pipeline.value_bytes);
     return TDM_OK;
 }
 
 /* Gives back what grew beyond a thread's share. */
 static void shrink(struct tdmi_loader_worker *worker)
 {
-    const int64_t limit = worker->loader->way.scratch_limit;
+    const int64_t limit = worker->loader->pipeline.scratch_limit;
     int64_t bytes = tdmi_picture_scratch_bytes(&worker->scratch);
     for (int i = 0; i < TDMI_DECODER_FILES; i++)
         bytes += tdmi_picture_job_bytes(&worker->jobs[i]);
@@ -125,22 +125,23 @@ static void shrink(struct tdmi_loader_worker *worker)
 /* Fills the positions. */
 static tdm_status fill(struct tdmi_loader_worker *worker, const struct claim *claim, tdm_error *err)
 {
-    const struct tdmi_picture_way *way = &worker->loader->way;
+    const struct tdmi_picture_pipeline *pipeline = &worker->loader->pipeline;
     tdm_status status = TDM_OK;
     for (int i = 0; i < claim->n && status == TDM_OK; i++) {
         tdm_error problem = {0};
         begin_place(worker->loader, claim, i, &worker->jobs[i]);
-        status = tdmi_picture_begin(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = tdmi_picture_begin(pipeline, &worker->scratch, &worker->jobs[i], &problem);
         status = end_place(worker, claim, i, status, &problem, err);
     }
     if (status == TDM_OK)
-        status = TDM_WRAP(err, tdmi_picture_run(way, &worker->scratch, worker->jobs, claim->n, err),
-                          "cannot load %d pictures", claim->n);
+        status =
+            TDM_WRAP(err, tdmi_picture_run(pipeline, &worker->scratch, worker->jobs, claim->n, err),
+                     "cannot load %d pictures", claim->n);
     for (int i = 0; i < claim->n && status == TDM_OK; i++) {
         tdm_error problem = {0};
         if (!worker->jobs[i].is_waiting)
             continue;
-        status = tdmi_picture_end(way, &worker->scratch, &worker->jobs[i], &problem);
+        status = tdmi_picture_end(pipeline, &worker->scratch, &worker->jobs[i], &problem);
         status = end_place(worker, claim, i, status, &problem, err);
     }
     shrink(worker);
@@ -305,7 +306,7 @@ tdm_status tdmi_loader_seek(tdmi_loader *loader, uint32_t epoch, int64_t positio
     int64_t first = position;
     for (int i = 0; i < loader->n_slots && first < n; i++, first += batch)
         slot_of(loader, first)->n_missing = batch_length(loader, first);
-    loader->told_ns = tdmi_clock_ns();
+    loader->delivered_ns = tdmi_clock_ns();
     pthread_cond_broadcast(&loader->work);
     pthread_mutex_unlock(&loader->lock);
     return TDM_OK;
@@ -373,9 +374,9 @@ static void count_batch(tdmi_loader *loader, int64_t asked_ns, bool is_first)
 {
     int64_t now = tdmi_clock_ns();
     count_idle(loader, 0);
-    loader->now.at_ns += now - loader->told_ns;
+    loader->now.at_ns += now - loader->delivered_ns;
     loader->now.consumer_ns += now - asked_ns;
-    loader->told_ns = now;
+    loader->delivered_ns = now;
     loader->n_handed_out++;
     if (loader->is_undecided)
         tdmi_loader_decide(loader);
@@ -417,15 +418,15 @@ tdm_status tdmi_loader_next(tdmi_loader *loader, const struct tdmi_batch **batch
     if (status != TDM_OK)
         goto out;
     count_batch(loader, asked_ns, is_first);
-    loader->batch =
-        (struct tdmi_batch){.n = n,
-                            .first = loader->next,
-                            .values = slot->values,
-                            .pixels = loader->way.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
-                            .labels = slot->labels,
-                            .items = slot->items,
-                            .keys = slot->keys,
-                            .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
+    loader->batch = (struct tdmi_batch){
+        .n = n,
+        .first = loader->next,
+        .values = slot->values,
+        .pixels = loader->pipeline.delivery == TDMI_DELIVER_U8 ? slot->values : NULL,
+        .labels = slot->labels,
+        .items = slot->items,
+        .keys = slot->keys,
+        .problems = (const char(*)[TDMI_PROBLEM_BYTES])slot->problems};
     loader->next += n;
     loader->n_pictures += n;
     *batch = &loader->batch;

@@ -1,5 +1,5 @@
 /*
- * The loader: from positions of an epoch to batches of pixels, ahead of whoever asks.
+ * The loader: from positions of an epoch to batches of pixels, prefetched ahead of the caller.
  *
  *     read ▸ decode ▸ augment ▸ pack        a ring of slots, allocated once
  *     threads of the loader   ──────►   [ batch k | batch k+1 | batch k+2 ]   ──►  next()
@@ -11,8 +11,8 @@
  *
  * One thread at a time may call seek, next and close; the queries may come from any.
  */
-#ifndef TANDEM_DATA_LOADER_H
-#define TANDEM_DATA_LOADER_H
+#ifndef TANDEM_DATA_LOADER_LOADER_H
+#define TANDEM_DATA_LOADER_LOADER_H
 
 #include "data/order/order.h"
 #include "data/source/source.h"
@@ -22,7 +22,7 @@
 
 enum { TDMI_PROBLEM_BYTES = 400 };
 
-/* What a batch's values are: bytes, or numbers by the preprocessing's scale. */
+/* Type of a batch's values: bytes, or numbers by the preprocessing's scale. */
 enum tdmi_delivery { TDMI_DELIVER_U8, TDMI_DELIVER_F32, TDMI_DELIVER_BF16 };
 
 struct tdmi_batch {
@@ -32,17 +32,17 @@ struct tdmi_batch {
     const uint8_t *pixels; /* the same where bytes are delivered, else NULL */
     const int32_t *labels; /* -1: unlabelled, of a class the model does not know, or skipped */
     const int64_t *items;  /* item of the source at each position */
-    /* Of rows that are kept on a device, which no loader hands out: their numbers there, and
-     * neither values nor pixels are looked at; else NULL. */
+    /* Indices of cached feature rows on a device; values and pixels are then unused. Loaders leave
+     * it NULL. */
     const int64_t *rows;
-    /* Where the rest of the changes is left (options.leaves_rest): whose draws it goes by, at each
-     * position; else NULL: nothing is left. */
+    /* Keys of the random draws of each position, where the consumer applies the remaining changes
+     * (options.leaves_rest); else NULL. */
     const struct tdmi_augment_key *keys;
     /* "" or why the picture at a position was skipped, its path first. */
     const char (*problems)[TDMI_PROBLEM_BYTES];
 };
 
-/* What is kept of pictures once read. Never changes what is delivered.
+/* Cache for images that were read. It never changes the delivered values.
  *
  *   DECODED  their pixels as they go into a batch (before random changes), in memory; not where
  *            each epoch takes another part of the picture: then ENCODED
@@ -90,10 +90,11 @@ struct tdmi_loader_options {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
-    /* What is done to pictures of their own; mixing pictures of a shard is the step's business.
-     * Draws go by (augment_seed, epoch, item, repeat of the order), or by views. */
+    /* Augmentation of single images; mixing images of a group is part of the step. Draws depend on
+     * (augment_seed, epoch, item, repeat of the order), or on views. */
     struct tdmi_augment augment;
-    /* What tdmi_augment_divide calls the rest of it is left to who gets the batches, with its keys.
+    /* Leave the rest of the augmentation (tdmi_augment_divide) to the consumer of the batches and
+     * deliver its keys.
      */
     bool leaves_rest;
     uint64_t augment_seed;
@@ -120,16 +121,15 @@ struct tdmi_loader_options {
     int64_t spoken_for_bytes; /* that others will take of what is free: not for caches */
     struct tdmi_loader_cache cache;
     struct tdmi_loader_allocator allocator;
-    /* Who decodes the files that are for it (image/decoder.h), lent for the loader's life; NULL:
-     * all are decoded here. Of sources that keep pictures in a size of their own none are for it.
+    /* Decoder for the files that it supports (image/decoder.h), lent for the loader's life; NULL:
+     * every file is decoded here, as are files of sources that store images in their original size.
      */
     const struct tdmi_decoder *decoder;
 };
 
 typedef struct tdmi_loader tdmi_loader;
 
-/* What a thread holds while it reads pictures for a target of this size: of a usual photo, decoded
- * in full. */
+/* Bytes that a thread needs to read images for this target size: a usual photo, decoded in full. */
 int64_t tdmi_loader_scratch_bytes(int width, int height);
 
 /* Starts the threads; nothing is read before tdmi_loader_seek. TDM_E_USAGE with what is needed when

@@ -54,7 +54,7 @@ static tdm_status check_options(const struct tdmi_loader_options *o, tdm_error *
 static int64_t slot_bytes(const tdmi_loader *loader)
 {
     const struct tdmi_batch_slot *slot = NULL;
-    size_t a_picture = loader->way.value_bytes + sizeof *slot->labels + sizeof *slot->items +
+    size_t a_picture = loader->pipeline.value_bytes + sizeof *slot->labels + sizeof *slot->items +
                        sizeof *slot->samples + sizeof *slot->problems +
                        (loader->has_rest ? sizeof *slot->keys : 0);
     return (int64_t)a_picture * loader->options.batch + (int64_t)sizeof *slot;
@@ -67,13 +67,13 @@ int64_t tdmi_loader_scratch_bytes(int width, int height)
 
 static int64_t worker_bytes(const tdmi_loader *loader)
 {
-    const struct tdmi_preprocess *first = &loader->way.geometry;
-    int64_t target = (int64_t)loader->way.picture_bytes;
+    const struct tdmi_preprocess *first = &loader->pipeline.geometry;
+    int64_t target = (int64_t)loader->pipeline.picture_bytes;
     if (target < (int64_t)3 * first->width * first->height)
         target = (int64_t)3 * first->width * first->height;
-    int64_t grows = loader->way.is_raw_as_is ? 0 : SCRATCH_FLOOR + TARGETS_KEPT * target;
-    return (int64_t)sizeof(struct tdmi_loader_worker) + tdmi_picture_scratch_fixed(&loader->way) +
-           grows;
+    int64_t grows = loader->pipeline.is_raw_as_is ? 0 : SCRATCH_FLOOR + TARGETS_KEPT * target;
+    return (int64_t)sizeof(struct tdmi_loader_worker) +
+           tdmi_picture_scratch_fixed(&loader->pipeline) + grows;
 }
 
 static int64_t fixed_bytes(const tdmi_loader *loader)
@@ -138,10 +138,11 @@ static tdm_status share_out(tdmi_loader *loader, tdm_error *err)
                         o->preprocess.channels, (long long)needed_bytes(loader));
     const int64_t left = limit - needed_bytes(loader);
     loader->cache_limit = o->cache.kind == TDMI_CACHE_NONE ? 0 : left / 2;
-    loader->way.scratch_limit = worker_bytes(loader) - (int64_t)sizeof(struct tdmi_loader_worker) -
-                                tdmi_picture_scratch_fixed(&loader->way);
-    loader->way.large_limit = loader->way.scratch_limit + left - loader->cache_limit;
-    loader->way.large = &loader->large;
+    loader->pipeline.scratch_limit = worker_bytes(loader) -
+                                     (int64_t)sizeof(struct tdmi_loader_worker) -
+                                     tdmi_picture_scratch_fixed(&loader->pipeline);
+    loader->pipeline.large_limit = loader->pipeline.scratch_limit + left - loader->cache_limit;
+    loader->pipeline.large = &loader->large;
     return TDM_OK;
 }
 
@@ -183,7 +184,7 @@ static double mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* Of n samples, each of so many bytes at most, as many as the limit leaves room for. */
+/* Number of the n samples, of at most so many bytes each, that fit the limit. */
 static tdm_status open_memory_cache(tdmi_loader *loader, int64_t wanted_bytes,
                                     tdmi_memory_cache **cache, tdm_error *err)
 {
@@ -216,36 +217,36 @@ static bool has_names(const tdmi_loader *loader)
 static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
 {
     const struct tdmi_loader_options *o = &loader->options;
-    const int64_t decoded = loader->n_samples * (int64_t)loader->way.picture_bytes;
+    const int64_t decoded = loader->n_samples * (int64_t)loader->pipeline.picture_bytes;
     bool does_fit = decoded + tdmi_memory_cache_overhead(loader->n_samples) <= loader->cache_limit;
     enum tdmi_cache_kind kind = o->cache.kind;
-    if (loader->way.has_box) {
+    if (loader->pipeline.has_box) {
         does_fit = false; /* another part each time */
         kind = kind == TDMI_CACHE_DECODED ? TDMI_CACHE_ENCODED : kind;
     }
     note(loader, TDMI_CACHE_NONE, "no pictures are kept");
     if (kind == TDMI_CACHE_AUTO) {
         bool is_far = tdmi_storage_is_uri(tdmi_source_path(o->source));
-        if (loader->way.is_raw_as_is && !is_far) {
+        if (loader->pipeline.is_raw_as_is && !is_far) {
             note(loader, TDMI_CACHE_NONE, "no pictures are kept: they are read as they are");
             return TDM_OK;
         }
         kind = does_fit                      ? TDMI_CACHE_DECODED
                : is_far && has_names(loader) ? TDMI_CACHE_DISK
                                              : TDMI_CACHE_NONE;
-        loader->is_undecided = kind == TDMI_CACHE_NONE && !loader->way.is_raw;
+        loader->is_undecided = kind == TDMI_CACHE_NONE && !loader->pipeline.is_raw;
     }
     tdm_status status = TDM_OK;
     if (kind == TDMI_CACHE_DECODED) {
-        status = open_memory_cache(loader, decoded, &loader->way.decoded, err);
-        if (loader->way.decoded != NULL)
+        status = open_memory_cache(loader, decoded, &loader->pipeline.decoded, err);
+        if (loader->pipeline.decoded != NULL)
             note(loader, kind, "%s kept decoded in memory (%.1f MiB)",
                  does_fit ? "pictures are" : "as many pictures as fit are",
                  mib(does_fit ? decoded : loader->cache_limit));
     } else if (kind == TDMI_CACHE_ENCODED) {
         tdmi_memory_cache *encoded = NULL;
         status = open_memory_cache(loader, loader->n_samples * USUAL_FILE, &encoded, err);
-        atomic_store(&loader->way.encoded, encoded);
+        atomic_store(&loader->pipeline.encoded, encoded);
         if (encoded != NULL)
             note(loader, kind, "files of pictures are kept in memory (at most %.1f MiB)",
                  mib(loader->cache_limit));
@@ -253,10 +254,11 @@ static tdm_status open_cache(tdmi_loader *loader, tdm_error *err)
         note(loader, TDMI_CACHE_NONE,
              "no pictures are kept on disk: what their bytes are called is not known");
     } else if (kind == TDMI_CACHE_DISK) {
-        status = tdmi_disk_cache_open(o->cache.folder, o->cache.disk_bytes, &loader->way.disk, err);
+        status =
+            tdmi_disk_cache_open(o->cache.folder, o->cache.disk_bytes, &loader->pipeline.disk, err);
         if (status == TDM_OK)
             note(loader, kind, "files of pictures are kept in %s",
-                 tdmi_disk_cache_folder(loader->way.disk));
+                 tdmi_disk_cache_folder(loader->pipeline.disk));
     }
     return status;
 }
@@ -277,7 +279,7 @@ void tdmi_loader_decide(tdmi_loader *loader)
             TDM_OK ||
         encoded == NULL)
         return; /* it would only have made things faster */
-    atomic_store_explicit(&loader->way.encoded, encoded, memory_order_release);
+    atomic_store_explicit(&loader->pipeline.encoded, encoded, memory_order_release);
     note(loader, TDMI_CACHE_ENCODED,
          "files of pictures are kept in memory (at most %.1f MiB): reading them is slow",
          mib(loader->cache_limit));
@@ -301,16 +303,17 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
     loader->skips = tdmi_alloc(TDMI_KEPT_SKIPS, sizeof *loader->skips);
     loader->is_skipped = tdmi_alloc((size_t)loader->n_samples / 8 + 1, 1);
     if (o->decoder != NULL)
-        loader->way.is_sound = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
+        loader->pipeline.is_sound = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
     if (o->contents != NULL)
-        loader->way.is_read = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
+        loader->pipeline.is_read = tdmi_alloc((size_t)tdmi_source_items(o->source) / 8 + 1, 1);
     bool is_complete = loader->workers != NULL && loader->slots != NULL && loader->skips != NULL &&
-                       (o->contents == NULL || loader->way.is_read != NULL) &&
-                       (o->decoder == NULL || loader->way.is_sound != NULL) &&
-                       loader->is_skipped != NULL && loader->way.value_bytes <= SIZE_MAX / batch;
+                       (o->contents == NULL || loader->pipeline.is_read != NULL) &&
+                       (o->decoder == NULL || loader->pipeline.is_sound != NULL) &&
+                       loader->is_skipped != NULL &&
+                       loader->pipeline.value_bytes <= SIZE_MAX / batch;
     for (int i = 0; i < loader->n_slots && is_complete; i++) {
         struct tdmi_batch_slot *slot = &loader->slots[i];
-        slot->values = alloc_values(loader, batch * loader->way.value_bytes);
+        slot->values = alloc_values(loader, batch * loader->pipeline.value_bytes);
         slot->labels = tdmi_alloc(batch, sizeof *slot->labels);
         slot->items = tdmi_alloc(batch, sizeof *slot->items);
         slot->samples = tdmi_alloc(batch, sizeof *slot->samples);
@@ -326,7 +329,7 @@ static tdm_status allocate(tdmi_loader *loader, tdm_error *err)
                         o->batch, o->preprocess.height, o->preprocess.width,
                         o->preprocess.channels);
     for (int i = 0; i < loader->most_threads; i++)
-        TDM_TRY(tdmi_picture_scratch_init(&loader->way, &loader->workers[i].scratch, err), err,
+        TDM_TRY(tdmi_picture_scratch_init(&loader->pipeline, &loader->workers[i].scratch, err), err,
                 "cannot open a loader");
     return TDM_OK;
 }
@@ -390,7 +393,7 @@ static void begin(tdmi_loader *loader, const struct tdmi_loader_options *options
     loader->in_file_order.n = loader->n_samples;
     loader->order = options->order != NULL ? options->order : &loader->in_file_order;
     loader->n_positions = loader->n_samples == 0 ? 0 : loader->order->n;
-    tdmi_picture_way_init(&loader->way, &loader->options);
+    tdmi_picture_pipeline_init(&loader->pipeline, &loader->options);
     /* Under a limit a thread holds one picture. */
     loader->at_once =
         options->decoder != NULL && options->memory_bytes == 0 ? TDMI_DECODER_FILES : 1;
@@ -410,14 +413,14 @@ tdm_status tdmi_loader_open(const struct tdmi_loader_options *options, tdmi_load
     tdm_status status = share_out(opened, err);
     if (status == TDM_OK) {
         opened->memory_bytes =
-            needed_bytes(opened) + opened->way.large_limit - opened->way.scratch_limit;
+            needed_bytes(opened) + opened->pipeline.large_limit - opened->pipeline.scratch_limit;
         opened->tuning = (struct tdmi_tuning){
             .threads = options->is_tuned ? 1 : opened->most_threads,
             .depth = options->is_tuned && opened->n_slots > 2 ? 2 : opened->n_slots,
             .most_threads = opened->most_threads,
             .most_depth = opened->n_slots};
-        opened->way.is_far = options->delivery == TDMI_DELIVER_U8 &&
-                             opened->n_slots * slot_bytes(opened) > FAR_BYTES;
+        opened->pipeline.is_far = options->delivery == TDMI_DELIVER_U8 &&
+                                  opened->n_slots * slot_bytes(opened) > FAR_BYTES;
         status = make_lock(opened, err);
     }
     if (status == TDM_OK)
@@ -464,20 +467,20 @@ void tdmi_loader_close(tdmi_loader *loader)
     for (int i = 0; i < loader->n_workers; i++)
         pthread_join(loader->workers[i].thread, NULL);
     for (int i = 0; loader->workers != NULL && i < loader->most_threads; i++) {
-        tdmi_picture_scratch_release(&loader->way, &loader->workers[i].scratch);
+        tdmi_picture_scratch_release(&loader->pipeline, &loader->workers[i].scratch);
         for (int k = 0; k < TDMI_DECODER_FILES; k++)
             tdmi_picture_job_release(&loader->workers[i].jobs[k]);
     }
     free_slots(loader);
-    tdmi_memory_cache_free(loader->way.decoded);
-    tdmi_memory_cache_free(atomic_load(&loader->way.encoded));
-    tdmi_disk_cache_close(loader->way.disk);
+    tdmi_memory_cache_free(loader->pipeline.decoded);
+    tdmi_memory_cache_free(atomic_load(&loader->pipeline.encoded));
+    tdmi_disk_cache_close(loader->pipeline.disk);
     tdmi_free(loader->workers);
     tdmi_free(loader->skips);
     tdmi_free(loader->is_skipped);
     tdmi_lost_rows_release(&loader->lost);
-    tdmi_free(loader->way.is_read);
-    tdmi_free(loader->way.is_sound);
+    tdmi_free(loader->pipeline.is_read);
+    tdmi_free(loader->pipeline.is_sound);
     if (loader->has_ready)
         pthread_cond_destroy(&loader->ready);
     if (loader->has_work)

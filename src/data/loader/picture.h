@@ -1,6 +1,6 @@
 /*
- * One picture on its way into a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. How
- * is fixed when the loader opens; each thread brings working memory of its own.
+ * One image of a batch: read ▸ decode ▸ augment ▸ pack, with the caches between. The pipeline is
+ * fixed when the loader opens; each thread has its own working memory.
  */
 #ifndef TANDEM_DATA_LOADER_PICTURE_H
 #define TANDEM_DATA_LOADER_PICTURE_H
@@ -13,19 +13,19 @@
 enum { TDMI_CHANNELS_MAX = 3 };
 
 /* Shared by all threads. */
-struct tdmi_picture_way {
+struct tdmi_picture_pipeline {
     const tdmi_source *source;
     struct tdmi_preprocess preprocess;
     enum tdmi_delivery delivery;
     struct tdmi_augment augment;
-    bool has_box, has_changes; /* a part is taken, pixels are changed */
+    bool has_box, has_changes; /* a part is cropped, pixels are changed */
     bool is_strict;            /* damaged pictures are refused */
     size_t picture_bytes;      /* as bytes */
     size_t value_bytes;        /* as delivered, the whole picture */
     bool is_raw, is_raw_as_is; /* the source has pixels; nothing changes them */
     bool is_far;               /* batches leave the caches before they are read */
     struct tdmi_raw_shape raw; /* of those */
-    /* Pictures the source keeps in their own size come in this one first; width 0: they have it, or
+    /* Pictures the source keeps in their own size come in this one first; width 0: not needed, or
      * one pass of preprocess does both. */
     struct tdmi_preprocess geometry;
     float floats[256][TDMI_CHANNELS_MAX];    /* what a byte becomes */
@@ -35,7 +35,8 @@ struct tdmi_picture_way {
     tdmi_disk_cache *disk;
     const uint64_t *hashes;
     const uint64_t *contents; /* of every item, as it was before; NULL: not known */
-    /* The loader's, where contents are given: a bit per item of the source that it has read. */
+    /* Owned by the loader, where contents are given: a bit per item of the source that it has read.
+     */
     _Atomic uint8_t *is_read;
     /* Under a memory limit: what a thread may hold, what one thread at a time may, and the lock of
      * that one. 0: no limit. */
@@ -47,13 +48,13 @@ struct tdmi_picture_way {
 
 enum { TDMI_STAGE_READ, TDMI_STAGE_DECODE, TDMI_STAGE_AUGMENT, TDMI_STAGE_PACK, TDMI_STAGES };
 
-/* What a thread spent since the loader last asked. */
+/* Counters of a thread since the loader last collected them. */
 struct tdmi_stage_times {
     int64_t pictures[TDMI_STAGES], bytes[TDMI_STAGES], ns[TDMI_STAGES];
     int64_t cached;
 };
 
-/* A picture that is asked for, and stays until it is there. */
+/* A request for one image, kept until the image is complete. */
 struct tdmi_picture_job {
     int64_t sample;
     struct tdmi_augment_key key;
@@ -65,7 +66,7 @@ struct tdmi_picture_job {
     struct tdmi_decoder_room room;
 };
 
-/* Of one thread; start from a zeroed object. */
+/* Working memory of one thread; start from a zeroed object. */
 struct tdmi_picture_scratch {
     tdmi_text bytes;
     struct tdmi_preprocess_scratch images;
@@ -78,30 +79,31 @@ struct tdmi_picture_scratch {
     bool is_changed; /* the last one is not any more what it was */
 };
 
-void tdmi_picture_way_init(struct tdmi_picture_way *way, const struct tdmi_loader_options *options);
+void tdmi_picture_pipeline_init(struct tdmi_picture_pipeline *pipeline,
+                                const struct tdmi_loader_options *options);
 
-/* What init of the scratch takes, and what it holds now. */
-int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_way *way);
+/* Bytes that init of the scratch allocates, and bytes that it holds now. */
+int64_t tdmi_picture_scratch_fixed(const struct tdmi_picture_pipeline *pipeline);
 int64_t tdmi_picture_scratch_bytes(const struct tdmi_picture_scratch *scratch);
-tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_scratch_init(const struct tdmi_picture_pipeline *pipeline,
                                      struct tdmi_picture_scratch *scratch,
                                      tdm_error *err) TDM_MUST_USE;
-/* Gives back what grew with the pictures. */
+/* Free the buffers that grew with the images. */
 void tdmi_picture_scratch_shrink(struct tdmi_picture_scratch *scratch);
-void tdmi_picture_scratch_release(const struct tdmi_picture_way *way,
+void tdmi_picture_scratch_release(const struct tdmi_picture_pipeline *pipeline,
                                   struct tdmi_picture_scratch *scratch);
 
 /* Item key.sample of the source, which is sample `sample` of the subset, into way->value_bytes at
  * values; for several pictures together: begin each, run all that then wait, end those. One that
  * does not wait is there after its beginning, or failed. run fails where the decoder does, which is
  * no picture's fault. */
-tdm_status tdmi_picture_begin(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_begin(const struct tdmi_picture_pipeline *pipeline,
                               struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                               tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_run(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_run(const struct tdmi_picture_pipeline *pipeline,
                             struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *jobs,
                             int n, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_picture_end(const struct tdmi_picture_way *way,
+tdm_status tdmi_picture_end(const struct tdmi_picture_pipeline *pipeline,
                             struct tdmi_picture_scratch *scratch, struct tdmi_picture_job *job,
                             tdm_error *err) TDM_MUST_USE;
 int64_t tdmi_picture_job_bytes(const struct tdmi_picture_job *job);

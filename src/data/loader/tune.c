@@ -2,8 +2,8 @@
  * The caller must not wait; that comes first. If it waits while every thread works, one more thread
  * is tried; if it waits although threads idle at other times, batches are taken in bursts, and one
  * more slot bridges them. If it does not wait and more than one whole thread idles, one thread is
- * given back, for whoever computes. A thread that had to be taken back in is never given back
- * again, so the choice comes to rest.
+ * stopped to free its CPU for the step. A thread that had to be started again is never stopped
+ * again, so the choice converges.
  */
 #include "data/loader/tune.h"
 

@@ -1,6 +1,6 @@
 /*
- * How many threads and slots a loader should use, from what it measured. A pure function, so that
- * it can be tried on numbers; what is delivered does not depend on it.
+ * Choose the number of threads and slots of a loader from its measurements. A pure function, so
+ * that tests can feed it numbers; the delivered batches do not depend on it.
  */
 #ifndef TANDEM_DATA_LOADER_TUNE_H
 #define TANDEM_DATA_LOADER_TUNE_H
@@ -10,8 +10,8 @@
 struct tdmi_tuning {
     int threads, depth; /* now, at least 1 */
     int most_threads, most_depth;
-    int given_back; /* threads before one was last given back; 0: none was */
-    int floor;      /* threads that turned out to be needed after one was given back */
+    int given_back; /* number of threads before the last was stopped; 0: none was */
+    int floor;      /* fewest threads to keep, since fewer made the caller wait */
 };
 
 /* A stretch of time inside an epoch. */
@@ -21,7 +21,7 @@ struct tdmi_tuning_sample {
     double ring_waits;     /* active threads had nothing to do, added up */
 };
 
-/* Changes threads or depth by one and says why; NULL: all is well as it is. Static storage. */
+/* Change threads or depth by one and return the reason; NULL: no change. Static storage. */
 const char *tdmi_tuning_step(struct tdmi_tuning *tuning, const struct tdmi_tuning_sample *sample);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the kinds of order share: keyed permutations, and the entries of order_<kind>.c. */
+/* Shared by the kinds of order: keyed permutations, and the entries of <kind>.c. */
 #ifndef TANDEM_DATA_ORDER_KINDS_H
 #define TANDEM_DATA_ORDER_KINDS_H
 

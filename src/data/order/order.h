@@ -12,9 +12,10 @@
  *
  * The values are part of the format of a run: tests hold them against second implementations.
  */
-#ifndef TANDEM_DATA_ORDER_H
-#define TANDEM_DATA_ORDER_H
+#ifndef TANDEM_DATA_ORDER_ORDER_H
+#define TANDEM_DATA_ORDER_ORDER_H
 
+#include "data/source/source.h"
 #include "tandem/error.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,7 +76,7 @@ uint32_t tdmi_order_view(const tdmi_order *order, uint32_t epoch, int64_t positi
 
 /* ---- quality ------------------------------------------------------------------------------- */
 
-/* How much like a full shuffle the batches of an epoch are: 1 as a full shuffle, 0 as the file.
+/* Similarity of an epoch's batches to a full shuffle: 1 like a full shuffle, 0 like the file.
  *
  * A pair of positions of one batch has a distance |a - b| between its samples. In a full shuffle
  * P(distance <= k) = k (2n - k - 1) / (n (n - 1)). D is the largest difference (Kolmogorov's)
@@ -85,5 +86,14 @@ uint32_t tdmi_order_view(const tdmi_order *order, uint32_t epoch, int64_t positi
  * groups gives about 1 - 1/W. TDM_E_USAGE for a BALANCED order: it is no permutation. */
 tdm_status tdmi_order_quality(const tdmi_order *order, uint32_t epoch, int batch, double *quality,
                               tdm_error *err) TDM_MUST_USE;
+
+/* ---- of a source ---- */
+
+/* Does the source have groups that an order should stay in? */
+bool tdmi_order_has_groups(const tdmi_source *source);
+/* GROUPED over a subset of the source (items ascending; NULL: all n of them). */
+tdm_status tdmi_order_init_source(tdmi_order *order, const tdmi_source *source,
+                                  const int64_t *items, int64_t n, uint64_t seed,
+                                  tdm_error *err) TDM_MUST_USE;
 
 #endif

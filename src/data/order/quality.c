@@ -1,8 +1,7 @@
 /*
- * How much like a full shuffle an order is, as order.h defines it: the distances between samples
- * of one batch against those of a full shuffle. It looks at pairs of a batch because that is what
- * a weak shuffle spoils: neighbours of the file, which are often of one class or one film, meet in
- * a step.
+ * Quality of an order, as order.h defines it: the distances between samples of one batch, compared
+ * with those of a full shuffle. Pairs of a batch show a weak shuffle: neighbours in the file, often
+ * of one class or one film, meet in a step.
  */
 #include "data/order/order.h"
 

@@ -126,7 +126,7 @@ void tdmi_body_reader_release(struct tdmi_body_reader *reader)
     *reader = (struct tdmi_body_reader){0};
 }
 
-/* Memory that is written before it is read, so nobody needs it cleared. */
+/* Memory that is written before it is read needs no clearing. */
 static tdm_status make_room(struct tdmi_body_reader *reader, tdm_error *err)
 {
     if (reader->packed == NULL)
@@ -137,31 +137,31 @@ static tdm_status make_room(struct tdmi_body_reader *reader, tdm_error *err)
                                                            : TDM_OK;
 }
 
-/* The first n_wanted bytes of a block. */
+/* The first n_needed bytes of a block. */
 static tdm_status unpack(struct tdmi_body_reader *reader, int64_t block, uint8_t *to,
-                         size_t n_wanted, tdm_error *err)
+                         size_t n_needed, tdm_error *err)
 {
     const struct tdmi_body *body = reader->body;
     const int64_t at = body->blocks[block];
     const size_t n_packed = (size_t)(body->blocks[block + 1] - at);
     TDM_TRY(tdmi_storage_read(reader->file, at, reader->packed, n_packed, err), err,
             "cannot unpack a value");
-    if (tdmi_snappy_block(reader->packed, n_packed, block_bytes(body, block), to, n_wanted) < 0)
+    if (tdmi_snappy_block(reader->packed, n_packed, block_bytes(body, block), to, n_needed) < 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "what is packed at byte %lld of '%s' changed since it was opened",
                         (long long)at, tdmi_storage_path(reader->file));
     return TDM_OK;
 }
 
-static tdm_status hold(struct tdmi_body_reader *reader, int64_t block, size_t n_wanted,
+static tdm_status hold(struct tdmi_body_reader *reader, int64_t block, size_t n_needed,
                        tdm_error *err)
 {
-    if (reader->held == block && reader->n_held >= n_wanted)
+    if (reader->held == block && reader->n_held >= n_needed)
         return TDM_OK;
     reader->held = -1;
-    TDM_TRY(unpack(reader, block, reader->block, n_wanted, err), err, "cannot read a block");
+    TDM_TRY(unpack(reader, block, reader->block, n_needed, err), err, "cannot read a block");
     reader->held = block;
-    reader->n_held = n_wanted;
+    reader->n_held = n_needed;
     return TDM_OK;
 }
 

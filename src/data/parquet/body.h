@@ -17,12 +17,12 @@ struct tdmi_body {   /* start from a zeroed object */
 
 /* A packed body in [at, at + n_packed) of the file, which unpacks to n_bytes. All of it is read and
  * unpacked once, a block at a time. *can_read false: it is damaged, or blocks do not stand alone;
- * whoever unpacks it whole knows which. */
+ * unpacking it whole tells which. */
 tdm_status tdmi_body_index(const tdmi_storage_file *file, int64_t at, int64_t n_packed,
                            int64_t n_bytes, struct tdmi_body *body, bool *can_read,
                            tdm_error *err) TDM_MUST_USE;
 void tdmi_body_release(struct tdmi_body *body);
-/* What it holds in memory. */
+/* Bytes that it holds in memory. */
 int64_t tdmi_body_held_bytes(const struct tdmi_body *body);
 
 /* Reads here and there in one body and keeps the block it was in. One thread at a time. */
@@ -30,9 +30,9 @@ struct tdmi_body_reader {
     const struct tdmi_body *body;
     const tdmi_storage_file *file;
     uint8_t *packed, *block;
-    int64_t held;     /* the block that is unpacked … */
-    size_t n_held;    /* … and how many of its bytes */
-    bool goes_onward; /* what is behind in the same block is asked for next */
+    int64_t held;     /* index of the block that is unpacked */
+    size_t n_held;    /* number of its bytes that are unpacked */
+    bool goes_onward; /* the next read continues in the same block */
 };
 void tdmi_body_reader_init(struct tdmi_body_reader *reader, const struct tdmi_body *body,
                            const tdmi_storage_file *file);

@@ -24,7 +24,7 @@ static tdm_status out_of_memory(const char *file, tdm_error *err)
     return TDM_FAIL(err, TDM_E_MEMORY, "no memory to find the columns of '%s'", file);
 }
 
-/* ---- what a column could be -------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------- */
 
 static bool is_binary_field(const struct ArrowSchema *schema, const char *name)
 {

@@ -1,5 +1,5 @@
 /*
- * What data sets of Hugging Face say about their columns, as JSON in the file's metadata:
+ * Descriptions of columns by Hugging Face's data sets, as JSON in the file's metadata:
  *     {"info": {"features": {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}}}
  */
 #include "data/parquet/member.h"

@@ -58,13 +58,10 @@ static tdm_status grow(struct tdmi_parquet_labels *labels, tdm_error *err)
                         "the column of labels has more than %d different values, which cannot be "
                         "classes: name another column",
                         LARGEST_CLASSES);
-    int capacity = labels->capacity == 0 ? 64 : 2 * labels->capacity;
-    void *grown = tdmi_realloc(labels->labels, (size_t)capacity, sizeof *labels->labels);
-    if (grown == NULL)
-        return out_of_memory(err);
-    labels->labels = grown;
-    labels->capacity = capacity;
-    return TDM_OK;
+    return tdmi_grow(&labels->labels, &labels->capacity, labels->n_labels, 64,
+                     sizeof *labels->labels)
+               ? TDM_OK
+               : out_of_memory(err);
 }
 
 tdm_status tdmi_parquet_labels_add(struct tdmi_parquet_labels *labels, const char *key,

@@ -17,7 +17,8 @@ struct tdmi_label {
 struct tdmi_parquet_labels { /* start from a zeroed object, then init */
     tdmi_arena arena;
     struct tdmi_label *labels;
-    int n_labels, capacity, *chains, n_chains;
+    int64_t capacity;
+    int n_labels, *chains, n_chains;
     bool are_numbers; /* every one so far */
 };
 

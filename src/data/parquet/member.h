@@ -1,6 +1,5 @@
 /*
- * What the files of parquet/table.c share: the table, its members, and what becomes of their rows.
- * Nobody else includes this.
+ * Internal to the Parquet table: the table, its files, and how their rows are listed and loaded.
  */
 #ifndef TANDEM_DATA_PARQUET_MEMBER_H
 #define TANDEM_DATA_PARQUET_MEMBER_H
@@ -34,13 +33,15 @@ struct tdmi_spark_shape {
 };
 
 struct tdmi_parquet_table {
-    struct tdmi_listing listing; /* first: the queries of sources take it */
+    struct tdmi_listing listing; /* first, as in the state of every source */
     const char *path;
     struct tdmi_parquet_columns columns;
     bool has_columns;
     struct tdmi_parquet_file *files; /* those with rows */
     int64_t n_files, n_open;
     int64_t n_units;
+    int64_t *group_starts; /* first rows of the groups that deleted rows leave; NULL: all units */
+    int64_t n_kept_groups;
     bool has_large_units;            /* some unit has several rows */
     struct tdmi_raw_shape raw;       /* channels 0: encoded pictures */
     struct tdmi_preprocess geometry; /* to apply when loading; width 0: none */
@@ -50,7 +51,7 @@ struct tdmi_parquet_table {
     tdmi_group_cache *cache;
 };
 
-/* What is collected while files are opened. */
+/* Collected while files are opened. */
 struct tdmi_parquet_opening {
     struct tdmi_parquet_table *table;
     const struct tdm_source_options *options;

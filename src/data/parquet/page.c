@@ -480,8 +480,8 @@ static tdm_status decode_second(const struct tdmi_page_head *head,
     return read_values(head, form, reader, dictionary, page, err);
 }
 
-/* What n values need at least: nulls and dictionary indices may need nearly nothing, so the most
- * that one page can be said to hold is bounded by its place in memory. */
+/* Memory that n values need. Nulls and dictionary indices may take almost no bytes in the file, so
+ * the number of values that a page claims is bounded by this. */
 enum { LARGEST_PAGE_VALUES = 1 << 24 };
 
 tdm_status tdmi_page_decode(const struct tdmi_page_head *head, const struct tdmi_page_form *form,

@@ -30,7 +30,7 @@ struct tdmi_page_head {
     bool is_compressed;                         /* version 2: the values */
 };
 
-/* What the column is. */
+/* Facts of the column. */
 struct tdmi_page_form {
     int max_definition; /* 0: never null */
     int fixed_bytes;    /* of every value; 0: a length before each */

@@ -59,17 +59,10 @@ tdm_status tdmi_pages_read_head(const tdmi_storage_file *bytes, int64_t at, int6
 static tdm_status grow(struct tdmi_pages *pages, int64_t *capacity, const tdmi_storage_file *bytes,
                        tdm_error *err)
 {
-    if (pages->n_pages + 1 < *capacity)
-        return TDM_OK;
-    *capacity = *capacity == 0 ? 64 : 2 * *capacity;
-    void *offsets = tdmi_realloc(pages->offsets, (size_t)*capacity, sizeof *pages->offsets);
-    if (offsets == NULL)
+    int64_t of_rows = *capacity;
+    if (!tdmi_grow(&pages->offsets, capacity, pages->n_pages + 1, 64, sizeof *pages->offsets) ||
+        !tdmi_grow(&pages->first_rows, &of_rows, pages->n_pages + 1, 64, sizeof *pages->first_rows))
         return out_of_memory(bytes, err);
-    pages->offsets = offsets;
-    void *rows = tdmi_realloc(pages->first_rows, (size_t)*capacity, sizeof *pages->first_rows);
-    if (rows == NULL)
-        return out_of_memory(bytes, err);
-    pages->first_rows = rows;
     return TDM_OK;
 }
 
@@ -218,7 +211,7 @@ int64_t tdmi_pages_find(const struct tdmi_pages *pages, int64_t row)
     return low;
 }
 
-/* ---- what they hold ---------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------- */
 
 /* Head and checked body of the page in [at, end), which is read into `to`. */
 static tdm_status read_page(const tdmi_storage_file *bytes, int64_t at, int64_t end, uint8_t *to,
@@ -323,7 +316,7 @@ tdm_status tdmi_pages_load_by(const struct tdmi_pages *pages, const tdmi_storage
 
 /* ---- single ones ------------------------------------------------------------------------- */
 
-/* Pages whose body is the value: nothing compressed, no levels. */
+/* Pages whose body is the value: not compressed, no levels. */
 static bool is_bare(const struct tdmi_pages *pages)
 {
     return pages->form.codec == TDMI_CODEC_NONE && pages->form.max_definition == 0;
@@ -397,8 +390,8 @@ tdm_status tdmi_pages_read_single(const struct tdmi_pages *pages, const tdmi_sto
 
 enum { LARGEST_BARE_HEAD_BYTES = 64 };
 
-/* A value of n_bytes leaves so many bytes of its page to the head that they are read first, and the
- * value then where it belongs. *is_done false: another way must be taken. */
+/* Read the head, whose size follows from that of the page and of the value, then the value straight
+ * to its target. *is_done false: the page has another form. */
 static tdm_status read_bare(const struct tdmi_pages *pages, const tdmi_storage_file *bytes,
                             int64_t page, void *target, size_t n_bytes, bool *is_done,
                             tdm_error *err)

@@ -65,7 +65,7 @@ static tdm_status check(const struct stored_page *page, tdm_error *err)
     return status;
 }
 
-/* What of the body is unpacked together: of version 2 the levels stand before it. */
+/* The compressed part of the body: in version 2 the levels precede it uncompressed. */
 static tdm_status find_body(struct stored_page *page, struct tdmi_body *body, bool *can_read,
                             tdm_error *err)
 {

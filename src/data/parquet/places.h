@@ -1,6 +1,6 @@
 /*
- * Where the values of a page lie, so that a large one is read when it is asked for and the page is
- * never whole in memory: in the file, in what Snappy packed, or in the dictionary.
+ * Positions of a page's values (in the file, in a Snappy body or in the dictionary), so that a
+ * large value is read on its own and the page is never whole in memory.
  */
 #ifndef TANDEM_DATA_PARQUET_PLACES_H
 #define TANDEM_DATA_PARQUET_PLACES_H

@@ -59,7 +59,7 @@ static tdm_status read_single(const struct place *place, tdmi_text *text, tdm_er
     return status == TDM_OK && is_null ? fail_null(err) : status;
 }
 
-/* Where a value of n_bytes goes; fails where it does not fit. */
+/* Provide the memory for a value of n_bytes; fails where it does not fit. */
 typedef tdm_status (*find_room)(void *self, int64_t n_bytes, uint8_t **room, tdm_error *err);
 
 static tdm_status read_span(const struct place *place, const struct tdmi_body *body,
@@ -177,7 +177,7 @@ static tdm_status read_raw_picture(const struct tdmi_parquet_table *table,
 /* ---- Spark's pictures -------------------------------------------------------------------- */
 
 /* BGR becomes RGB, BGRA is laid over white. */
-static void turn_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
+static void convert_pixels(const uint8_t *from, int channels, size_t n, uint8_t *to)
 {
     for (size_t p = 0; p < n; p++, from += channels) {
         if (channels == 1) {
@@ -214,7 +214,7 @@ static tdm_status read_spark(const struct tdmi_parquet_table *table, const struc
         if (room == NULL)
             status = TDM_FAIL(err, TDM_E_MEMORY, "no memory for a picture of %zu bytes", n_bytes);
         else
-            turn_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
+            convert_pixels((const uint8_t *)raw.bytes, shape.channels, n, room);
     }
     tdmi_text_release(&raw);
     return status;
@@ -287,12 +287,16 @@ const char *tdmi_parquet_table_row_file(const void *self, int64_t index)
 int64_t tdmi_parquet_table_n_groups(const void *self)
 {
     const struct tdmi_parquet_table *table = self;
-    return table->has_large_units ? table->n_units : 0;
+    return table->group_starts != NULL ? table->n_kept_groups
+           : table->has_large_units    ? table->n_units
+                                       : 0;
 }
 
 int64_t tdmi_parquet_table_group_first(const void *self, int64_t group)
 {
     const struct tdmi_parquet_table *table = self;
+    if (table->group_starts != NULL)
+        return table->group_starts[group];
     if (group == table->n_units)
         return table->listing.n_items;
     struct tdmi_parquet_file *file;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What Hive and Spark call the folder of rows without a value. */
+/* Name that Hive and Spark give to the folder of rows without a value. */
 #define NULL_PARTITION "__HIVE_DEFAULT_PARTITION__"
 enum { COLUMNS_AT_MOST = 8, LARGEST_PATH_BYTES = 16 * 1024 };
 
@@ -147,7 +147,7 @@ static uint64_t hash_of(const char *text, size_t n_bytes)
     return *end == '\0' && digits[0] != '-' && digits[0] != '+' && digits[0] != ' ' ? hash : 0;
 }
 
-/* ---- what only some tables have ---------------------------------------------------------- */
+/* ---- hashes and shapes ---------------------------------------------------------- */
 
 static tdm_status grow_extras(struct rows *rows, tdm_error *err)
 {
@@ -223,8 +223,9 @@ static tdm_status take_row(struct rows *rows, struct tdmi_arrow_cell row, tdm_er
     TDM_TRY(take_part(rows, row, &part, err), err, "cannot list row %lld", (long long)rows->n_rows);
     TDM_TRY(take_path(rows, row, path, err), err, "cannot list row %lld", (long long)rows->n_rows);
     TDM_TRY(grow_extras(rows, err), err, "cannot list row %lld", (long long)rows->n_rows);
-    TDM_TRY(tdmi_listing_add_item(&table->listing, path, label, part, err), err,
-            "cannot list row %lld", (long long)rows->n_rows);
+    const struct tdmi_item item = {.path = path, .label = label, .part = part};
+    TDM_TRY(tdmi_listing_add_item(&table->listing, item, err), err, "cannot list row %lld",
+            (long long)rows->n_rows);
     if (table->hashes != NULL) {
         const char *text;
         size_t n_bytes;

@@ -140,12 +140,12 @@ static tdm_status find_shape(struct tdmi_parquet_opening *opening,
                              const struct tdmi_parquet_file *file, tdm_error *err)
 {
     struct tdmi_parquet_table *table = opening->table;
-    const char *said = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_RAW_SHAPE_KEY);
+    const char *metadata = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_RAW_SHAPE_KEY);
     struct tdmi_raw_shape shape = {0};
     if (opening->options->raw_shape != NULL)
         return read_shape(opening->options->raw_shape, "the option", &table->raw, err);
-    if (said != NULL)
-        TDM_TRY(read_shape(said, file->path, &shape, err), err, "cannot open '%s'", file->path);
+    if (metadata != NULL)
+        TDM_TRY(read_shape(metadata, file->path, &shape, err), err, "cannot open '%s'", file->path);
     if (table->n_files == 0)
         table->raw = shape;
     if (shape.height != table->raw.height || shape.width != table->raw.width ||
@@ -164,15 +164,15 @@ static bool is_same(const struct tdmi_preprocess *a, const struct tdmi_preproces
            a->crop_fraction >= b->crop_fraction && a->crop_fraction <= b->crop_fraction;
 }
 
-/* What the loader does to pictures that were kept in their own size. */
+/* Read the geometry that the loader applies to images stored in their original size. */
 static tdm_status find_geometry(struct tdmi_parquet_table *table,
                                 const struct tdmi_parquet_file *file, tdm_error *err)
 {
-    const char *said = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_GEOMETRY_KEY);
+    const char *metadata = tdmi_arrow_file_value(file->arrow, TDMI_PARQUET_GEOMETRY_KEY);
     struct tdmi_preprocess geometry = {0};
     tdm_json_document *json = NULL;
-    if (said != NULL) {
-        tdm_status status = tdm_json_read(said, strlen(said), file->path, &json, err);
+    if (metadata != NULL) {
+        tdm_status status = tdm_json_read(metadata, strlen(metadata), file->path, &json, err);
         if (status == TDM_OK)
             status = tdmi_preprocess_from_json(tdm_json_root(json), file->path, &geometry, err);
         tdm_json_document_free(json);
@@ -273,7 +273,7 @@ static void close_file(struct tdmi_parquet_file *file)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* A part that stands alone says nothing about the others. */
+/* Images of a part that stands alone are still to be split. */
 static void forget_single_part(struct tdmi_listing *listing)
 {
     bool has_part[TDMI_PART_TEST + 1] = {false};
@@ -300,7 +300,7 @@ static void warn(const struct tdmi_parquet_opening *opening)
             (long long)opening->n_unknown_splits, path);
 }
 
-/* Pixels without their shape look like damaged pictures, every one of them; better said at once. */
+/* Pixels without their shape look like damaged images, all of them; report that at once. */
 static tdm_status check_first_picture(const struct tdmi_parquet_table *table, tdm_error *err)
 {
     tdmi_text bytes[2] = {{0}, {0}};
@@ -351,40 +351,27 @@ static tdm_status open_all(struct tdmi_parquet_opening *opening,
 
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
                                    int64_t n_members, const struct tdm_source_options *options,
-                                   tdmi_parquet_table **table, tdm_error *err)
+                                   tdmi_parquet_table *table, tdm_error *err)
 {
-    *table = NULL;
-    struct tdmi_parquet_table *opened = tdmi_alloc(1, sizeof *opened);
-    if (opened == NULL)
-        return out_of_memory(path, err);
-    struct tdmi_parquet_opening opening = {.table = opened, .options = options};
-    tdmi_listing_init(&opened->listing);
+    struct tdmi_parquet_opening opening = {.table = table, .options = options};
     tdmi_parquet_labels_init(&opening.labels);
-    opened->path = tdmi_arena_copy(&opened->listing.arena, path);
-    opened->files = tdmi_alloc((size_t)n_members + 1, sizeof *opened->files);
-    tdm_status status = opened->path == NULL || opened->files == NULL
+    table->path = tdmi_arena_copy(&table->listing.arena, path);
+    table->files = tdmi_alloc((size_t)n_members + 1, sizeof *table->files);
+    tdm_status status = table->path == NULL || table->files == NULL
                             ? out_of_memory(path, err)
                             : open_all(&opening, members, n_members, err);
     tdmi_parquet_labels_release(&opening.labels);
-    if (status != TDM_OK) {
-        tdmi_parquet_table_close(opened);
-        return status;
-    }
-    *table = opened;
-    return TDM_OK;
+    return status;
 }
 
-void tdmi_parquet_table_close(void *self)
+void tdmi_parquet_table_release(void *self)
 {
     struct tdmi_parquet_table *table = self;
-    if (table == NULL)
-        return;
     tdmi_group_cache_free(table->cache);
     for (int64_t f = 0; f < table->n_files; f++)
         close_file(&table->files[f]);
     tdmi_free(table->files);
     tdmi_free(table->hashes);
     tdmi_free(table->spark_shapes);
-    tdmi_listing_release(&table->listing);
-    tdmi_free(table);
+    tdmi_free(table->group_starts);
 }

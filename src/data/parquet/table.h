@@ -21,23 +21,23 @@ struct tdmi_parquet_member {
     int n_values;
 };
 
-/* Begins with a struct tdmi_listing, so a source whose self is a table takes n_classes, class_name,
- * n_items, item and n_ignored from listing.h and the rest from here. */
+/* The state of a source whose items are rows; member.h has the fields. */
 typedef struct tdmi_parquet_table tdmi_parquet_table;
 
-/* Everything is copied. options as for tdmi_source_open, not NULL. path names the whole in
- * messages. TDM_E_INPUT: a file that is missing or damaged, no column of pictures or several,
- * labels that cannot be classes; TDM_E_ABSENT: a build without Arrow. */
+/* Open a zeroed table with an initialized listing; release it even where this fails. Everything is
+ * copied. options as for tdmi_source_open, not NULL. path names the whole in messages.
+ * TDM_E_INPUT: a file that is missing or damaged, no column of images or several, labels that
+ * cannot be classes; TDM_E_ABSENT: a build without Arrow. */
 tdm_status tdmi_parquet_table_open(const char *path, const struct tdmi_parquet_member *members,
                                    int64_t n_members, const struct tdm_source_options *options,
-                                   tdmi_parquet_table **table, tdm_error *err) TDM_MUST_USE;
+                                   tdmi_parquet_table *table, tdm_error *err) TDM_MUST_USE;
 
 /* Rows of the file of this path whose first row is this item; 0: it has none. */
 int64_t tdmi_parquet_table_file_rows(const tdmi_parquet_table *table, const char *path,
                                      int64_t first_item);
 
 /* Entries of struct tdmi_source_table; self is a table. */
-void tdmi_parquet_table_close(void *self);
+void tdmi_parquet_table_release(void *self);
 tdm_status tdmi_parquet_table_read(const void *self, int64_t index, tdmi_text *bytes,
                                    tdm_error *err) TDM_MUST_USE;
 uint64_t tdmi_parquet_table_hash(const void *self, int64_t index);
@@ -49,5 +49,12 @@ tdm_status tdmi_parquet_table_read_raw(const void *self, int64_t index, uint8_t 
 const char *tdmi_parquet_table_row_file(const void *self, int64_t index);
 int64_t tdmi_parquet_table_n_groups(const void *self);
 int64_t tdmi_parquet_table_group_first(const void *self, int64_t group);
+
+#define TDMI_PARQUET_TABLE_ENTRIES                                                                 \
+    .release = tdmi_parquet_table_release, .read = tdmi_parquet_table_read, .takes_columns = true, \
+    .hash = tdmi_parquet_table_hash, .row_name = tdmi_parquet_table_row_name,                      \
+    .raw_shape = tdmi_parquet_table_raw_shape, .geometry = tdmi_parquet_table_geometry,            \
+    .read_raw = tdmi_parquet_table_read_raw, .row_file = tdmi_parquet_table_row_file,              \
+    .n_groups = tdmi_parquet_table_n_groups, .group_first = tdmi_parquet_table_group_first
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Units: what is loaded together and kept in the cache. A page with several rows, or a whole row
- * group decoded by Arrow; either way an array of values and the memory they point into.
+ * Units: rows that are loaded together and kept in the cache. A page with several rows, or a whole
+ * row group decoded by Arrow; either way an array of values and the memory they point into.
  */
 #include "data/parquet/member.h"
 
@@ -62,14 +62,8 @@ static tdm_status value_of_row(const struct tdmi_parquet_columns *columns,
 static tdm_status keep_batch(const struct tdmi_parquet_file *file, struct unit *unit,
                              const struct ArrowArray *batch, tdm_error *err)
 {
-    if (unit->n_batches == unit->capacity) {
-        int64_t capacity = unit->capacity == 0 ? 16 : 2 * unit->capacity;
-        void *grown = tdmi_realloc(unit->batches, (size_t)capacity, sizeof *unit->batches);
-        if (grown == NULL)
-            return out_of_memory(file, err);
-        unit->batches = grown;
-        unit->capacity = capacity;
-    }
+    if (!tdmi_grow(&unit->batches, &unit->capacity, unit->n_batches, 16, sizeof *unit->batches))
+        return out_of_memory(file, err);
     unit->batches[unit->n_batches++] = *batch;
     return TDM_OK;
 }
@@ -145,7 +139,7 @@ static tdm_status load_row_group(const struct tdmi_parquet_table *table,
     return status;
 }
 
-/* ---- either way -------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------------- */
 
 static tdm_status load_page(const struct tdmi_parquet_file *file,
                             const struct tdmi_parquet_group *group, int64_t page, struct unit *unit,

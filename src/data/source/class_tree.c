@@ -1,6 +1,6 @@
 /*
- * Entries sorted so that what lies in a folder follows it, then one pass for the classes and one
- * for the pictures of each container: the root, or the folders of the parts.
+ * Entries are sorted so that the content of a folder follows it; then one pass lists the classes
+ * and one the images of each container: the root, or the folders of the parts.
  */
 #include "data/source/class_tree.h"
 
@@ -37,8 +37,7 @@ static tdm_status no_memory(const struct tdmi_tree *tree, tdm_error *err)
                     (long long)tree->n_entries, tree->root);
 }
 
-/* Drops empty names, "." and "..", which lead nowhere here: names are only names. False: the path
- * is hidden, or nothing is left of it. */
+/* Drop empty names, "." and ".." from a path. False: the path is hidden, or nothing is left. */
 static bool clean(char *path)
 {
     char *to = path;
@@ -62,16 +61,9 @@ static bool clean(char *path)
 tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_file_kind kind,
                          int64_t place, tdm_error *err)
 {
-    if (tree->n_entries == tree->capacity) {
-        int64_t capacity = tree->capacity == 0 ? 256 : 2 * tree->capacity;
-        void *grown = tdmi_realloc(tree->entries, (size_t)capacity, sizeof *tree->entries);
-        if (grown == NULL)
-            return no_memory(tree, err);
-        tree->entries = grown;
-        tree->capacity = capacity;
-    }
     char *copy = tdmi_arena_copy(&tree->arena, path);
-    if (copy == NULL)
+    if (copy == NULL ||
+        !tdmi_grow(&tree->entries, &tree->capacity, tree->n_entries, 256, sizeof *tree->entries))
         return no_memory(tree, err);
     if (clean(copy))
         tree->entries[tree->n_entries++] = (struct tdmi_tree_entry){copy, kind, place};
@@ -80,8 +72,8 @@ tdm_status tdmi_tree_add(struct tdmi_tree *tree, const char *path, enum tdmi_fil
 
 /* ---- sorting --------------------------------------------------------------------------------- */
 
-/* Names of one folder by bytes, and what lies in a folder right after it: a slash counts less than
- * any byte of a name. */
+/* Order the names of one folder by bytes and put a folder's content right after it: a slash sorts
+ * before any byte of a name. */
 static int compare_paths(const char *a, const char *b)
 {
     while (*a == *b && *a != '\0')
@@ -104,13 +96,20 @@ static bool is_below(const char *path, const char *folder, size_t folder_bytes)
            (folder_bytes == 0 || path[folder_bytes] == '/');
 }
 
+/* Is it the folder, or below it? */
+static bool is_in(const char *path, const char *folder, size_t folder_bytes)
+{
+    return is_below(path, folder, folder_bytes) ||
+           (strlen(path) == folder_bytes && memcmp(path, folder, folder_bytes) == 0);
+}
+
 /* The path after folder and its slash. */
 static const char *rest_of(const char *path, size_t folder_bytes)
 {
     return path + folder_bytes + (folder_bytes > 0);
 }
 
-/* Of equal paths the last stays: it is what unpacking would leave. */
+/* Of equal paths keep the last, which unpacking would leave. */
 static void drop_copies(struct tdmi_tree *tree)
 {
     int64_t kept = 0;
@@ -122,7 +121,7 @@ static void drop_copies(struct tdmi_tree *tree)
     tree->n_entries = kept;
 }
 
-/* The folder of a run.json takes everything in it along; the root itself stays. */
+/* Drop every folder that holds a run.json, with its content; the root itself stays. */
 static void drop_runs(struct tdmi_tree *tree)
 {
     int64_t kept = 0;
@@ -133,9 +132,7 @@ static void drop_runs(struct tdmi_tree *tree)
             tree->entries[i].kind != TDMI_FILE_REGULAR)
             continue;
         size_t folder_bytes = (size_t)(name - path) - 1;
-        while (kept > 0 && (is_below(tree->entries[kept - 1].path, path, folder_bytes) ||
-                            (strlen(tree->entries[kept - 1].path) == folder_bytes &&
-                             memcmp(tree->entries[kept - 1].path, path, folder_bytes) == 0)))
+        while (kept > 0 && is_in(tree->entries[kept - 1].path, path, folder_bytes))
             kept--;
         while (i + 1 < tree->n_entries && is_below(tree->entries[i + 1].path, path, folder_bytes))
             i++;
@@ -154,8 +151,7 @@ static void sort_entries(struct tdmi_tree *tree)
     drop_runs(tree);
 }
 
-/* ---- what is a picture ------------------------------------------------------------------------
- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 /* ".txt" is an ending; ".0001" and ". and more" belong to the name. */
 static bool has_ending(const char *name)
@@ -168,9 +164,9 @@ static bool has_ending(const char *name)
     return starts_with_letter && length <= LONGEST_ENDING && strchr(dot, ' ') == NULL;
 }
 
-/* A dangling link named like a picture counts, and so does one that may not be followed: reading it
- * will say what is wrong, where leaving it out would hide it. */
-static bool is_picture(const struct tdmi_tree *tree, const struct tdmi_tree_entry *entry)
+/* A dangling link named like an image counts, and so does one that may not be followed: reading it
+ * reports the reason, which leaving it out would hide. */
+static bool is_image(const struct tdmi_tree *tree, const struct tdmi_tree_entry *entry)
 {
     uint8_t bytes[SNIFF_BYTES];
     if (entry->kind != TDMI_FILE_REGULAR && entry->kind != TDMI_FILE_MISSING &&
@@ -198,29 +194,25 @@ struct container {
 struct sorting {
     const struct tdmi_tree *tree;
     struct tdmi_listing *listing;
-    int64_t *places, places_capacity; /* NULL: not wanted */
-    bool has_places;
-    int64_t n_homeless; /* pictures beside class folders: of no class, left out */
+    size_t top_bytes;    /* length of the top's path, which the items' paths leave out */
+    int64_t n_unclassed; /* images beside class folders, which are left out */
 };
 
-static tdm_status add_picture(struct sorting *sorting, const struct tdmi_tree_entry *entry,
-                              size_t top_bytes, int label, enum tdmi_part part, tdm_error *err)
+static tdm_status add_image(struct sorting *sorting, const struct tdmi_tree_entry *entry, int label,
+                            enum tdmi_part part, tdm_error *err)
 {
-    struct tdmi_listing *listing = sorting->listing;
-    if (sorting->has_places && listing->n_items == sorting->places_capacity) {
-        int64_t capacity = sorting->places_capacity == 0 ? 256 : 2 * sorting->places_capacity;
-        void *grown = tdmi_realloc(sorting->places, (size_t)capacity, sizeof *sorting->places);
-        if (grown == NULL)
-            return no_memory(sorting->tree, err);
-        sorting->places = grown;
-        sorting->places_capacity = capacity;
-    }
-    if (sorting->has_places)
-        sorting->places[listing->n_items] = entry->place;
-    return tdmi_listing_add_item(listing, rest_of(entry->path, top_bytes), label, part, err);
+    return TDM_WRAP(
+        err,
+        tdmi_listing_add_item(sorting->listing,
+                              (struct tdmi_item){.path = rest_of(entry->path, sorting->top_bytes),
+                                                 .label = label,
+                                                 .part = part,
+                                                 .place = entry->place},
+                              err),
+        "cannot list the pictures of '%s'", sorting->tree->root);
 }
 
-/* The folder that stands first below a container: its name up to the slash; 0: a file. */
+/* Length of the name of the first folder below a container; 0: the entry is a file in it. */
 static size_t folder_bytes_of(const struct tdmi_tree_entry *entry, size_t container_bytes)
 {
     const char *rest = rest_of(entry->path, container_bytes);
@@ -240,12 +232,6 @@ static int class_named(const struct tdmi_listing *listing, const char *name)
     return (int)(found - listing->classes);
 }
 
-/* name[0 .. length) as a string of its own. */
-static const char *copy_name(struct tdmi_listing *listing, const char *name, size_t length)
-{
-    return tdmi_arena_printf(&listing->arena, "%.*s", (int)length, name);
-}
-
 static tdm_status add_classes_of(struct sorting *sorting, const struct container *container,
                                  tdm_error *err)
 {
@@ -259,7 +245,7 @@ static tdm_status add_classes_of(struct sorting *sorting, const struct container
             continue;
         last = name;
         last_bytes = length;
-        const char *copy = copy_name(sorting->listing, name, length);
+        const char *copy = tdmi_arena_printf(&sorting->listing->arena, "%.*s", (int)length, name);
         if (copy == NULL)
             return no_memory(sorting->tree, err);
         TDM_TRY(tdmi_listing_add_class(sorting->listing, copy, err), err,
@@ -280,9 +266,9 @@ static void sort_classes(struct tdmi_listing *listing)
     listing->n_classes = kept;
 }
 
-/* The pictures in the class folders of a container. */
+/* List the images in the class folders of a container. */
 static tdm_status add_labelled(struct sorting *sorting, const struct container *container,
-                               size_t top_bytes, tdm_error *err)
+                               tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
     char *name = NULL;
@@ -300,32 +286,33 @@ static tdm_status add_labelled(struct sorting *sorting, const struct container *
                 return no_memory(sorting->tree, err);
             label = class_named(listing, name);
         }
-        if (is_picture(sorting->tree, entry))
-            TDM_TRY(add_picture(sorting, entry, top_bytes, label, container->part, err), err,
-                    "cannot list the pictures of '%s'", sorting->tree->root);
+        tdm_status status = TDM_OK;
+        if (is_image(sorting->tree, entry))
+            status = add_image(sorting, entry, label, container->part, err);
         else
             listing->n_ignored++;
+        if (status != TDM_OK)
+            return status;
     }
     return TDM_OK;
 }
 
-/* The pictures that lie directly in a container: they are unlabelled where no class folder holds
- * any, and of no class where one does. */
+/* The images directly in a container: unlabelled where no class folder holds any (is_flat), left
+ * out where one does. */
 static tdm_status add_direct(struct sorting *sorting, const struct container *container,
-                             size_t top_bytes, bool is_flat, tdm_error *err)
+                             bool is_flat, tdm_error *err)
 {
     for (int64_t i = container->first; i < container->end; i++) {
         const struct tdmi_tree_entry *entry = &sorting->tree->entries[i];
         if (folder_bytes_of(entry, container->path_bytes) > 0)
             continue;
-        bool is_wanted = is_picture(sorting->tree, entry);
-        if (is_wanted && is_flat)
-            TDM_TRY(add_picture(sorting, entry, top_bytes, -1, container->part, err), err,
-                    "cannot list the pictures of '%s'", sorting->tree->root);
-        else
-            sorting->listing->n_ignored++;
-        if (is_wanted && !is_flat)
-            sorting->n_homeless++;
+        const bool is_one = is_image(sorting->tree, entry), is_listed = is_one && is_flat;
+        tdm_status status =
+            is_listed ? add_image(sorting, entry, -1, container->part, err) : TDM_OK;
+        if (status != TDM_OK)
+            return status;
+        sorting->listing->n_ignored += !is_listed;
+        sorting->n_unclassed += is_one && !is_flat;
     }
     return TDM_OK;
 }
@@ -348,9 +335,7 @@ static bool next_folder(const struct tdmi_tree *tree, const struct container *co
         if (strlen(entry->path) == folder->path_bytes)
             folder->first++; /* the folder itself */
         while (*at < container->end &&
-               ((strlen(tree->entries[*at].path) == folder->path_bytes &&
-                 memcmp(tree->entries[*at].path, folder->path, folder->path_bytes) == 0) ||
-                is_below(tree->entries[*at].path, folder->path, folder->path_bytes)))
+               is_in(tree->entries[*at].path, folder->path, folder->path_bytes))
             (*at)++;
         folder->end = *at;
         return true;
@@ -358,7 +343,7 @@ static bool next_folder(const struct tdmi_tree *tree, const struct container *co
     return false;
 }
 
-/* The part a folder's name says. */
+/* The part that a folder is named after. */
 static enum tdmi_part part_of(const struct container *folder, size_t container_bytes)
 {
     char name[16] = "";
@@ -384,20 +369,19 @@ static void descend(const struct tdmi_tree *tree, struct container *top)
         bool has_direct = false, has_deep = false;
         for (int64_t i = top->first; i < top->end && !has_direct; i++)
             has_direct = folder_bytes_of(&tree->entries[i], top->path_bytes) == 0 &&
-                         is_picture(tree, &tree->entries[i]);
+                         is_image(tree, &tree->entries[i]);
         for (int64_t i = only.first; i < only.end && !has_deep; i++)
             has_deep = tree->entries[i].kind != TDMI_FILE_FOLDER &&
                        folder_bytes_of(&tree->entries[i], only.path_bytes) > 0 &&
-                       is_picture(tree, &tree->entries[i]);
+                       is_image(tree, &tree->entries[i]);
         if (has_direct || !has_deep)
             return;
         *top = only;
     }
 }
 
-/* The containers that hold classes: the top itself, or the folders of its parts, when every folder
- * bears the name of one. A part that stands alone says nothing about the others, so its pictures
- * are still to be split. */
+/* The containers of classes: the top itself, or the folders of its parts, when every folder is
+ * named after one. The images of a part that stands alone are still to be split. */
 static tdm_status find_containers(struct sorting *sorting, const struct container *top,
                                   struct container **containers, int *n_containers, bool *is_parted,
                                   tdm_error *err)
@@ -430,63 +414,48 @@ static tdm_status find_containers(struct sorting *sorting, const struct containe
     return TDM_OK;
 }
 
-static tdm_status sort_pictures(struct sorting *sorting, const struct container *top,
-                                tdm_error *err)
+static tdm_status sort_images(struct sorting *sorting, const struct container *top, tdm_error *err)
 {
     struct tdmi_listing *listing = sorting->listing;
     struct container *containers = NULL;
     int n_containers = 0;
     bool is_parted = false, has_label = false;
-    TDM_TRY(find_containers(sorting, top, &containers, &n_containers, &is_parted, err), err,
-            "cannot list '%s'", sorting->tree->root);
-    for (int i = 0; i < n_containers; i++)
-        TDM_TRY(add_classes_of(sorting, &containers[i], err), err, "cannot list '%s'",
-                sorting->tree->root);
+    tdm_status status = find_containers(sorting, top, &containers, &n_containers, &is_parted, err);
+    for (int i = 0; i < n_containers && status == TDM_OK; i++)
+        status = add_classes_of(sorting, &containers[i], err);
     sort_classes(listing);
-    for (int i = 0; i < n_containers; i++) {
+    for (int i = 0; i < n_containers && status == TDM_OK; i++) {
         int64_t n_before = listing->n_items;
-        TDM_TRY(add_labelled(sorting, &containers[i], top->path_bytes, err), err,
-                "cannot list '%s'", sorting->tree->root);
+        status = add_labelled(sorting, &containers[i], err);
         bool is_flat = listing->n_items == n_before;
         has_label = has_label || !is_flat;
-        TDM_TRY(add_direct(sorting, &containers[i], top->path_bytes, is_flat, err), err,
-                "cannot list '%s'", sorting->tree->root);
+        if (status == TDM_OK)
+            status = add_direct(sorting, &containers[i], is_flat, err);
     }
     if (!has_label)
         listing->n_classes = 0;
     listing->n_ignored += sorting->tree->n_left_out;
-    /* What lies beside the folders of parts, or of the top. */
-    if (is_parted)
-        TDM_TRY(add_direct(sorting, top, top->path_bytes, false, err), err, "cannot list '%s'",
-                sorting->tree->root);
+    /* Files beside the folders of parts, or outside the top. */
+    if (is_parted && status == TDM_OK)
+        status = add_direct(sorting, top, false, err);
     for (int64_t i = 0; i < sorting->tree->n_entries; i++)
         listing->n_ignored +=
             (i < top->first || i >= top->end) && sorting->tree->entries[i].kind != TDMI_FILE_FOLDER;
-    if (sorting->n_homeless > 0)
+    if (sorting->n_unclassed > 0)
         tdm_log(TDM_LOG_WARNING,
                 "%lld pictures of '%s' lie beside the class folders, not in one, and are left out",
-                (long long)sorting->n_homeless, sorting->tree->root);
-    return TDM_OK;
+                (long long)sorting->n_unclassed, sorting->tree->root);
+    return status;
 }
 
-tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listing, int64_t **places,
-                             tdm_error *err)
+tdm_status tdmi_tree_classes(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
 {
-    struct sorting sorting = {.tree = tree, .listing = listing, .has_places = places != NULL};
     sort_entries(tree);
     struct container top = {.path = "", .end = tree->n_entries};
     if (tree->skips_top)
         descend(tree, &top);
-    tdm_status status = sort_pictures(&sorting, &top, err);
-    if (status == TDM_OK && places != NULL) {
-        *places = tdmi_arena_alloc(&listing->arena, (size_t)listing->n_items, sizeof **places);
-        if (*places == NULL)
-            status = no_memory(tree, err);
-        else if (listing->n_items > 0)
-            memcpy(*places, sorting.places, (size_t)listing->n_items * sizeof **places);
-    }
-    tdmi_free(sorting.places);
-    return status;
+    struct sorting sorting = {.tree = tree, .listing = listing, .top_bytes = top.path_bytes};
+    return TDM_WRAP(err, sort_images(&sorting, &top, err), "cannot list '%s'", tree->root);
 }
 
 tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listing, tdm_error *err)
@@ -496,11 +465,13 @@ tdm_status tdmi_tree_pictures(struct tdmi_tree *tree, struct tdmi_listing *listi
     for (int64_t i = 0; i < tree->n_entries; i++) {
         if (tree->entries[i].kind == TDMI_FILE_FOLDER)
             continue;
-        if (!is_picture(tree, &tree->entries[i]))
+        if (!is_image(tree, &tree->entries[i]))
             listing->n_ignored++;
         else
-            TDM_TRY(tdmi_listing_add_item(listing, tree->entries[i].path, -1, TDMI_PART_NONE, err),
-                    err, "cannot list the pictures of '%s'", tree->root);
+            TDM_TRY(
+                tdmi_listing_add_item(
+                    listing, (struct tdmi_item){.path = tree->entries[i].path, .label = -1}, err),
+                err, "cannot list the pictures of '%s'", tree->root);
     }
     return TDM_OK;
 }

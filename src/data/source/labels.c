@@ -34,17 +34,9 @@ static int *slot_of(const struct tdmi_labels *labels, const char *word, size_t l
 /* At most half of the slots are taken. */
 static tdm_status grow(struct tdmi_labels *labels, tdm_error *err)
 {
-    if (labels->n_words == labels->capacity) {
-        int capacity = labels->capacity == 0 ? 16 : 2 * labels->capacity;
-        void *grown = labels->capacity > INT_MAX / 8
-                          ? NULL
-                          : tdmi_realloc(labels->words, (size_t)capacity, sizeof *labels->words);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes",
-                            labels->n_words);
-        labels->words = grown;
-        labels->capacity = capacity;
-    }
+    if (labels->n_words > INT_MAX / 8 ||
+        !tdmi_grow(&labels->words, &labels->capacity, labels->n_words, 16, sizeof *labels->words))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %d classes", labels->n_words);
     if (2 * (labels->n_words + 1) <= labels->n_slots)
         return TDM_OK;
     int n_slots = labels->n_slots == 0 ? FIRST_SLOTS : 2 * labels->n_slots;
@@ -83,7 +75,7 @@ bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word)
     tdmi_text_clear(word);
     if (tdm_json_kind_of(value) == TDM_JSON_STRING)
         tdmi_text_printf(word, "%s", tdm_json_as_string(value, ""));
-    /* Of a number that is whole, two fallbacks answer the same. */
+    /* A whole number does not need the fallback, so both calls return it. */
     else if (tdm_json_as_integer(value, 0) == tdm_json_as_integer(value, 1))
         tdmi_text_printf(word, "%lld", (long long)tdm_json_as_integer(value, 0));
     return word->length_bytes > 0 && !word->is_broken;
@@ -91,7 +83,7 @@ bool tdmi_labels_word(const tdm_json_value *value, tdmi_text *word)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* As a number is written: no plus, no leading zero, few enough digits to compare. */
+/* Is it a number in its usual form: no plus, no leading zero, few enough digits to compare? */
 static bool is_whole_number(const char *word)
 {
     const char *digits = word[0] == '-' ? word + 1 : word;

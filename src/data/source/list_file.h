@@ -1,8 +1,8 @@
 /*
  * List files: rows of path, label and part, as CSV (RFC 4180) or as JSON objects, one a line.
  */
-#ifndef TANDEM_DATA_LIST_FILE_H
-#define TANDEM_DATA_LIST_FILE_H
+#ifndef TANDEM_DATA_SOURCE_LIST_FILE_H
+#define TANDEM_DATA_SOURCE_LIST_FILE_H
 
 #include "base/text/text.h"
 #include "data/source/source.h"
@@ -19,7 +19,7 @@ struct tdmi_list_row {
     enum tdmi_part part;
 };
 
-/* Anything but TDM_OK ends the reading. */
+/* Any status but TDM_OK ends the reading. */
 typedef tdm_status tdmi_list_sink(void *self, const struct tdmi_list_row *row, tdm_error *err);
 
 /* name is for messages, which give it and the line. n_bytes bytes; a byte order mark is passed
@@ -29,11 +29,11 @@ tdm_status tdmi_list_csv(const char *name, const char *bytes, size_t n_bytes, td
 tdm_status tdmi_list_jsonl(const char *name, const char *bytes, size_t n_bytes,
                            tdmi_list_sink *sink, void *self, tdm_error *err) TDM_MUST_USE;
 
-/* What the columns and keys are called: "path", "file", "file_name", "filename", "image"; "label",
+/* Names of the columns and keys: "path", "file", "file_name", "filename", "image"; "label",
  * "class"; "split", "part". Any case. */
 enum tdmi_list_field { TDMI_LIST_PATH, TDMI_LIST_LABEL, TDMI_LIST_PART, TDMI_LIST_FIELDS };
 enum tdmi_list_field tdmi_list_field_named(const char *name); /* FIELDS: none of them */
-/* "" is to be split; false: no name of a part. */
+/* "": to be split; false: not the name of a part. */
 bool tdmi_list_part(const char *name, enum tdmi_part *part);
 
 #endif

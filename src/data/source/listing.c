@@ -2,6 +2,10 @@
 #include "data/source/listing.h"
 
 #include "base/memory.h"
+#include "base/text/text.h"
+#include "data/source/class_tree.h"
+#include "io/storage/storage.h"
+#include "tandem/log.h"
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,6 +23,7 @@ void tdmi_listing_release(struct tdmi_listing *listing)
 {
     tdmi_free(listing->items);
     tdmi_free(listing->classes);
+    tdmi_free(listing->kept);
     tdmi_arena_release(&listing->arena);
     *listing = (struct tdmi_listing){0};
 }
@@ -29,39 +34,63 @@ static tdm_status out_of_memory(const struct tdmi_listing *listing, tdm_error *e
                     (long long)listing->n_items, listing->n_classes);
 }
 
-tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, const char *path, int label,
-                                 enum tdmi_part part, tdm_error *err)
+bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names)
 {
-    if (listing->n_items == listing->item_capacity) {
-        int64_t capacity = listing->item_capacity == 0 ? 256 : 2 * listing->item_capacity;
-        void *grown = tdmi_realloc(listing->items, (size_t)capacity, sizeof *listing->items);
-        if (grown == NULL)
-            return out_of_memory(listing, err);
-        listing->items = grown;
-        listing->item_capacity = capacity;
-    }
-    const char *copy = tdmi_arena_copy(&listing->arena, path);
-    if (copy == NULL)
+    tdmi_arena arena;
+    tdmi_arena_init(&arena, 0);
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    bool fit = false;
+    if (tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) == TDM_OK)
+        for (size_t i = 0; i < n && !fit; i++)
+            fit = entries[i].kind == TDMI_FILE_REGULAR && names->is_data(entries[i].name);
+    tdmi_arena_release(&arena);
+    return fit;
+}
+
+tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
+                                  const struct tdmi_file_names *names, tdm_error *err)
+{
+    struct tdmi_place_entry *entries = NULL;
+    size_t n = 0;
+    bool is_found = false;
+    TDM_TRY(tdmi_storage_list(folder, false, &self->arena, &entries, &n, err), err,
+            "cannot list the folder '%s'", folder);
+    for (int pass = 0; pass < 2 && !is_found; pass++)
+        for (size_t i = 0; i < n; i++) {
+            if (entries[i].kind != TDMI_FILE_REGULAR || !names->is_data(entries[i].name) ||
+                tdmi_ends_with(entries[i].name, ".gz") != (pass == 1))
+                continue;
+            is_found = true;
+            const char *path = tdmi_path_join(&self->arena, folder, entries[i].name);
+            if (path == NULL)
+                return out_of_memory(self, err);
+            TDM_TRY(names->add(self, path, err), err, "cannot use the files of '%s'", folder);
+        }
+    for (size_t i = 0; i < n; i++)
+        self->n_ignored +=
+            entries[i].kind != TDMI_FILE_FOLDER && !tdmi_tree_is_hidden(entries[i].name) &&
+            !names->is_data(entries[i].name) && !names->is_companion(self, entries[i].name);
+    return TDM_OK;
+}
+
+tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item item,
+                                 tdm_error *err)
+{
+    item.path = tdmi_arena_copy(&listing->arena, item.path);
+    if (item.path == NULL || !tdmi_grow(&listing->items, &listing->item_capacity, listing->n_items,
+                                        256, sizeof *listing->items))
         return out_of_memory(listing, err);
-    listing->items[listing->n_items++] =
-        (struct tdmi_item){.path = copy, .label = label, .part = part};
+    listing->items[listing->n_items++] = item;
     return TDM_OK;
 }
 
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name, tdm_error *err)
 {
-    if (listing->n_classes == listing->class_capacity) {
-        if (listing->class_capacity > INT_MAX / 2)
-            return out_of_memory(listing, err);
-        int capacity = listing->class_capacity == 0 ? 16 : 2 * listing->class_capacity;
-        void *grown = tdmi_realloc(listing->classes, (size_t)capacity, sizeof *listing->classes);
-        if (grown == NULL)
-            return out_of_memory(listing, err);
-        listing->classes = grown;
-        listing->class_capacity = capacity;
-    }
     const char *copy = tdmi_arena_copy(&listing->arena, name);
-    if (copy == NULL)
+    if (copy == NULL || listing->n_classes == INT_MAX ||
+        !tdmi_grow(&listing->classes, &listing->class_capacity, listing->n_classes, 16,
+                   sizeof *listing->classes))
         return out_of_memory(listing, err);
     listing->classes[listing->n_classes++] = copy;
     return TDM_OK;
@@ -92,6 +121,23 @@ void tdmi_listing_forget_lone_part(struct tdmi_listing *listing)
         listing->items[i].part = TDMI_PART_NONE;
 }
 
+void tdmi_listing_drop_unlabelled(struct tdmi_listing *listing, const char *noun, const char *path)
+{
+    int64_t n_labelled = 0, kept = 0;
+    for (int64_t i = 0; i < listing->n_items; i++)
+        n_labelled += listing->items[i].label >= 0;
+    const int64_t n_unlabelled = listing->n_items - n_labelled;
+    if (n_labelled == 0 || n_unlabelled == 0)
+        return;
+    for (int64_t i = 0; i < listing->n_items; i++)
+        if (listing->items[i].label >= 0)
+            listing->items[kept++] = listing->items[i];
+    listing->n_items = kept;
+    listing->n_ignored += n_unlabelled;
+    tdm_log(TDM_LOG_WARNING, "%lld %s of '%s' have no label and are left out",
+            (long long)n_unlabelled, noun, path);
+}
+
 tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing, tdm_error *err)
 {
     int index_of[LARGEST_NUMBER + 1] = {0};
@@ -110,33 +156,4 @@ tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing, tdm_err
     for (int64_t i = 0; i < listing->n_items; i++)
         listing->items[i].label = index_of[listing->items[i].label];
     return TDM_OK;
-}
-
-int tdmi_listing_n_classes(const void *self)
-{
-    return ((const struct tdmi_listing *)self)->n_classes;
-}
-
-const char *tdmi_listing_class_name(const void *self, int index)
-{
-    const struct tdmi_listing *listing = self;
-    assert(index >= 0 && index < listing->n_classes);
-    return listing->classes[index];
-}
-
-int64_t tdmi_listing_n_items(const void *self)
-{
-    return ((const struct tdmi_listing *)self)->n_items;
-}
-
-struct tdmi_item tdmi_listing_item(const void *self, int64_t index)
-{
-    const struct tdmi_listing *listing = self;
-    assert(index >= 0 && index < listing->n_items);
-    return listing->items[index];
-}
-
-int64_t tdmi_listing_n_ignored(const void *self)
-{
-    return ((const struct tdmi_listing *)self)->n_ignored;
 }

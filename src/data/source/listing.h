@@ -1,9 +1,9 @@
 /*
- * A listing: what the sources of this room find when they open a path, held in memory. A source
- * whose struct begins with a listing takes the query entries of its table from here.
+ * A listing: the items and classes that a source finds when it opens a path, held in memory. The
+ * state of every kind of source begins with one.
  */
-#ifndef TANDEM_DATA_LISTING_H
-#define TANDEM_DATA_LISTING_H
+#ifndef TANDEM_DATA_SOURCE_LISTING_H
+#define TANDEM_DATA_SOURCE_LISTING_H
 
 #include "base/arena.h"
 #include "data/source/source.h"
@@ -12,8 +12,11 @@ struct tdmi_listing { /* start from a zeroed object, then init */
     tdmi_arena arena; /* names and paths */
     struct tdmi_item *items;
     const char **classes;
-    int64_t n_items, item_capacity, n_ignored;
-    int n_classes, class_capacity;
+    int64_t n_items, item_capacity, class_capacity, n_ignored;
+    int n_classes;
+    /* Indices of the items that the source has, ascending; NULL: all of them. */
+    int64_t *kept;
+    int64_t n_kept;
 };
 
 void tdmi_listing_init(struct tdmi_listing *listing);
@@ -22,24 +25,33 @@ void tdmi_listing_release(struct tdmi_listing *listing);
 /* "train", "val", "valid", "validation", "test" in any case; anything else is NONE. */
 enum tdmi_part tdmi_part_named(const char *name);
 
-/* A part that stands alone says nothing about the others: its items are still to be split. */
+/* Items that all belong to one part are still to be split: it says nothing about the others. */
 void tdmi_listing_forget_lone_part(struct tdmi_listing *listing);
+/* Where some items have a label, leave out those without one and warn about them as noun, such as
+ * "rows", of path. */
+void tdmi_listing_drop_unlabelled(struct tdmi_listing *listing, const char *noun, const char *path);
+
+/* How a kind finds its files in a folder. */
+struct tdmi_file_names {
+    bool (*is_data)(const char *name);
+    tdm_status (*add)(void *self, const char *path, tdm_error *err);
+    bool (*is_companion)(const void *self, const char *name); /* labels or names, for instance */
+};
+/* Does the folder hold a data file? */
+bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names);
+/* Add the data files of a folder: the compressed ones (.gz) only where no plain one is there. Other
+ * visible files, companions excepted, count as ignored. */
+tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
+                                  const struct tdmi_file_names *names, tdm_error *err) TDM_MUST_USE;
 
 /* Both copy the string. */
-tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, const char *path, int label,
-                                 enum tdmi_part part, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_listing_add_item(struct tdmi_listing *listing, struct tdmi_item item,
+                                 tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_listing_add_class(struct tdmi_listing *listing, const char *name,
                                   tdm_error *err) TDM_MUST_USE;
-/* For formats that number their classes without naming them (labels 0–255): the numbers that occur
- * become the classes, in order, and the labels of the items their indices. */
+/* For formats that number their classes (0–255) without naming them: the numbers that occur become
+ * the names of the classes, in order, and the labels of the items indices of these. */
 tdm_status tdmi_listing_classes_of_numbers(struct tdmi_listing *listing,
                                            tdm_error *err) TDM_MUST_USE;
-
-/* Entries of struct tdmi_source_table; self points at a struct that begins with a listing. */
-int tdmi_listing_n_classes(const void *self);
-const char *tdmi_listing_class_name(const void *self, int index);
-int64_t tdmi_listing_n_items(const void *self);
-struct tdmi_item tdmi_listing_item(const void *self, int64_t index);
-int64_t tdmi_listing_n_ignored(const void *self);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Lists of paths. No path holds a zero byte, so one zero decides that the list is of the kind that
- * find -print0 writes, and nobody has to say so.
+ * Lists of paths. No path holds a zero byte, so a single one shows that the list is of the kind
+ * that find -print0 writes.
  */
 #include "data/source/path_list.h"
 #include "base/memory.h"

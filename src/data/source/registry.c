@@ -1,5 +1,5 @@
 /*
- * What this build of the room has: the only file of the room that asks.
+ * Optional parts of this build; the only file of the room with conditionals.
  */
 #include "tandem_features.h"
 

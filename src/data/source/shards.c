@@ -2,6 +2,7 @@
 #include "data/source/shards.h"
 
 #include "base/memory.h"
+#include "data/source/class_tree.h"
 #include "data/source/listing.h"
 #include "io/storage/storage.h"
 #include <stdlib.h>
@@ -21,15 +22,9 @@ static tdm_status add_shard(struct tdmi_shards *shards, const char *path, const 
 {
     if (shards->n == MOST_SHARDS)
         return TDM_FAIL(err, TDM_E_INPUT, "more than %d shards, up to '%s'", MOST_SHARDS, path);
-    if (shards->n == shards->capacity) {
-        int64_t capacity = shards->capacity == 0 ? 64 : 2 * shards->capacity;
-        void *grown = tdmi_realloc(shards->list, (size_t)capacity, sizeof *shards->list);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
-                            (long long)shards->n);
-        shards->list = grown;
-        shards->capacity = capacity;
-    }
+    if (!tdmi_grow(&shards->list, &shards->capacity, shards->n, 64, sizeof *shards->list))
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory for more than %lld shards",
+                        (long long)shards->n);
     shards->list[shards->n++] = (struct tdmi_source_shard){path, name, part};
     return TDM_OK;
 }
@@ -39,7 +34,7 @@ static tdm_status add_shard(struct tdmi_shards *shards, const char *path, const 
 struct range {
     const char *open, *close; /* the braces */
     long first, last;
-    int digits; /* written with so many, zeros in front; 0: as short as they are */
+    int digits; /* width, filled with zeros in front; 0: as short as possible */
 };
 
 static bool take_number(const char **at, long *value, int *digits)
@@ -75,7 +70,7 @@ bool tdmi_shards_is_pattern(const char *path)
     return find_range(path, &range);
 }
 
-/* The first range is unrolled, what comes after it by the next call. */
+/* Unroll the first range; recursion unrolls those after it. */
 static tdm_status unroll(const char *path, size_t folder_bytes, tdmi_arena *arena,
                          struct tdmi_shards *shards, tdm_error *err)
 {
@@ -100,14 +95,8 @@ static tdm_status unroll(const char *path, size_t folder_bytes, tdmi_arena *aren
 
 static bool is_shard_name(const char *name)
 {
-    static const char *const endings[] = {".tar", ".tar.gz", ".tgz"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t ending = strlen(endings[i]);
-        if (length > ending && strcasecmp(name + length - ending, endings[i]) == 0)
-            return name[0] != '.' && name[0] != '_';
-    }
-    return false;
+    static const char *const endings[] = {".tar", ".tar.gz", ".tgz", NULL};
+    return tdmi_has_ending(name, endings) && !tdmi_tree_is_hidden(name);
 }
 
 static tdm_status add_folder(const char *root, const char *below, enum tdmi_part part,
@@ -122,8 +111,7 @@ static tdm_status add_folder(const char *root, const char *below, enum tdmi_part
     TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
             "cannot look for shards in '%s'", folder);
     for (size_t i = 0; i < n_entries; i++) {
-        *n_folders += entries[i].kind == TDMI_FILE_FOLDER && entries[i].name[0] != '.' &&
-                      entries[i].name[0] != '_';
+        *n_folders += entries[i].kind == TDMI_FILE_FOLDER && !tdmi_tree_is_hidden(entries[i].name);
         if (entries[i].kind != TDMI_FILE_REGULAR || !is_shard_name(entries[i].name))
             continue;
         const char *path = tdmi_path_join(arena, folder, entries[i].name);
@@ -172,7 +160,7 @@ static enum tdmi_part part_in(const char *name)
     return TDMI_PART_NONE;
 }
 
-/* Where the names of all shards say a part, and not all the same, they are believed. */
+/* Take parts from the names where every shard names one, and not all the same. */
 static void name_parts(struct tdmi_shards *shards)
 {
     bool has_part[TDMI_PART_TEST + 1] = {false};

@@ -1,13 +1,13 @@
 /*
- * The shards of a WebDataset: which files a path means, and which part each belongs to.
+ * The shards of a WebDataset: the files that a path stands for, and the part of each.
  *
  *     sample.tar                     itself
  *     shards/                        every .tar, .tar.gz and .tgz in it, by bytes; or in its
  * folders train, val, test shards/train-{000..127}.tar    a range, as a shell would write it;
  * several are allowed
  */
-#ifndef TANDEM_DATA_SHARDS_H
-#define TANDEM_DATA_SHARDS_H
+#ifndef TANDEM_DATA_SOURCE_SHARDS_H
+#define TANDEM_DATA_SOURCE_SHARDS_H
 
 #include "base/arena.h"
 #include "data/source/source.h"
@@ -29,8 +29,8 @@ struct tdmi_shards {                /* start from a zeroed object */
 void tdmi_shards_release(struct tdmi_shards *shards);
 /* Does the path hold a range, "{000..127}"? */
 bool tdmi_shards_is_pattern(const char *path);
-/* All shards of the path; an empty list: it means none. Shards of a pattern may be missing: opening
- * them says so. */
+/* Find all shards of the path, perhaps none. Shards of a pattern may be missing: opening them
+ * reports it. */
 tdm_status tdmi_shards_find(const char *path, tdmi_arena *arena, struct tdmi_shards *shards,
                             tdm_error *err) TDM_MUST_USE;
 

@@ -1,13 +1,15 @@
 /*
- * Opening a path means asking every kind of sources.def in turn whether it knows it. The rest hands
- * calls on to the table of the kind that said yes.
+ * Opening a path probes it with every kind of sources.def in turn. Questions about items are
+ * answered from the listing; everything else is a call of the kind's table.
  */
 #include "data/source/source.h"
 
 #include "base/memory.h"
 #include "data/audit/quarantine.h"
+#include "data/source/listing.h"
 #include "io/storage/storage.h"
 #include "image/image.h"
+#include <assert.h>
 #include <string.h>
 
 #define X(table) extern const struct tdmi_source_table table;
@@ -23,12 +25,18 @@ enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 struct tdmi_source {
     const struct tdmi_source_table *table;
-    void *self;
+    struct tdmi_listing *listing; /* the state of the kind, which begins with it */
     char *path;
-    /* Items of the table that are not in quarantine, ascending; NULL: all of them. */
-    int64_t *kept;
-    int64_t n_items, n_quarantined;
+    bool has_lent_state;
+    int64_t n_quarantined;
 };
+
+/* The index of an item in the listing. */
+static int64_t in_listing(const tdmi_source *source, int64_t index)
+{
+    assert(index >= 0 && index < tdmi_source_items(source));
+    return source->listing->kept == NULL ? index : source->listing->kept[index];
+}
 
 static tdm_status fail_unknown(const char *path, tdm_error *err)
 {
@@ -60,40 +68,51 @@ static const struct tdmi_source_table *kind_for(const char *path)
 
 static tdm_status leave_out(tdmi_source *source, const char *list, tdm_error *err)
 {
-    const int64_t n_all = source->n_items;
+    const int64_t n_all = tdmi_source_items(source);
     tdmi_quarantine *quarantine = NULL;
     tdm_status status = tdmi_quarantine_read(list, &quarantine, err);
     if (status != TDM_OK)
         return status;
-    source->kept = tdmi_alloc((size_t)n_all, sizeof *source->kept);
-    if (source->kept == NULL) {
+    int64_t n = 0, *kept = tdmi_alloc((size_t)n_all, sizeof *kept);
+    if (kept == NULL) {
         tdmi_quarantine_free(quarantine);
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to leave out what %s lists", list);
+        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to leave out the images listed in %s", list);
     }
-    source->n_items = 0;
     for (int64_t i = 0; i < n_all; i++)
-        if (!tdmi_quarantine_has(quarantine, source->table->item(source->self, i).path))
-            source->kept[source->n_items++] = i;
-    source->n_quarantined = n_all - source->n_items;
+        if (!tdmi_quarantine_has(quarantine, tdmi_source_item(source, i).path))
+            kept[n++] = in_listing(source, i);
     tdmi_quarantine_free(quarantine);
-    if (source->n_items == 0)
+    tdmi_free(source->listing->kept);
+    source->listing->kept = kept;
+    source->listing->n_kept = n;
+    source->n_quarantined = n_all - n;
+    if (n == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "all %lld pictures of '%s' are listed in %s",
                         (long long)n_all, source->path, list);
     return TDM_OK;
 }
 
-static tdm_status make(const struct tdmi_source_table *table, const char *path,
+/* state NULL: a new one. */
+static tdm_status make(const struct tdmi_source_table *table, const char *path, void *state,
                        tdmi_source **source, tdm_error *err)
 {
     size_t path_bytes = strlen(path) + 1;
-    *source = tdmi_alloc(1, sizeof **source);
-    if (*source == NULL || ((*source)->path = tdmi_alloc(path_bytes, 1)) == NULL) {
-        tdmi_free(*source);
-        *source = NULL;
+    tdmi_source *made = tdmi_alloc(1, sizeof *made);
+    char *copy = tdmi_alloc(path_bytes, 1);
+    struct tdmi_listing *listing = state != NULL ? state : tdmi_alloc(1, table->state_bytes);
+    if (made == NULL || copy == NULL || listing == NULL) {
+        tdmi_free(made);
+        tdmi_free(copy);
+        if (state == NULL)
+            tdmi_free(listing);
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the data set '%s'", path);
     }
-    memcpy((*source)->path, path, path_bytes);
-    (*source)->table = table;
+    memcpy(copy, path, path_bytes);
+    *made = (tdmi_source){
+        .table = table, .listing = listing, .path = copy, .has_lent_state = state != NULL};
+    if (state == NULL)
+        tdmi_listing_init(listing);
+    *source = made;
     return TDM_OK;
 }
 
@@ -118,27 +137,20 @@ static tdm_status open_plain(const char *path, const struct tdmi_place *place,
                         path, table->summary);
 
     tdmi_source *opened = NULL;
-    tdm_status status = make(table, path, &opened, err);
-    if (status != TDM_OK)
-        goto out;
-    status = TDM_WRAP(err, table->open(opened->path, options, &opened->self, err),
-                      "cannot open '%s' as %s", path, table->summary);
-    if (status != TDM_OK)
-        goto out;
-    opened->n_items = table->n_items(opened->self);
-    if (opened->n_items == 0) {
+    tdm_status status = make(table, path, NULL, &opened, err);
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, table->open(opened->path, options, opened->listing, err),
+                          "cannot open '%s' as %s", path, table->summary);
+    if (status == TDM_OK && tdmi_source_items(opened) == 0)
         status = TDM_FAIL(err, TDM_E_INPUT,
                           "there is no picture in '%s' (%lld other files seen); expected %s", path,
-                          (long long)table->n_ignored(opened->self), table->summary);
-        goto out;
-    }
-    if (options->quarantine != NULL &&
-        (status = leave_out(opened, options->quarantine, err)) != TDM_OK)
-        goto out;
-    *source = opened;
-    opened = NULL;
-out:
-    tdmi_source_close(opened);
+                          (long long)tdmi_source_ignored(opened), table->summary);
+    if (status == TDM_OK && options->quarantine != NULL)
+        status = leave_out(opened, options->quarantine, err);
+    if (status == TDM_OK)
+        *source = opened;
+    else
+        tdmi_source_close(opened);
     return status;
 }
 
@@ -160,31 +172,23 @@ tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *o
 tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
                              tdmi_source **source, tdm_error *err)
 {
-    tdm_status status = make(table, path, source, err);
-    if (status == TDM_OK) {
-        (*source)->self = self;
-        (*source)->n_items = table->n_items(self);
-    }
-    return status;
+    return make(table, path, self, source, err);
 }
 
 void tdmi_source_close(tdmi_source *source)
 {
     if (source == NULL)
         return;
-    if (source->self != NULL && source->table->close != NULL)
-        source->table->close(source->self);
-    tdmi_free(source->kept);
+    if (source->table->release != NULL)
+        source->table->release(source->listing);
+    tdmi_listing_release(source->listing);
+    if (!source->has_lent_state)
+        tdmi_free(source->listing);
     tdmi_free(source->path);
     tdmi_free(source);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
-
-static int64_t in_table(const tdmi_source *source, int64_t index)
-{
-    return source->kept == NULL ? index : source->kept[index];
-}
+/* ---- queries --------------------------------------------------------------------------------- */
 
 const char *tdmi_source_path(const tdmi_source *source)
 {
@@ -203,33 +207,34 @@ bool tdmi_source_is_table(const tdmi_source *source)
 
 int tdmi_source_classes(const tdmi_source *source)
 {
-    return source->table->n_classes(source->self);
+    return source->listing->n_classes;
 }
 
 const char *tdmi_source_class(const tdmi_source *source, int index)
 {
-    return source->table->class_name(source->self, index);
+    assert(index >= 0 && index < source->listing->n_classes);
+    return source->listing->classes[index];
 }
 
 int64_t tdmi_source_items(const tdmi_source *source)
 {
-    return source->n_items;
+    return source->listing->kept != NULL ? source->listing->n_kept : source->listing->n_items;
 }
 
 struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index)
 {
-    return source->table->item(source->self, in_table(source, index));
+    return source->listing->items[in_listing(source, index)];
 }
 
 tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
                             tdm_error *err)
 {
-    return source->table->read(source->self, in_table(source, index), bytes, err);
+    return source->table->read(source->listing, in_listing(source, index), bytes, err);
 }
 
 int64_t tdmi_source_ignored(const tdmi_source *source)
 {
-    return source->table->n_ignored(source->self);
+    return source->listing->n_ignored;
 }
 
 bool tdmi_source_is_lost(tdm_status status)
@@ -245,13 +250,14 @@ int64_t tdmi_source_quarantined(const tdmi_source *source)
 bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp)
 {
     return source->table->stamp != NULL &&
-           source->table->stamp(source->self, in_table(source, index), stamp);
+           source->table->stamp(source->listing, in_listing(source, index), stamp);
 }
 
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index)
 {
-    return source->table->hash == NULL ? 0
-                                       : source->table->hash(source->self, in_table(source, index));
+    return source->table->hash == NULL
+               ? 0
+               : source->table->hash(source->listing, in_listing(source, index));
 }
 
 struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
@@ -259,7 +265,7 @@ struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t i
 {
     uint64_t name = 0;
     if (source->table->row_name != NULL &&
-        source->table->row_name(source->self, in_table(source, index), &name))
+        source->table->row_name(source->listing, in_listing(source, index), &name))
         return (struct tdmi_bytes_key){.number = name};
     return (struct tdmi_bytes_key){hashes != NULL ? hashes[index] : tdmi_source_hash(source, index),
                                    true};
@@ -267,23 +273,23 @@ struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t i
 
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape)
 {
-    return source->table->raw_shape != NULL && source->table->raw_shape(source->self, shape);
+    return source->table->raw_shape != NULL && source->table->raw_shape(source->listing, shape);
 }
 
 bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry)
 {
-    return source->table->geometry != NULL && source->table->geometry(source->self, geometry);
+    return source->table->geometry != NULL && source->table->geometry(source->listing, geometry);
 }
 
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err)
 {
-    return source->table->read_raw(source->self, in_table(source, index), pixels, err);
+    return source->table->read_raw(source->listing, in_listing(source, index), pixels, err);
 }
 
 static const char *row_file(const tdmi_source *source, int64_t index)
 {
-    return source->table->row_file(source->self, in_table(source, index));
+    return source->table->row_file(source->listing, in_listing(source, index));
 }
 
 const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64_t *first,
@@ -301,7 +307,7 @@ const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64
             *first = middle + 1;
     }
     int64_t low = index + 1;
-    for (*end = source->n_items; low < *end;) {
+    for (*end = tdmi_source_items(source); low < *end;) {
         const int64_t middle = low + (*end - low) / 2;
         if (row_file(source, middle) == file)
             low = middle + 1;
@@ -313,19 +319,19 @@ const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64
 
 int64_t tdmi_source_groups(const tdmi_source *source)
 {
-    return source->table->n_groups == NULL ? 0 : source->table->n_groups(source->self);
+    return source->table->n_groups == NULL ? 0 : source->table->n_groups(source->listing);
 }
 
 int64_t tdmi_source_group_first(const tdmi_source *source, int64_t group)
 {
-    const int64_t first = source->table->group_first(source->self, group);
-    int64_t low = 0, high = source->n_items;
-    if (source->kept == NULL)
+    const int64_t first = source->table->group_first(source->listing, group);
+    int64_t low = 0, high = source->listing->n_kept;
+    if (source->listing->kept == NULL)
         return first;
-    /* The first that was kept of this group or a later one. */
+    /* The first kept item of this group or a later one. */
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (source->kept[middle] < first)
+        if (source->listing->kept[middle] < first)
             low = middle + 1;
         else
             high = middle;

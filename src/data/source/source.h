@@ -3,13 +3,13 @@
  * items, and hands out their bytes to any number of threads. Kinds stand in sources.def; the first
  * whose probe says yes opens the path.
  *
- * Two things a source may offer beyond that. Raw pixels: where every picture is stored as bytes of
- * one shape, they are read straight into the caller's memory. Groups: where single pictures are
- * dear to reach (row groups of a foreign Parquet file, compressed tar), neighbours that are read
- * together form a group, and an order that stays inside few groups at a time is many times faster.
+ * A source may also offer raw pixels: where every image is stored as bytes of one shape, they are
+ * read straight into the caller's memory. And it may offer groups: where single images are slow to
+ * reach (row groups of a foreign Parquet file), neighbours that are read together form a group, and
+ * an order that stays inside few groups at a time is many times faster.
  */
-#ifndef TANDEM_DATA_SOURCE_H
-#define TANDEM_DATA_SOURCE_H
+#ifndef TANDEM_DATA_SOURCE_SOURCE_H
+#define TANDEM_DATA_SOURCE_SOURCE_H
 
 #include "base/text/text.h"
 #include "image/preprocess.h"
@@ -25,6 +25,7 @@ struct tdmi_item {
     const char *path;    /* relative to the source; or "images.idx#17" */
     int label;           /* index of its class; -1: unlabelled (flat folders) */
     enum tdmi_part part; /* given by the source (train/ val/ test/); NONE: to be split */
+    int64_t place;       /* where the source finds it: an archive's entry, a record, a size */
 };
 
 struct tdmi_raw_shape {
@@ -38,42 +39,40 @@ struct tdmi_stamp {
 
 typedef struct tdmi_source tdmi_source;
 
+/* A kind of source. self points to its state: a struct of state_bytes that begins with a struct
+ * tdmi_listing, which `open` fills. An index is one of listing.items. */
 struct tdmi_source_table {
     const char *name;    /* "folder" */
     const char *summary; /* "a folder of class folders of pictures" */
+    size_t state_bytes;
     bool (*can_open)(const char *path);
-    tdm_status (*open)(const char *path, const struct tdm_source_options *options, void **self,
+    /* self is zeroed, and its listing initialized. */
+    tdm_status (*open)(const char *path, const struct tdm_source_options *options, void *self,
                        tdm_error *err);
-    void (*close)(void *self);
-    int (*n_classes)(const void *self);
-    const char *(*class_name)(const void *self, int index);
-    int64_t (*n_items)(const void *self);
-    struct tdmi_item (*item)(const void *self, int64_t index);
-    int64_t (*n_ignored)(const void *self);
-    /* The item's encoded bytes, replacing what text held. Required; any thread. Sources of raw
-     * pixels write a PPM here, so that a content hash covers what was read. */
+    /* Releases what open made, even where it failed, except the listing; NULL: nothing else. */
+    void (*release)(void *self);
+    /* Replaces the content of bytes by the item's encoded bytes. Required; any thread. Sources of
+     * raw pixels write a PPM here, so that a content hash covers the pixels. */
     tdm_status (*read)(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err);
-
     /* All of these may be NULL or false. */
-
-    bool takes_columns; /* the column and shape options mean something here */
-    /* Size and time of the file an item is, without reading it; false: it is no file of its own, or
-     * asking would cost as much as reading. */
+    bool takes_columns; /* the kind accepts the column and shape options */
+    /* Size and time of the item's file, without reading it; false: the item is not a file of its
+     * own, or the look-up would cost as much as reading. */
     bool (*stamp)(const void *self, int64_t index, struct tdmi_stamp *stamp);
-    /* XXH64 (seed 0) of the picture's bytes where the source has it written down, or of those they
-     * were made of (see row_name); 0: unknown. */
+    /* XXH64 (seed 0) of the image's bytes, or of the bytes they were made from (see row_name), as
+     * far as the source stores it; 0: unknown. */
     uint64_t (*hash)(const void *self, int64_t index);
-    /* true: hash is of the file that the row was made of, not of the bytes that read gives; these
-     * are called *name then, as no others are, or have no name: 0. */
+    /* true: hash belongs to the file that the row was made from, not to the bytes that read
+     * returns; *name then identifies these bytes; 0: nothing does. */
     bool (*row_name)(const void *self, int64_t index, uint64_t *name);
     /* false: not every item is raw pixels of this one shape. read_raw fills height × width ×
      * channels bytes; any thread. */
     bool (*raw_shape)(const void *self, struct tdmi_raw_shape *shape);
     tdm_status (*read_raw)(const void *self, int64_t index, uint8_t *pixels, tdm_error *err);
-    /* true: pictures lie here in their own size; the loader brings them to this geometry before it
-     * does what the network wants. */
+    /* true: images are stored in their original size; the loader applies this geometry before the
+     * network's own preprocessing. */
     bool (*geometry)(const void *self, struct tdmi_preprocess *geometry);
-    /* The path of the file that the item is a row of, the same pointer for all its rows, which
+    /* Path of the file that holds the item as a row: the same pointer for all its rows, which
      * follow one another. */
     const char *(*row_file)(const void *self, int64_t index);
     /* Items [group_first(g), group_first(g + 1)) are quick to read together; group_first(n_groups)
@@ -82,19 +81,19 @@ struct tdmi_source_table {
     int64_t (*group_first)(const void *self, int64_t group);
 };
 
-/* options NULL: all by itself. TDM_E_INPUT: missing, unreadable, of no kind we know (the message
- * lists the kinds), or empty. */
+/* options NULL: defaults. TDM_E_INPUT: missing, unreadable, of no known kind (the message lists the
+ * kinds), or empty. */
 tdm_status tdmi_source_open(const char *path, const struct tdm_source_options *options,
                             tdmi_source **source, tdm_error *err) TDM_MUST_USE;
-/* A source the program makes itself: whoever calls keeps table and self, whose table->close may be
- * NULL. path is what messages call it. */
+/* For tests: a source with the caller's state, which the caller keeps until the source is closed.
+ * Closing releases its listing. path is its name in messages. */
 tdm_status tdmi_source_adopt(const struct tdmi_source_table *table, void *self, const char *path,
                              tdmi_source **source, tdm_error *err) TDM_MUST_USE;
 void tdmi_source_close(tdmi_source *source);
 
 const char *tdmi_source_path(const tdmi_source *source);
 const char *tdmi_source_kind(const tdmi_source *source); /* "folder" */
-/* Are pictures rows of a table? Their path then says where they came from, not what they are. */
+/* Are the images rows of a table? Their path is then their origin, not a file of this source. */
 bool tdmi_source_is_table(const tdmi_source *source);
 int tdmi_source_classes(const tdmi_source *source);
 const char *tdmi_source_class(const tdmi_source *source, int index);
@@ -102,33 +101,33 @@ int64_t tdmi_source_items(const tdmi_source *source);
 struct tdmi_item tdmi_source_item(const tdmi_source *source, int64_t index);
 tdm_status tdmi_source_read(const tdmi_source *source, int64_t index, tdmi_text *bytes,
                             tdm_error *err) TDM_MUST_USE;
-/* After a read that failed: nothing is wrong with this picture, so it is not to be skipped. Memory
- * is out, a store does not answer, the system refuses, or a stop was requested. */
+/* After a failed read: is the image itself not to blame, so that it must not be skipped? Memory ran
+ * out, a store does not answer, the system refuses, or a stop was requested. */
 bool tdmi_source_is_lost(tdm_status status);
-/* Files seen that are no pictures and were left out. */
+/* Number of files that are no images and were left out. */
 int64_t tdmi_source_ignored(const tdmi_source *source);
-/* Pictures left out because the quarantine list names them. */
+/* Number of images left out because the quarantine list names them. */
 int64_t tdmi_source_quarantined(const tdmi_source *source);
 
 /* false: unknown. */
 bool tdmi_source_stamp(const tdmi_source *source, int64_t index, struct tdmi_stamp *stamp);
-/* 0: the source does not know it; read the bytes. */
+/* 0: the source does not store it; hash the bytes. */
 uint64_t tdmi_source_hash(const tdmi_source *source, int64_t index);
-/* What a cache may call the bytes that read gives; they never come out as others. hashes, by item,
- * are those that the caller took of pictures whose source knows none; NULL: there are none. */
+/* Key under which a cache may store the bytes that read returns: equal keys mean equal bytes.
+ * hashes, by item, are those that the caller computed where the source stores none; or NULL. */
 struct tdmi_bytes_key {
-    uint64_t number; /* 0: nothing */
-    bool is_content; /* it is their XXH64 */
+    uint64_t number; /* 0: no key */
+    bool is_content; /* the number is the XXH64 of the bytes */
 };
 struct tdmi_bytes_key tdmi_source_bytes_key(const tdmi_source *source, int64_t index,
                                             const uint64_t *hashes);
 bool tdmi_source_raw_shape(const tdmi_source *source, struct tdmi_raw_shape *shape);
 bool tdmi_source_geometry(const tdmi_source *source, struct tdmi_preprocess *geometry);
-/* Only where tdmi_source_raw_shape said yes. */
+/* Only where tdmi_source_raw_shape is true. */
 tdm_status tdmi_source_read_raw(const tdmi_source *source, int64_t index, uint8_t *pixels,
                                 tdm_error *err) TDM_MUST_USE;
-/* The Parquet file that the item is a row of: items *first to *end - 1 are its rows. NULL: it is
- * none.
+/* The Parquet file that holds the item as a row: items *first to *end - 1 are its rows. NULL: the
+ * item is not a row.
  */
 const char *tdmi_source_row_file(const tdmi_source *source, int64_t index, int64_t *first,
                                  int64_t *end);

@@ -3,7 +3,7 @@
  * a run, and the two loaders.
  */
 #include "base/memory.h"
-#include "data/order/source.h"
+#include "data/order/order.h"
 #include "train/session/session.h"
 
 #include <string.h>

@@ -298,7 +298,7 @@ static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_erro
     if (status == TDM_OK)
         status = tdmi_run_save(session->run, TDMI_RUN_RUNNING, err);
     if (status == TDM_OK && !session->backend->device.is_host)
-        tdmi_track_watch_cards(session->track, NULL);
+        tdmi_track_watch_gpus(session->track, NULL);
     tdmi_model_file_release(&stored);
     return status;
 }

@@ -1,6 +1,6 @@
 /* A folder of small pictures, and its split. */
-#ifndef TANDEM_TESTS_DATA_SPLIT_FIXTURE_H
-#define TANDEM_TESTS_DATA_SPLIT_FIXTURE_H
+#ifndef TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
+#define TANDEM_TESTS_DATA_AUDIT_SPLIT_FIXTURE_H
 
 #include "base/hash/hash.h"
 #include "base/memory.h"
@@ -23,8 +23,7 @@ static const struct tdmi_split_stored nothing_stored;
 static inline void open_fixture(struct fixture *f, int n_threads)
 {
     tdm_error err = {0};
-    if (tdmi_source_open(f->tree.root, NULL, &f->source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(f->tree.root, NULL, &f->source, &err), &err);
     assert_int_equal(tdmi_pool_new(n_threads, false, &f->pool, &err), TDM_OK);
 }
 
@@ -36,6 +35,12 @@ static inline void close_fixture(struct fixture *f)
     tdmi_pool_free(f->pool);
     f->source = NULL;
     f->pool = NULL;
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+    close_fixture(f);
+    tree_free(&f->tree);
 }
 
 static inline tdm_status split_stored(struct fixture *f, struct tdmi_split_options options,
@@ -59,8 +64,7 @@ static inline tdm_status split_with(struct fixture *f, struct tdmi_split_options
 static inline void split_or_fail(struct fixture *f, struct tdmi_split_options options)
 {
     tdm_error err = {0};
-    if (split_with(f, options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(split_with(f, options, &err), &err);
 }
 
 static inline void assert_refused(struct fixture *f, struct tdmi_split_options options,

@@ -1,4 +1,5 @@
 /* The audit over a folder of odd files: a verdict for each, sums that add up, nothing changed. */
+#include "unit.h"
 #include "tandem/audit.h"
 #include "data/sources.h"
 
@@ -44,9 +45,8 @@ static struct tree odd_tree(void)
     return tree;
 }
 
-static void every_file_gets_its_verdict(void **state)
+TEST(every_file_gets_its_verdict)
 {
-    (void)state;
     static const struct {
         const char *path, *verdict;
     } expected[] = {
@@ -61,7 +61,7 @@ static void every_file_gets_its_verdict(void **state)
         {"dog/cut.ppm", "truncated"},
         {"dog/words.jpg", "corrupt"},
     };
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
         struct tdm_audit_options options = tdm_audit_options_default();
         struct tdm_audit audit;
@@ -92,13 +92,11 @@ static void every_file_gets_its_verdict(void **state)
         assert_int_equal(audit.n_pairs, 3);
         tdm_audit_release(&audit);
     }
-    tree_free(&tree);
 }
 
-static void near_copies_are_looked_for_only_when_asked(void **state)
+TEST(near_copies_are_looked_for_only_when_asked)
 {
-    (void)state;
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
     tdm_error err = {0};
@@ -110,13 +108,11 @@ static void near_copies_are_looked_for_only_when_asked(void **state)
     assert_int_equal(audit.remarks[TDM_VERDICT_CONFLICT], 2);
     assert_int_equal(audit.n_pairs, 2);
     tdm_audit_release(&audit);
-    tree_free(&tree);
 }
 
-static void copies_across_given_parts_leak(void **state)
+TEST(copies_across_given_parts_leak)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     textured(&tree, "train/cat/a.ppm", 64, 1, 0);
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
@@ -128,13 +124,11 @@ static void copies_across_given_parts_leak(void **state)
     assert_int_equal(audit.counts[TDM_VERDICT_LEAK], 2);
     assert_int_equal(audit.ok, 1);
     tdm_audit_release(&audit);
-    tree_free(&tree);
 }
 
-static void what_cannot_be_audited_is_an_error(void **state)
+TEST(what_cannot_be_audited_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
     struct tdm_audit audit;
     tdm_error err = {0};
@@ -143,13 +137,11 @@ static void what_cannot_be_audited_is_an_error(void **state)
     options.source = tree.root;
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_E_INPUT);
     assert_null(audit.files);
-    tree_free(&tree);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
-    struct tree tree = odd_tree();
+    AT_END(tree_free) struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
     options.source = tree.root;
     options.threads = 1;
@@ -166,17 +158,6 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
         assert_int_equal(status, TDM_E_MEMORY);
         assert_true(n < 1000);
     }
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_file_gets_its_verdict),
-        cmocka_unit_test(near_copies_are_looked_for_only_when_asked),
-        cmocka_unit_test(copies_across_given_parts_leak),
-        cmocka_unit_test(what_cannot_be_audited_is_an_error),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

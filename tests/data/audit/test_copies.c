@@ -1,11 +1,8 @@
 /* Copies: the banded search finds exactly the pairs that comparing each with each finds. */
+#include "unit.h"
 #include "base/memory.h"
 #include "data/audit/copies.h"
 #include "image/fingerprint.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
 
 enum { N = 600 };
 
@@ -62,9 +59,8 @@ static bool has_pair(const struct tdmi_copies *copies, int first, int second, in
     return n == 1;
 }
 
-static void every_near_pair_is_found_once_and_no_other(void **state)
+TEST(every_near_pair_is_found_once_and_no_other)
 {
-    (void)state;
     static uint64_t fingerprints[N];
     static struct tdm_audit_file files[N];
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -96,9 +92,8 @@ static void every_near_pair_is_found_once_and_no_other(void **state)
     }
 }
 
-static void remarks_say_where_the_copy_stands(void **state)
+TEST(remarks_say_where_the_copy_stands)
 {
-    (void)state;
     static const struct {
         int labels[2], parts[2];
         uint64_t hashes[2];
@@ -130,9 +125,8 @@ static void remarks_say_where_the_copy_stands(void **state)
     }
 }
 
-static void a_set_of_one_picture_ends(void **state)
+TEST(a_set_of_one_picture_ends)
 {
-    (void)state;
     static struct tdm_audit_file files[20000];
     static uint64_t fingerprints[20000];
     struct tdmi_copies copies = {0};
@@ -147,9 +141,8 @@ static void a_set_of_one_picture_ends(void **state)
     tdmi_copies_release(&copies);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
     static uint64_t fingerprints[N];
     static struct tdm_audit_file files[N];
     for (int64_t n = 1;; n++) {
@@ -167,13 +160,4 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_near_pair_is_found_once_and_no_other),
-        cmocka_unit_test(remarks_say_where_the_copy_stands),
-        cmocka_unit_test(a_set_of_one_picture_ends),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,14 @@
 /* The list of pictures to leave out: read, honoured by every source, refused where it is no list.
  */
+#include "unit.h"
 #include "data/audit/quarantine.h"
 #include "data/sources.h"
 
-static void listed_pictures_are_left_out_of_a_source(void **state)
+POINTER_RELEASE(tdmi_quarantine, tdmi_quarantine_free)
+
+TEST(listed_pictures_are_left_out_of_a_source)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const char *names[] = {"cat/a.ppm", "cat/b.ppm", "dog/c.ppm", "dog/\xff.ppm"};
     for (uint32_t i = 0; i < 4; i++)
         tree_picture(&tree, names[i], i);
@@ -33,12 +35,10 @@ static void listed_pictures_are_left_out_of_a_source(void **state)
     snprintf(list, sizeof list, "%s", tree_path(&tree, "all.txt"));
     assert_int_equal(tdmi_source_open(tree.root, &options, &source, &err), TDM_E_INPUT);
     assert_null(source);
-    tree_free(&tree);
 }
 
-static void what_is_no_list_is_refused_with_its_line(void **state)
+TEST(what_is_no_list_is_refused_with_its_line)
 {
-    (void)state;
     static const struct {
         const char *text, *word;
     } cases[] = {
@@ -66,10 +66,9 @@ static void what_is_no_list_is_refused_with_its_line(void **state)
     assert_int_equal(tdmi_quarantine_read("/nowhere/list", &quarantine, &err), TDM_E_INPUT);
 }
 
-static void the_bad_files_of_an_audit_read_back(void **state)
+TEST(the_bad_files_of_an_audit_read_back)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdm_audit_file files[] = {
         {.path = "a \"quoted\"\n.jpg", .verdict = TDM_VERDICT_CORRUPT, .reason = "why\\not"},
         {.path = "fine.jpg", .verdict = TDM_VERDICT_OK, .reason = ""},
@@ -78,7 +77,7 @@ static void the_bad_files_of_an_audit_read_back(void **state)
     };
     const struct tdm_audit audit = {.files = files, .images = 4, .bad = 2};
     tdm_error err = {0};
-    tdmi_quarantine *list = NULL;
+    AT_END(tdmi_quarantine_free_at) tdmi_quarantine *list = NULL;
     const char *path = tree_path(&tree, "out/list");
     assert_int_equal(tdmi_quarantine_write(path, &audit, false, &err), TDM_OK);
     assert_int_equal(tdmi_quarantine_read(path, &list, &err), TDM_OK);
@@ -86,14 +85,11 @@ static void the_bad_files_of_an_audit_read_back(void **state)
     assert_false(tdmi_quarantine_has(list, files[1].path));
     assert_false(tdmi_quarantine_has(list, files[2].path));
     assert_true(tdmi_quarantine_has(list, files[3].path));
-    tdmi_quarantine_free(list);
-    tree_free(&tree);
 }
 
-static void every_failing_allocation_is_an_ordinary_error(void **state)
+TEST(every_failing_allocation_is_an_ordinary_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "list", "{\"path\":\"a\"}\n{\"path\":\"b\"}\n");
     const char *path = tree_path(&tree, "list");
     for (int64_t n = 1;; n++) {
@@ -108,16 +104,6 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
         assert_int_equal(status, TDM_E_MEMORY);
         assert_true(n < 100);
     }
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(listed_pictures_are_left_out_of_a_source),
-        cmocka_unit_test(what_is_no_list_is_refused_with_its_line),
-        cmocka_unit_test(the_bad_files_of_an_audit_read_back),
-        cmocka_unit_test(every_failing_allocation_is_an_ordinary_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,10 @@
 /* The split: a pure function of content, fair to every class, and never with a copy on both sides.
  */
+#include "unit.h"
 #include "data/audit/split_fixture.h"
 
-static void every_class_is_divided_by_the_fractions(void **state)
+TEST(every_class_is_divided_by_the_fractions)
 {
-    (void)state;
     static const struct {
         double train, val, fraction;
         int per_class, n, n_train, n_val;
@@ -20,7 +20,7 @@ static void every_class_is_divided_by_the_fractions(void **state)
         {1, 0, 0.001, 0, 100, 1, 0},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        struct fixture f = {.tree = tree_new()};
+        AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
         add_pictures(&f.tree, "a", cases[c].n, 0);
         add_pictures(&f.tree, "b", cases[c].n, 1000);
         open_fixture(&f, 1);
@@ -34,14 +34,11 @@ static void every_class_is_divided_by_the_fractions(void **state)
             assert_int_equal(n_val(&f, label), cases[c].n_val);
         }
         assert_ascending_and_apart(&f.split);
-        close_fixture(&f);
-        tree_free(&f.tree);
     }
 }
 
-static void threads_names_and_folder_order_change_nothing(void **state)
+TEST(threads_names_and_folder_order_change_nothing)
 {
-    (void)state;
     struct fixture a = {.tree = tree_new()}, b = {.tree = tree_new()};
     char name[100];
     for (uint32_t i = 0; i < 200; i++) {
@@ -68,10 +65,9 @@ static void threads_names_and_folder_order_change_nothing(void **state)
     tree_free(&b.tree);
 }
 
-static void another_seed_gives_another_split(void **state)
+TEST(another_seed_gives_another_split)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 200, 0);
     open_fixture(&f, 1);
     split_or_fail(&f, nine_to_one);
@@ -85,14 +81,11 @@ static void another_seed_gives_another_split(void **state)
         for (int j = 0; j < 20; j++)
             n_same += first[i] == f.split.val[j];
     assert_true(n_same < 10);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void hashes_are_of_the_content(void **state)
+TEST(hashes_are_of_the_content)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     tree_text(&f.tree, "a/1.ppm", "one");
     tree_text(&f.tree, "a/2.ppm", "two");
     open_fixture(&f, 1);
@@ -100,16 +93,13 @@ static void hashes_are_of_the_content(void **state)
     assert_int_equal(f.contents.n_items, 2);
     assert_true(f.contents.hashes[0] == tdmi_xxh64_of("one", 3, 0));
     assert_true(f.contents.hashes[1] == tdmi_xxh64_of("two", 3, 0));
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
 /* Fractions of copies inside a class count contents; copies follow, across classes too. */
-static void copies_stay_together(void **state)
+TEST(copies_stay_together)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct fixture f = {.tree = tree_new()};
+        AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
         char name[100];
         for (uint32_t i = 0; i < 60; i++) {
             snprintf(name, sizeof name, "a/%u.ppm", i);
@@ -128,15 +118,12 @@ static void copies_stay_together(void **state)
             for (int64_t v = 0; v < f.split.n_val; v++)
                 assert_true(f.contents.hashes[f.split.train[t]] !=
                             f.contents.hashes[f.split.val[v]]);
-        close_fixture(&f);
-        tree_free(&f.tree);
     }
 }
 
-static void given_parts_are_kept(void **state)
+TEST(given_parts_are_kept)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "train/b", 10, 100);
     add_pictures(&f.tree, "val/a", 5, 200);
@@ -152,14 +139,11 @@ static void given_parts_are_kept(void **state)
     for (int64_t i = 0; i < f.split.n_val; i++)
         assert_int_equal(tdmi_source_item(f.source, f.split.val[i]).part, TDMI_PART_VAL);
     assert_true(f.contents.hashes[0] != 0);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void fewer_are_taken_of_each_given_part(void **state)
+TEST(fewer_are_taken_of_each_given_part)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 10, 0);
     add_pictures(&f.tree, "val/a", 6, 200);
     open_fixture(&f, 1);
@@ -172,14 +156,11 @@ static void fewer_are_taken_of_each_given_part(void **state)
     split_or_fail(&f, options);
     assert_int_equal(f.split.n_train, 2);
     assert_int_equal(f.split.n_val, 2);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void validation_comes_from_train_where_only_test_is_given(void **state)
+TEST(validation_comes_from_train_where_only_test_is_given)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "train/a", 20, 0);
     add_pictures(&f.tree, "test/a", 5, 18); /* two copies of train pictures */
     open_fixture(&f, 1);
@@ -191,8 +172,6 @@ static void validation_comes_from_train_where_only_test_is_given(void **state)
     assert_false(f.split.is_given);
     assert_int_equal(side_of(&f, "train/a/00018.ppm"), '-');
     assert_int_equal(side_of(&f, "train/a/00019.ppm"), '-');
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
 static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *items, int64_t n)
@@ -205,10 +184,9 @@ static uint64_t *sorted_hashes(const tdmi_contents *contents, const int64_t *ite
     return hashes;
 }
 
-static void pictures_added_later_do_not_move_the_old_ones(void **state)
+TEST(pictures_added_later_do_not_move_the_old_ones)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     add_pictures(&f.tree, "b", 40, 100);
     open_fixture(&f, 1);
@@ -239,15 +217,12 @@ static void pictures_added_later_do_not_move_the_old_ones(void **state)
     assert_int_equal(n_kept, 72);
     free(train);
     free(val);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
 /* A stored assignment beats the seed: another seed alone moves nothing. */
-static void a_stored_split_is_repeated_under_any_seed(void **state)
+TEST(a_stored_split_is_repeated_under_any_seed)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 50, 0);
     open_fixture(&f, 1);
     struct tdmi_split_options options = nine_to_one;
@@ -268,14 +243,11 @@ static void a_stored_split_is_repeated_under_any_seed(void **state)
     free(again);
     free(train);
     free(val);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void a_smaller_fraction_takes_a_part_of_the_larger(void **state)
+TEST(a_smaller_fraction_takes_a_part_of_the_larger)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 100, 0);
     open_fixture(&f, 1);
     bool is_used[100] = {0};
@@ -293,14 +265,11 @@ static void a_smaller_fraction_takes_a_part_of_the_larger(void **state)
         assert_true(is_used[f.split.train[i]]);
     for (int64_t i = 0; i < f.split.n_val; i++)
         assert_true(is_used[f.split.val[i]]);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void unreadable_pictures_are_counted_and_left_out(void **state)
+TEST(unreadable_pictures_are_counted_and_left_out)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 10, 0);
     assert_int_equal(symlink("nowhere", tree_path(&f.tree, "a/gone.ppm")), 0);
     open_fixture(&f, 2);
@@ -311,13 +280,10 @@ static void unreadable_pictures_are_counted_and_left_out(void **state)
     assert_int_equal(f.split.n_train + f.split.n_val, 10);
     assert_int_equal(side_of(&f, "a/gone.ppm"), '-');
     assert_true(f.contents.hashes[10] == 0);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-static void what_makes_no_split_is_refused_with_a_sentence(void **state)
+TEST(what_makes_no_split_is_refused_with_a_sentence)
 {
-    (void)state;
     struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 1, 0);
     add_pictures(&f.tree, "b", 1, 1);
@@ -366,10 +332,9 @@ static void what_makes_no_split_is_refused_with_a_sentence(void **state)
 
 /* Computed by a second implementation in another language. A split that moved between versions
  * would let old validation pictures train. */
-static void the_split_never_changes(void **state)
+TEST(the_split_never_changes)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     char name[100], content[100];
     for (int i = 0; i < 30; i++) {
         snprintf(name, sizeof name, "a/%02d.ppm", i);
@@ -387,15 +352,12 @@ static void the_split_never_changes(void **state)
     for (int i = 0; i < 6; i++)
         for (int64_t t = 0; t < 22; t++)
             assert_true(f.split.train[t] != left_out[i]);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
 /* Each allocation fails in turn, those of the threads that hash too. */
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct fixture f = {.tree = tree_new()};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
     add_pictures(&f.tree, "a", 40, 0);
     open_fixture(&f, 2);
     bool has_passed = false;
@@ -409,28 +371,105 @@ static void running_out_of_memory_is_an_error(void **state)
         assert_true(has_passed || f.split.train == NULL);
     }
     assert_true(has_passed);
-    close_fixture(&f);
-    tree_free(&f.tree);
 }
 
-int main(void)
+/* ---- the third part, copies ---- */
+
+/* The third part lies between the two others, so neither of them moves when it is asked for. */
+TEST(a_third_part_is_what_the_others_leave)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_class_is_divided_by_the_fractions),
-        cmocka_unit_test(threads_names_and_folder_order_change_nothing),
-        cmocka_unit_test(another_seed_gives_another_split),
-        cmocka_unit_test(hashes_are_of_the_content),
-        cmocka_unit_test(copies_stay_together),
-        cmocka_unit_test(given_parts_are_kept),
-        cmocka_unit_test(fewer_are_taken_of_each_given_part),
-        cmocka_unit_test(validation_comes_from_train_where_only_test_is_given),
-        cmocka_unit_test(pictures_added_later_do_not_move_the_old_ones),
-        cmocka_unit_test(a_stored_split_is_repeated_under_any_seed),
-        cmocka_unit_test(a_smaller_fraction_takes_a_part_of_the_larger),
-        cmocka_unit_test(unreadable_pictures_are_counted_and_left_out),
-        cmocka_unit_test(what_makes_no_split_is_refused_with_a_sentence),
-        cmocka_unit_test(the_split_never_changes),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct tdmi_split_options three = {.train_fraction = 0.8,
+                                             .val_fraction = 0.1,
+                                             .test_fraction = 0.1,
+                                             .fraction = 1,
+                                             .seed = 42};
+    struct tdmi_split_options two = three, less = three;
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    two.test_fraction = 0.0;
+    less.test_fraction = 0.05;
+    add_pictures(&f.tree, "a", 100, 1000);
+    add_pictures(&f.tree, "b", 40, 2000);
+    open_fixture(&f, 2);
+    split_or_fail(&f, two);
+    const int64_t n_without = f.split.n_train, n_validation = f.split.n_val;
+    assert_int_equal(f.split.n_test, 0);
+    split_or_fail(&f, three);
+    assert_int_equal(f.split.n_train, n_without);
+    assert_int_equal(f.split.n_val, n_validation);
+    assert_int_equal(f.split.n_test, 14);
+    assert_int_equal(count_of_class(&f, f.split.test, f.split.n_test, 0), 10);
+    assert_int_equal(f.split.n_train + f.split.n_val + f.split.n_test, 140);
+    assert_ascending_and_apart(&f.split);
+    for (int64_t i = 0; i < f.split.n_test; i++)
+        for (int64_t v = 0; v < f.split.n_val; v++)
+            assert_true(f.split.test[i] != f.split.val[v]);
+    const int64_t first = f.split.test[0];
+    split_or_fail(&f, less);
+    assert_int_equal(f.split.n_test, 7);
+    bool is_in = false;
+    split_or_fail(&f, three);
+    for (int64_t i = 0; i < f.split.n_test; i++)
+        is_in = is_in || f.split.test[i] == first;
+    assert_true(is_in);
 }
+
+TEST(a_stored_test_stays_the_test_when_pictures_are_added)
+{
+    const struct tdmi_split_options three = {
+        .train_fraction = 0.6, .val_fraction = 0.2, .test_fraction = 0.2, .fraction = 1, .seed = 5};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    uint64_t test[20];
+    tdm_error err = {0};
+    add_pictures(&f.tree, "a", 50, 1000);
+    add_pictures(&f.tree, "b", 50, 2000);
+    open_fixture(&f, 1);
+    split_or_fail(&f, three);
+    assert_int_equal(f.split.n_test, 20);
+    for (int64_t i = 0; i < 20; i++)
+        test[i] = f.contents.hashes[f.split.test[i]];
+    tdmi_hashes_sort(test, 20);
+    close_fixture(&f);
+    add_pictures(&f.tree, "a", 90, 1000);
+    open_fixture(&f, 1);
+    const struct tdmi_split_stored stored = {.test = test, .n_test = 20};
+    assert_int_equal(split_stored(&f, three, stored, &err), TDM_OK);
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < f.split.n_test; i++)
+        n_kept += tdmi_hashes_have(test, 20, f.contents.hashes[f.split.test[i]]);
+    assert_int_equal(n_kept, 20);
+    assert_int_equal(f.split.n_test, 28);
+}
+
+TEST(a_test_that_the_source_gives_is_the_test)
+{
+    const struct tdmi_split_options three = {.train_fraction = 0.8,
+                                             .val_fraction = 0.1,
+                                             .test_fraction = 0.1,
+                                             .fraction = 1,
+                                             .seed = 42};
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    add_pictures(&f.tree, "train/a", 40, 1000);
+    add_pictures(&f.tree, "train/b", 40, 2000);
+    add_pictures(&f.tree, "test/a", 7, 3000);
+    add_pictures(&f.tree, "test/b", 6, 4000);
+    open_fixture(&f, 2);
+    split_or_fail(&f, three);
+    assert_int_equal(f.split.n_test, 13);
+    assert_int_equal(f.split.n_val, 8);
+    assert_int_equal(f.split.n_train, 72); /* nothing of it is put aside for another test */
+}
+
+TEST(copies_are_counted)
+{
+    AT_END(fixture_free) struct fixture f = {.tree = tree_new()};
+    add_pictures(&f.tree, "a", 20, 1000);
+    add_pictures(&f.tree, "b", 20, 2000);
+    add_pictures(&f.tree, "a/again", 3, 1000);
+    add_pictures(&f.tree, "b/wrong", 2, 1010);
+    open_fixture(&f, 1);
+    split_or_fail(&f, nine_to_one);
+    assert_int_equal(f.split.n_copies, 3);
+    assert_int_equal(f.split.n_torn, 2);
+}
+
+TEST_MAIN(NULL, NULL)

@@ -2,6 +2,7 @@
  * The disk cache of pictures: what it gives is what was put, whatever other processes, damage and
  * limits do; and what was used least recently goes first.
  */
+#include "unit.h"
 #include "data/cache/cache_disk.h"
 
 #include "data/tree.h"
@@ -56,8 +57,7 @@ static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
 {
     tdmi_disk_cache *cache = NULL;
     tdm_error err = {0};
-    if (tdmi_disk_cache_open(tree->root, limit, &cache, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_disk_cache_open(tree->root, limit, &cache, &err), &err);
     return cache;
 }
 
@@ -80,12 +80,11 @@ static int n_here(tdmi_disk_cache *cache, uint64_t n, size_t length_bytes)
 
 static void put(tdmi_disk_cache *cache, uint64_t from, uint64_t to, size_t length_bytes)
 {
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     for (uint64_t i = from; i < to; i++) {
         uint64_t hash = fill(&bytes, i, length_bytes);
         tdmi_disk_cache_put(cache, content(hash), &bytes);
     }
-    tdmi_text_release(&bytes);
 }
 
 /* So that what is put now is older than a cache opened later. */
@@ -94,10 +93,9 @@ static void let_time_pass(void)
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
-static void what_was_put_is_given_by_this_and_the_next_process(void **state)
+TEST_WITH(what_was_put_is_given_by_this_and_the_next_process, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     put(cache, 0, 20, 1000);
     assert_int_equal(tdmi_disk_cache_used(cache), 20000);
@@ -107,13 +105,11 @@ static void what_was_put_is_given_by_this_and_the_next_process(void **state)
     assert_int_equal(tdmi_disk_cache_used(cache), 20000);
     assert_int_equal(n_here(cache, 30, 1000), 20);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
-static void damaged_or_cut_entries_are_not_given(void **state)
+TEST_WITH(damaged_or_cut_entries_are_not_given, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 0);
     tdmi_text bytes = {0};
     char name[64];
@@ -138,14 +134,12 @@ static void damaged_or_cut_entries_are_not_given(void **state)
     assert_false(tdmi_disk_cache_get(cache, content(hash), &bytes));
     tdmi_text_release(&bytes);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A row of a prepared table bears the hash of the file it was made of; its own bytes are others. */
-static void rows_are_kept_beside_the_contents_of_their_number(void **state)
+TEST_WITH(rows_are_kept_beside_the_contents_of_their_number, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 1 << 20);
     tdmi_text file = {0}, row = {0}, found = {0};
     const uint64_t hash = fill(&file, 1, 100);
@@ -173,13 +167,11 @@ static void rows_are_kept_beside_the_contents_of_their_number(void **state)
     tdmi_text_release(&row);
     tdmi_text_release(&found);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
-static void the_least_recently_used_goes_first(void **state)
+TEST_WITH(the_least_recently_used_goes_first, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     put(cache, 0, 20, 1000);
     tdmi_disk_cache_close(cache);
@@ -191,14 +183,12 @@ static void the_least_recently_used_goes_first(void **state)
     assert_int_equal(n_here(cache, 5, 1000), 5);
     assert_int_equal(n_here(cache, 30, 1000) - n_here(cache, 20, 1000), 10);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A set of twice the limit: the half that was kept stays, epoch after epoch. */
-static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
+TEST_WITH(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_disk_cache *cache = open_cache(&tree, 20000);
     for (int epoch = 0; epoch < 3; epoch++) {
         put(cache, 0, 40, 1000);
@@ -206,13 +196,11 @@ static void a_set_beyond_the_limit_does_not_chase_itself_out(void **state)
         assert_true(tdmi_disk_cache_used(cache) <= 20000);
     }
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
 /* A GiB of a large disk is left to others, a tenth of a small one; what is there is still given. */
-static void a_disk_that_fills_keeps_its_share_free(void **state)
+TEST_WITH(a_disk_that_fills_keeps_its_share_free, empty_disk, NULL)
 {
-    (void)state;
     const struct {
         uint64_t size_bytes, kept_bytes;
     } disks[] = {{2000 * gib, gib}, {2 * gib, gib / 5}};
@@ -231,11 +219,10 @@ static void a_disk_that_fills_keeps_its_share_free(void **state)
     }
 }
 
-static void many_processes_share_one_folder(void **state)
+TEST_WITH(many_processes_share_one_folder, empty_disk, NULL)
 {
-    (void)state;
     enum { processes = 4 };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     pid_t children[processes];
     for (int p = 0; p < processes; p++) {
         children[p] = fork();
@@ -259,13 +246,11 @@ static void many_processes_share_one_folder(void **state)
     assert_int_equal(n_here(cache, 50, 3000), 50);
     assert_int_equal(tdmi_disk_cache_used(cache), 150000);
     tdmi_disk_cache_close(cache);
-    tree_free(&tree);
 }
 
-static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
+TEST_WITH(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "file", "no folder");
     tdm_error err = {0};
     tdmi_disk_cache *cache = NULL;
@@ -273,7 +258,6 @@ static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
     assert_true(status != TDM_OK);
     assert_null(cache);
     assert_non_null(strstr(err.frames[0].text, "file"));
-    tree_free(&tree);
 }
 
 static char allocating_folder[64];
@@ -286,27 +270,11 @@ static tdm_status allocating(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST_WITH(running_out_of_memory_is_an_error, empty_disk, NULL)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     memcpy(allocating_folder, tree.root, sizeof tree.root);
     assert_true(fail_each_allocation(allocating) > 0);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_was_put_is_given_by_this_and_the_next_process, empty_disk),
-        cmocka_unit_test_setup(damaged_or_cut_entries_are_not_given, empty_disk),
-        cmocka_unit_test_setup(rows_are_kept_beside_the_contents_of_their_number, empty_disk),
-        cmocka_unit_test_setup(the_least_recently_used_goes_first, empty_disk),
-        cmocka_unit_test_setup(a_set_beyond_the_limit_does_not_chase_itself_out, empty_disk),
-        cmocka_unit_test_setup(a_disk_that_fills_keeps_its_share_free, empty_disk),
-        cmocka_unit_test_setup(many_processes_share_one_folder, empty_disk),
-        cmocka_unit_test_setup(a_folder_that_cannot_be_made_is_refused_by_name, empty_disk),
-        cmocka_unit_test_setup(running_out_of_memory_is_an_error, empty_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,14 +2,8 @@
  * The memory cache of pictures: what it gives is what was put, it never outgrows its capacity, and
  * threads that put the same sample at once do no harm.
  */
+#include "unit.h"
 #include "data/cache/cache_memory.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/each_allocation.h"
 #include <pthread.h>
@@ -61,9 +55,8 @@ static void *put_all(void *cache)
     return NULL;
 }
 
-static void threads_keep_every_sample_once(void **state)
+TEST(threads_keep_every_sample_once)
 {
-    (void)state;
     tdmi_memory_cache *cache = new_cache(N * LENGTH);
     pthread_t threads[4];
     int64_t expected = 0;
@@ -78,9 +71,8 @@ static void threads_keep_every_sample_once(void **state)
     tdmi_memory_cache_free(cache);
 }
 
-static void what_does_not_fit_is_left_out(void **state)
+TEST(what_does_not_fit_is_left_out)
 {
-    (void)state;
     tdmi_memory_cache *cache = new_cache(1000);
     put_all(cache);
     int n = check(cache);
@@ -100,18 +92,9 @@ static tdm_status allocating(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     assert_int_equal(fail_each_allocation(allocating), 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_keep_every_sample_once),
-        cmocka_unit_test(what_does_not_fit_is_left_out),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,16 @@
 /* The cache of groups: one loads while others wait, the longest unused goes first, failures pass.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "data/cache/group_cache.h"
 
 #include <stdatomic.h>
 #include <time.h>
+
+POINTER_RELEASE(tdmi_group_cache, tdmi_group_cache_free)
+POINTER_RELEASE(tdmi_pool, tdmi_pool_free)
 
 enum { GROUPS = 8, GROUP_BYTES = 100 };
 
@@ -65,9 +64,8 @@ static void use(tdmi_group_cache *cache, int64_t group)
     tdmi_group_cache_give(cache, group);
 }
 
-static void the_longest_unused_goes_first(void **state)
+TEST(the_longest_unused_goes_first)
 {
-    (void)state;
     struct loads loads = {0};
     tdmi_group_cache *cache = cache_of(&loads, 3 * GROUP_BYTES);
     for (int64_t g = 0; g < 3; g++)
@@ -86,11 +84,10 @@ static void the_longest_unused_goes_first(void **state)
     assert_int_equal(loads.dropped, 5);
 }
 
-static void what_is_held_stays(void **state)
+TEST(what_is_held_stays)
 {
-    (void)state;
     struct loads loads = {0};
-    tdmi_group_cache *cache = cache_of(&loads, 1);
+    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1);
     const void *value;
     assert_int_equal(tdmi_group_cache_take(cache, 5, &value, NULL), TDM_OK);
     for (int64_t g = 0; g < 4; g++)
@@ -101,12 +98,10 @@ static void what_is_held_stays(void **state)
     assert_int_equal(loads.of_group[5], 1);
     tdmi_group_cache_give(cache, 5);
     assert_int_equal(tdmi_group_cache_bytes(cache), GROUP_BYTES);
-    tdmi_group_cache_free(cache);
 }
 
-static void one_beyond_the_limit_is_not_loaded_for_each_of_its_items(void **state)
+TEST(one_beyond_the_limit_is_not_loaded_for_each_of_its_items)
 {
-    (void)state;
     struct loads loads = {0};
     tdmi_group_cache *cache = cache_of(&loads, 1);
     for (int i = 0; i < 3; i++)
@@ -118,11 +113,10 @@ static void one_beyond_the_limit_is_not_loaded_for_each_of_its_items(void **stat
     assert_int_equal(loads.dropped, 2);
 }
 
-static void a_failed_load_is_told_and_tried_again(void **state)
+TEST(a_failed_load_is_told_and_tried_again)
 {
-    (void)state;
     struct loads loads = {.failures_left = 1};
-    tdmi_group_cache *cache = cache_of(&loads, 1000);
+    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
     const void *value;
     tdm_error err = {0};
     assert_int_equal(tdmi_group_cache_take(cache, 2, &value, &err), TDM_E_INPUT);
@@ -130,7 +124,6 @@ static void a_failed_load_is_told_and_tried_again(void **state)
     assert_string_equal(err.frames[0].text, "group 2 is damaged");
     use(cache, 2);
     assert_int_equal(loads.of_group[2], 2);
-    tdmi_group_cache_free(cache);
 }
 
 static tdm_status use_as_task(void *self, int index, int worker, tdm_error *err)
@@ -143,19 +136,16 @@ static tdm_status use_as_task(void *self, int index, int worker, tdm_error *err)
     return is_right ? TDM_OK : TDM_FAIL(err, TDM_E_BUG, "wrong group");
 }
 
-static void threads_load_a_group_once(void **state)
+TEST(threads_load_a_group_once)
 {
-    (void)state;
     struct loads loads = {.is_slow = true};
-    tdmi_group_cache *cache = cache_of(&loads, 1000);
-    tdmi_pool *pool = NULL;
+    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 1000);
+    AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
     assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 500, use_as_task, cache, &err), TDM_OK);
     assert_int_equal(loads.of_group[0], 1);
     assert_int_equal(loads.of_group[1], 1);
-    tdmi_pool_free(pool);
-    tdmi_group_cache_free(cache);
 }
 
 static tdm_status churn(void *self, int index, int worker, tdm_error *err)
@@ -170,29 +160,15 @@ static tdm_status churn(void *self, int index, int worker, tdm_error *err)
     return is_right ? TDM_OK : TDM_FAIL(err, TDM_E_BUG, "wrong group");
 }
 
-static void threads_may_load_drop_and_fail_at_once(void **state)
+TEST(threads_may_load_drop_and_fail_at_once)
 {
-    (void)state;
     struct loads loads = {.failures_left = 50};
-    tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
-    tdmi_pool *pool = NULL;
+    AT_END(tdmi_group_cache_free_at) tdmi_group_cache *cache = cache_of(&loads, 2 * GROUP_BYTES);
+    AT_END(tdmi_pool_free_at) tdmi_pool *pool = NULL;
     tdm_error err = {0};
     assert_int_equal(tdmi_pool_new(6, false, &pool, &err), TDM_OK);
     assert_int_equal(tdmi_pool_run(pool, 20000, churn, cache, &err), TDM_OK);
     assert_in_range(tdmi_group_cache_bytes(cache), 0, 2 * GROUP_BYTES);
-    tdmi_pool_free(pool);
-    tdmi_group_cache_free(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_longest_unused_goes_first),
-        cmocka_unit_test(what_is_held_stays),
-        cmocka_unit_test(one_beyond_the_limit_is_not_loaded_for_each_of_its_items),
-        cmocka_unit_test(a_failed_load_is_told_and_tried_again),
-        cmocka_unit_test(threads_load_a_group_once),
-        cmocka_unit_test(threads_may_load_drop_and_fail_at_once),
-    };
-    return cmocka_run_group_tests_name("data/group_cache", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,5 +1,6 @@
 /* Which files of a log make a version, what is missing or damaged, and the tables of other
  * programs. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "base/file/file.h"
@@ -36,8 +37,7 @@ static void assert_table(const char *path, int64_t version, const char *expected
     tdm_error err = {0};
     struct tdmi_delta_table table;
     tdmi_text text = {0};
-    if (tdmi_delta_log_read(path, version, &table, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_delta_log_read(path, version, &table, &err), &err);
     tdmi_text_printf(&text, "%d:", (int)table.version);
     for (int64_t i = 0; i < table.n_files; i++)
         tdmi_text_printf(&text, " %s", table.files[i].path);
@@ -60,10 +60,9 @@ static void assert_no_table(const char *path, int64_t version, tdm_status code, 
         fail_msg("%s", text);
 }
 
-static void versions_are_replayed_in_order(void **state)
+TEST(versions_are_replayed_in_order)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     log_text(&tree, "2.json", "{\"remove\":{\"path\":\"a\"}}\n");
@@ -82,13 +81,11 @@ static void versions_are_replayed_in_order(void **state)
     assert_table(tree.root, 0, "0: a");
     assert_no_table(tree.root, 3, TDM_E_INPUT, "there is no version 3 of");
     assert_no_table(tree.root, INT64_MAX, TDM_E_INPUT, "the newest is 2");
-    tree_free(&tree);
 }
 
-static void gaps_and_empty_logs_are_named(void **state)
+TEST(gaps_and_empty_logs_are_named)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     assert_no_table(tree.root, -1, TDM_E_INPUT, "cannot list the log");
     tree_folder(&tree, "_delta_log");
     assert_no_table(tree.root, -1, TDM_E_INPUT,
@@ -102,13 +99,11 @@ static void gaps_and_empty_logs_are_named(void **state)
     assert_table(tree.root, 0, "0: a");
     remove(tree_path(&tree, "_delta_log/00000000000000000000.json"));
     assert_no_table(tree.root, -1, TDM_E_INPUT, "00000000000000000000.json is missing");
-    tree_free(&tree);
 }
 
-static void damaged_commits_are_named_with_file_and_line(void **state)
+TEST(damaged_commits_are_named_with_file_and_line)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b") "{\"add\":{\"path\":\"c");
     assert_no_table(tree.root, -1, TDM_E_INPUT, "_delta_log/00000000000000000001.json, line 2");
@@ -118,13 +113,11 @@ static void damaged_commits_are_named_with_file_and_line(void **state)
     assert_int_equal(remove(tree_path(&tree, "_delta_log/00000000000000000001.json")), 0);
     tree_folder(&tree, "_delta_log/00000000000000000001.json");
     assert_table(tree.root, -1, "0: a");
-    tree_free(&tree);
 }
 
-static void checkpoints_of_the_second_kind_may_be_json(void **state)
+TEST(checkpoints_of_the_second_kind_may_be_json)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "3" SECOND ".json",
              "{\"checkpointMetadata\":{\"version\":3}}\n" PROTOCOL METADATA ADD("a"));
     log_text(&tree, "4.json", ADD("b"));
@@ -133,13 +126,11 @@ static void checkpoints_of_the_second_kind_may_be_json(void **state)
     assert_no_table(tree.root, 2, TDM_E_INPUT, "00000000000000000000.json is missing");
     log_text(&tree, "5" SECOND ".json", PROTOCOL METADATA SIDECAR("none.parquet"));
     assert_no_table(tree.root, -1, no_parquet(), "_delta_log/_sidecars/none.parquet");
-    tree_free(&tree);
 }
 
-static void checkpoints_in_parts_count_when_all_are_there(void **state)
+TEST(checkpoints_in_parts_count_when_all_are_there)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0.json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.checkpoint.0000000001.0000000002.parquet", "x");
     log_text(&tree, "1.checkpoint.0000000003.0000000002.parquet", "x");
@@ -147,13 +138,11 @@ static void checkpoints_in_parts_count_when_all_are_there(void **state)
     assert_table(tree.root, -1, "0: a");
     log_text(&tree, "1.checkpoint.0000000002.0000000002.parquet", "x");
     assert_no_table(tree.root, 1, no_parquet(), "checkpoint.0000000001.0000000002.parquet");
-    tree_free(&tree);
 }
 
-static void a_path_may_name_a_version(void **state)
+TEST(a_path_may_name_a_version)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_folder(&tree, "pets");
     tree_folder(&tree, "cats@v3");
     tdmi_arena arena;
@@ -184,7 +173,6 @@ static void a_path_may_name_a_version(void **state)
         assert_int_equal(version, cases[c].version);
     }
     tdmi_arena_release(&arena);
-    tree_free(&tree);
 }
 
 /* ---- tables of other programs -------------------------------------------------------------- */
@@ -199,8 +187,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         char path[2000];
         tdmi_arrow_file *parquet = NULL;
         snprintf(path, sizeof path, "%s/%s", table->path, file->path);
-        if (tdmi_arrow_file_open(path, &parquet, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_arrow_file_open(path, &parquet, &err), &err);
         int64_t n = tdmi_arrow_file_rows(parquet);
         assert_true(file->n_rows < 0 || file->n_rows == n);
         assert_int_equal(tdmi_arrow_file_bytes(parquet), file->size_bytes);
@@ -208,8 +195,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         n_rows += n;
         if (file->deleted.kind != 0) {
             int64_t *rows = NULL;
-            if (tdmi_delta_vector_read(table, file, &rows, &err) != TDM_OK)
-                fail_msg("%s", err.frames[0].text);
+            assert_ok(tdmi_delta_vector_read(table, file, &rows, &err), &err);
             n_rows -= file->deleted.n_rows;
             tdmi_free(rows);
         }
@@ -259,9 +245,8 @@ static const struct golden {
 };
 enum { N_GOLDEN = sizeof golden / sizeof golden[0] };
 
-static void golden_tables_are_as_written_down(void **state)
+TEST(golden_tables_are_as_written_down)
 {
-    (void)state;
     char root[1024];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
     bool has_arrow = tdmi_arrow_version()[0] != '\0';
@@ -290,9 +275,8 @@ static void golden_tables_are_as_written_down(void **state)
 }
 
 /* The table above is whole: no golden table is without a line. */
-static void every_golden_table_has_a_line(void **state)
+TEST(every_golden_table_has_a_line)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_arena arena;
     tdmi_arena_init(&arena, 0);
@@ -310,9 +294,8 @@ static void every_golden_table_has_a_line(void **state)
     tdmi_arena_release(&arena);
 }
 
-static void partition_values_and_paths_of_spark_are_read(void **state)
+TEST(partition_values_and_paths_of_spark_are_read)
 {
-    (void)state;
     tdm_error err = {0};
     struct tdmi_delta_table table;
     assert_int_equal(tdmi_delta_log_read(test_data("delta-golden/data-reader-partition-values"), -1,
@@ -333,12 +316,11 @@ static void partition_values_and_paths_of_spark_are_read(void **state)
 
 /* Any byte of a checkpoint may be another one, or the last ones may be missing: a table or a
  * sentence comes of it. */
-static void damaged_checkpoints_are_survived(void **state)
+TEST(damaged_checkpoints_are_survived)
 {
-    (void)state;
     if (tdmi_arrow_version()[0] == '\0')
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char from[] =
         CHECKOUT "/tests/fixtures/delta/pets/_delta_log/00000000000000000003.checkpoint.parquet";
     void *bytes = NULL;
@@ -363,13 +345,11 @@ static void damaged_checkpoints_are_survived(void **state)
     }
     assert_true(n_read > 0 && n_refused > n_read / 4);
     tdmi_free(bytes);
-    tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     log_text(&tree, "0" SECOND ".json", PROTOCOL METADATA ADD("a"));
     log_text(&tree, "1.json", ADD("b"));
     for (int64_t n = 1;; n++) {
@@ -386,23 +366,6 @@ static void running_out_of_memory_is_an_error(void **state)
         }
         assert_int_equal(status, TDM_E_MEMORY);
     }
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_replayed_in_order),
-        cmocka_unit_test(gaps_and_empty_logs_are_named),
-        cmocka_unit_test(damaged_commits_are_named_with_file_and_line),
-        cmocka_unit_test(checkpoints_of_the_second_kind_may_be_json),
-        cmocka_unit_test(checkpoints_in_parts_count_when_all_are_there),
-        cmocka_unit_test(a_path_may_name_a_version),
-        cmocka_unit_test(golden_tables_are_as_written_down),
-        cmocka_unit_test(every_golden_table_has_a_line),
-        cmocka_unit_test(partition_values_and_paths_of_spark_are_read),
-        cmocka_unit_test(damaged_checkpoints_are_survived),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

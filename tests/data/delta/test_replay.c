@@ -1,11 +1,12 @@
 /* The state of a Delta table: which actions count, what a log may not say, and in which words. */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/memory.h"
 #include "base/text/text.h"
 #include "data/delta/path.h"
 #include "data/delta/replay.h"
-#include "data/delta/schema.h"
+#include "data/delta/state.h"
 
 #define PROTOCOL "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n"
 #define FIELD(name, type)                                   \
@@ -46,8 +47,7 @@ static void assert_files(const char *const *commits, const char *expected)
     tdm_error err = {0};
     struct tdmi_delta_table table = {0};
     tdmi_text text = {0};
-    if (replay(commits, &table, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(replay(commits, &table, &err), &err);
     for (int64_t i = 0; i < table.n_files; i++) {
         const struct tdmi_delta_file *file = &table.files[i];
         tdmi_text_printf(&text, "%s%s %d", i == 0 ? "" : ", ", file->path, (int)file->n_rows);
@@ -77,9 +77,8 @@ static void assert_refused_log(const char *const *commits, const char *word)
         fail_msg("'%s' is not in: %s", word, text);
 }
 
-static void the_last_action_of_a_file_counts(void **state)
+TEST(the_last_action_of_a_file_counts)
 {
-    (void)state;
     assert_files((const char *[]){PROTOCOL PLAIN ADD("b", "") ADD("a", ""), NULL}, "a -1, b -1");
     assert_files((const char *[]){PROTOCOL PLAIN ADD("b", "") ADD("a", ""), REMOVE("b", ""), NULL},
                  "a -1");
@@ -92,9 +91,8 @@ static void the_last_action_of_a_file_counts(void **state)
     assert_files((const char *[]){PROTOCOL PLAIN REMOVE("b", ""), NULL}, "");
 }
 
-static void a_deletion_vector_is_part_of_what_a_file_is(void **state)
+TEST(a_deletion_vector_is_part_of_what_a_file_is)
 {
-    (void)state;
     static const char u1[] = "{\"add\":{\"path\":\"b\",\"size\":7,\"partitionValues\":{}" VECTOR(
         "u", "x", ",\"offset\":1") "}}\n" REMOVE("b", "");
     assert_files((const char *[]){PROTOCOL PLAIN ADD("b", ""), u1, NULL}, "b -1 less ux@1");
@@ -110,9 +108,8 @@ static void a_deletion_vector_is_part_of_what_a_file_is(void **state)
                        "twice, with different deletion vectors");
 }
 
-static void rows_come_from_statistics_that_can_be_read(void **state)
+TEST(rows_come_from_statistics_that_can_be_read)
 {
-    (void)state;
     assert_files((const char *[]){PROTOCOL PLAIN ADD("a", ",\"stats\":\"{\\\"numRecords\\\":12}\"")
                                       ADD("b", ",\"stats\":\"{numRecords\"")
                                           ADD("c", ",\"stats_parsed\":{\"numRecords\":3}")
@@ -121,9 +118,8 @@ static void rows_come_from_statistics_that_can_be_read(void **state)
                  "a 12, b -1, c 3, d -1");
 }
 
-static void partition_values_have_the_types_of_their_columns(void **state)
+TEST(partition_values_have_the_types_of_their_columns)
 {
-    (void)state;
 #define DIVIDED                                                                                    \
     PROTOCOL METADATA(FIELD("image", "binary") "," FIELD("day", "date") "," FIELD("n", "integer"), \
                       "\"day\",\"n\"")
@@ -150,9 +146,8 @@ static void partition_values_have_the_types_of_their_columns(void **state)
                        "no partition can have");
 }
 
-static void texts_fit_types_or_do_not(void **state)
+TEST(texts_fit_types_or_do_not)
 {
-    (void)state;
     static const struct {
         const char *type, *fits, *fits_not;
     } cases[] = {
@@ -188,9 +183,8 @@ static void texts_fit_types_or_do_not(void **state)
     }
 }
 
-static void paths_are_decoded(void **state)
+TEST(paths_are_decoded)
 {
-    (void)state;
     static const struct {
         const char *text, *path;
     } cases[] = {
@@ -263,9 +257,8 @@ static void paths_are_decoded(void **state)
                        "0.json, line 3: the path 'a%2' of \"add\" cannot be used: a % in it");
 }
 
-static void what_is_asked_of_readers_is_refused_by_name(void **state)
+TEST(what_is_asked_of_readers_is_refused_by_name)
 {
-    (void)state;
 #define ASKS(version, features)                    \
     "{\"protocol\":{\"minReaderVersion\":" version \
     ",\"minWriterVersion\":7,\"readerFeatures\":" features "}}\n"
@@ -305,9 +298,8 @@ static void what_is_asked_of_readers_is_refused_by_name(void **state)
     assert_files((const char *[]){ASKS("3", "[\"somethingNew\"]") PLAIN, PROTOCOL, NULL}, "");
 }
 
-static void actions_that_cannot_be_are_refused_with_file_and_line(void **state)
+TEST(actions_that_cannot_be_are_refused_with_file_and_line)
 {
-    (void)state;
     static const struct {
         const char *commit, *word;
     } cases[] = {
@@ -346,9 +338,8 @@ static void actions_that_cannot_be_are_refused_with_file_and_line(void **state)
         assert_refused_log((const char *[]){cases[c].commit, NULL}, cases[c].word);
 }
 
-static void what_is_not_known_is_passed_over(void **state)
+TEST(what_is_not_known_is_passed_over)
 {
-    (void)state;
     assert_files(
         (const char *[]){"{\"commitInfo\":{\"timestamp\":1}}\n{\"txn\":{}}\n{\"cdc\":3}\n{}\r\n\n"
                          "{\"add\":null,\"protocol\":{\"minReaderVersion\":1,\"new\":[]}}\n" PLAIN
@@ -357,9 +348,8 @@ static void what_is_not_known_is_passed_over(void **state)
         "a -1");
 }
 
-static void columns_have_names_and_types(void **state)
+TEST(columns_have_names_and_types)
 {
-    (void)state;
     tdm_error err = {0};
     struct tdmi_delta_table table = {0};
     static const char nested[] =
@@ -382,9 +372,8 @@ static void columns_have_names_and_types(void **state)
     tdmi_delta_table_release(&table);
 }
 
-static void many_files_are_kept_apart(void **state)
+TEST(many_files_are_kept_apart)
 {
-    (void)state;
     enum { N = 3000 };
     tdm_error err = {0};
     tdmi_text first = {0}, second = {0};
@@ -409,9 +398,8 @@ static void many_files_are_kept_apart(void **state)
     tdmi_text_release(&second);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     static const char *const commits[] = {
         ASKS("3", "[\"deletionVectors\"]") METADATA(
             FIELD("image", "binary") "," FIELD("n", "integer"),
@@ -437,21 +425,4 @@ static void running_out_of_memory_is_an_error(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_action_of_a_file_counts),
-        cmocka_unit_test(a_deletion_vector_is_part_of_what_a_file_is),
-        cmocka_unit_test(rows_come_from_statistics_that_can_be_read),
-        cmocka_unit_test(partition_values_have_the_types_of_their_columns),
-        cmocka_unit_test(texts_fit_types_or_do_not),
-        cmocka_unit_test(paths_are_decoded),
-        cmocka_unit_test(what_is_asked_of_readers_is_refused_by_name),
-        cmocka_unit_test(actions_that_cannot_be_are_refused_with_file_and_line),
-        cmocka_unit_test(what_is_not_known_is_passed_over),
-        cmocka_unit_test(columns_have_names_and_types),
-        cmocka_unit_test(many_files_are_kept_apart),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* Deletion vectors: the forms of their bitmaps, where they lie, and damage. */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/memory.h"
@@ -63,11 +64,10 @@ static void put_plain_container(tdmi_text *text, uint32_t first, uint32_t n)
 
 /* ---- the bitmap ---------------------------------------------------------------------------- */
 
-static void rows_come_out_in_order_and_as_many_as_promised(void **state)
+TEST(rows_come_out_in_order_and_as_many_as_promised)
 {
-    (void)state;
     static const int64_t expected[] = {3, 4, 7, 11, 18, 29};
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", &bytes));
     assert_int_equal(bytes.length_bytes, 44);
     int64_t *rows = decode(&bytes, 6, 30, NULL);
@@ -77,15 +77,13 @@ static void rows_come_out_in_order_and_as_many_as_promised(void **state)
     assert_damaged(&bytes, 5, 30, "more rows than the log says");
     assert_damaged(&bytes, 7, 30, "fewer rows than the log says");
     assert_damaged(&bytes, 31, 30, "cannot hold as many rows");
-    tdmi_text_release(&bytes);
 }
 
-static void every_form_of_container_is_read(void **state)
+TEST(every_form_of_container_is_read)
 {
-    (void)state;
     /* Three containers: sorted numbers, bits, all bits; in the second bucket one of runs. */
     static const uint32_t first[] = {7, 100, 0}, n[] = {3, 5000, 65536};
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 2);
     put(&text, 0, 4);
     put(&text, 12346, 4);
@@ -131,23 +129,19 @@ static void every_form_of_container_is_read(void **state)
         assert_damaged(&part, n_rows, INT64_MAX, cut < 2 ? "" : "'x' is damaged");
         tdmi_text_release(&part);
     }
-    tdmi_text_release(&text);
 }
 
-static void an_empty_vector_is_one(void **state)
+TEST(an_empty_vector_is_one)
 {
-    (void)state;
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     put_head(&text, 0);
     int64_t *rows = decode(&text, 0, 0, NULL);
     assert_non_null(rows);
     tdmi_free(rows);
-    tdmi_text_release(&text);
 }
 
-static void bitmaps_that_cannot_be_are_refused(void **state)
+TEST(bitmaps_that_cannot_be_are_refused)
 {
-    (void)state;
     static const struct {
         int n; /* values of 2 bytes after the head of one bucket */
         int values[16];
@@ -194,10 +188,9 @@ static void bitmaps_that_cannot_be_are_refused(void **state)
 
 /* ---- where it stands ----------------------------------------------------------------------- */
 
-static void z85_is_five_characters_for_four_bytes(void **state)
+TEST(z85_is_five_characters_for_four_bytes)
 {
-    (void)state;
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_true(tdmi_delta_z85("HelloWorld", &bytes));
     assert_int_equal(bytes.length_bytes, 8);
     assert_memory_equal(bytes.bytes, "\x86\x4f\xd2\x6f\xb5\x59\xf7\x5b", 8);
@@ -205,7 +198,6 @@ static void z85_is_five_characters_for_four_bytes(void **state)
     assert_false(tdmi_delta_z85("Hell,", &bytes));
     assert_true(tdmi_delta_z85("%nSc0", &bytes)); /* the largest */
     assert_false(tdmi_delta_z85("%nSc1", &bytes));
-    tdmi_text_release(&bytes);
 }
 
 /* A file of one vector: version, length, bitmap of row 0, checksum. */
@@ -250,10 +242,9 @@ static void assert_unreadable(const char *folder, struct tdmi_delta_vector_place
 #define NUMBER "^-aqEH.-t@S}K{vb[*k^"
 #define NAME "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
-static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
+TEST(vectors_are_found_by_number_by_path_and_in_the_log)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char absolute[200];
     tree_file(&tree, NAME, one_row, sizeof one_row);
     tree_file(&tree, "ab/" NAME, one_row, sizeof one_row);
@@ -267,8 +258,7 @@ static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         tdm_error err = {0};
         int64_t *rows = NULL;
-        if (read_following(tree.root, i == 3, places[i], 5, &rows, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(read_following(tree.root, i == 3, places[i], 5, &rows, &err), &err);
         assert_int_equal(rows[0], 0);
         tdmi_free(rows);
     }
@@ -290,13 +280,11 @@ static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
     assert_unreadable(tree.root, inside, 30, "no Z85 text of 45 bytes");
     assert_unreadable(tree.root, (struct tdmi_delta_vector_place){'i', "wi5b", -1, 4, 6}, 30,
                       "no Z85 text of 4 bytes");
-    tree_free(&tree);
 }
 
-static void files_of_vectors_that_are_damaged_are_refused(void **state)
+TEST(files_of_vectors_that_are_damaged_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct tdmi_delta_vector_place place = {'u', NUMBER, 1, 34, 1};
     assert_unreadable(tree.root, place, 5, NAME);
     uint8_t bytes[sizeof one_row];
@@ -320,13 +308,11 @@ static void files_of_vectors_that_are_damaged_are_refused(void **state)
     assert_unreadable(tree.root, place, 5, "'short' names no file of deletion vectors");
     place.kind = 'p', place.text = "%";
     assert_unreadable(tree.root, place, 5, "names no file of deletion vectors: a %");
-    tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_file(&tree, NAME, one_row, sizeof one_row);
     const struct tdmi_delta_vector_place places[] = {
         {'u', NUMBER, 1, 34, 1},
@@ -345,20 +331,6 @@ static void running_out_of_memory_is_an_error(void **state)
                 break;
             assert_int_equal(status, TDM_E_MEMORY);
         }
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_out_in_order_and_as_many_as_promised),
-        cmocka_unit_test(every_form_of_container_is_read),
-        cmocka_unit_test(an_empty_vector_is_one),
-        cmocka_unit_test(bitmaps_that_cannot_be_are_refused),
-        cmocka_unit_test(z85_is_five_characters_for_four_bytes),
-        cmocka_unit_test(vectors_are_found_by_number_by_path_and_in_the_log),
-        cmocka_unit_test(files_of_vectors_that_are_damaged_are_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

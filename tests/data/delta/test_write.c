@@ -1,4 +1,5 @@
 /* The log of a prepared table: its bytes, that it is read back, and what it does not overwrite. */
+#include "unit.h"
 #include "data/tree.h"
 
 #include "base/memory.h"
@@ -34,9 +35,8 @@ static const char expected[] =
     "\"size\":2000,\"modificationTime\":1700000000123,\"dataChange\":true,"
     "\"stats\":\"{\\\"numRecords\\\":70}\"}}\n";
 
-static void the_bytes_depend_on_the_commit_alone(void **state)
+TEST(the_bytes_depend_on_the_commit_alone)
 {
-    (void)state;
     tdm_error err = {0};
     tdmi_text text = {0}, again = {0};
     assert_int_equal(tdmi_delta_commit_text(&commit, &text, &err), TDM_OK);
@@ -70,10 +70,9 @@ static void the_bytes_depend_on_the_commit_alone(void **state)
     tdmi_text_release(&again);
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_table table;
     assert_int_equal(tdmi_delta_write(tree_path(&tree, "out/set"), &commit, &err), TDM_OK);
@@ -87,7 +86,6 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(table.files[0].n_rows, 70);
     assert_int_equal(table.files[1].size_bytes, 100);
     tdmi_delta_table_release(&table);
-    tree_free(&tree);
 }
 
 static void assert_not_written(const char *folder, const struct tdmi_delta_commit *it,
@@ -101,10 +99,9 @@ static void assert_not_written(const char *folder, const struct tdmi_delta_commi
         fail_msg("'%s' is not in: %s", word, text);
 }
 
-static void another_log_is_not_overwritten(void **state)
+TEST(another_log_is_not_overwritten)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdm_error err = {0};
     struct tdmi_delta_commit other = commit;
     other.time_ms++;
@@ -115,13 +112,11 @@ static void another_log_is_not_overwritten(void **state)
     tree_text(&tree, "_delta_log/00000000000000000001.json", "{}");
     assert_not_written(tree.root, &commit,
                        "is the log of another Delta table (00000000000000000001.json)");
-    tree_free(&tree);
 }
 
-static void names_that_others_refuse_are_refused(void **state)
+TEST(names_that_others_refuse_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const names[] = {"", "my label", "a=b", "a\tb", "f(x)"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct tdmi_delta_column column = {names[i], "binary", true};
@@ -130,13 +125,11 @@ static void names_that_others_refuse_are_refused(void **state)
         wrong.n_columns = 1;
         assert_not_written(tree.root, &wrong, "cannot have a column");
     }
-    tree_free(&tree);
 }
 
-static void running_out_of_memory_leaves_nothing(void **state)
+TEST(running_out_of_memory_leaves_nothing)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int64_t n = 1;; n++) {
         assert_true(n < 1000);
         tdm_error err = {0};
@@ -149,17 +142,6 @@ static void running_out_of_memory_leaves_nothing(void **state)
             break;
         assert_int_equal(status, TDM_E_MEMORY);
     }
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bytes_depend_on_the_commit_alone),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(another_log_is_not_overwritten),
-        cmocka_unit_test(names_that_others_refuse_are_refused),
-        cmocka_unit_test(running_out_of_memory_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

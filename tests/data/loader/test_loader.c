@@ -3,12 +3,15 @@
  * pictures that cannot be read named and never fatal. Every test picture shows its own number, so
  * pixels tell which one they are.
  */
+#include "unit.h"
 #include "data/loader/loader.h"
 
 #include "data/tree.h"
 #include "base/memory.h"
 #include "tandem/log.h"
 #include <pthread.h>
+
+POINTER_RELEASE(tdmi_loader, tdmi_loader_close)
 
 enum { N_PICTURES = 53, SIDE = 4 };
 
@@ -74,8 +77,7 @@ static tdmi_loader *open_loader(const struct tdmi_loader_options *options)
 {
     tdm_error err = {0};
     tdmi_loader *loader = NULL;
-    if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_loader_open(options, &loader, &err), &err);
     return loader;
 }
 
@@ -118,7 +120,7 @@ static void check_batch(const struct tdmi_batch *batch, const struct tdmi_loader
     }
 }
 
-static void every_sample_comes_once_in_the_same_order_for_all_threads_and_batches(void **state)
+TEST(every_sample_comes_once_in_the_same_order_for_all_threads_and_batches)
 {
     const struct fixture *f = *state;
     for (int batch = 1; batch <= 17; batch++) {
@@ -142,12 +144,12 @@ static void every_sample_comes_once_in_the_same_order_for_all_threads_and_batche
     }
 }
 
-static void any_batch_of_any_epoch_can_be_begun_at(void **state)
+TEST(any_batch_of_any_epoch_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.threads = 3;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     for (uint32_t turn = 0; turn < 200; turn++) {
         uint32_t epoch = turn * 7919 % 5;
         int64_t position = (int64_t)(turn * 104729 % 7) * options.batch;
@@ -163,36 +165,33 @@ static void any_batch_of_any_epoch_can_be_begun_at(void **state)
     }
     seek(loader, 1, N_PICTURES);
     assert_null(next(loader));
-    tdmi_loader_close(loader);
 }
 
-static void only_batch_borders_can_be_begun_at(void **state)
+TEST(only_batch_borders_can_be_begun_at)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     static const int64_t positions[] = {-8, 3, N_PICTURES + 1, 56, 800};
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
         tdm_error err = {0};
         assert_int_equal(tdmi_loader_seek(loader, 0, positions[i], &err), TDM_E_BUG);
         assert_non_null(strstr(err.frames[0].text, "multiple of the batch of 8"));
     }
-    tdmi_loader_close(loader);
 }
 
-static void nothing_comes_before_the_first_seek(void **state)
+TEST(nothing_comes_before_the_first_seek)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
     assert_int_equal(tdmi_loader_next(loader, &batch, &err), TDM_E_BUG);
     assert_null(batch);
-    tdmi_loader_close(loader);
 }
 
-static void options_that_cannot_work_are_refused(void **state)
+TEST(options_that_cannot_work_are_refused)
 {
     const struct fixture *f = *state;
     static const struct {
@@ -212,7 +211,7 @@ static void options_that_cannot_work_are_refused(void **state)
     }
 }
 
-static void a_subset_and_a_label_map_are_followed(void **state)
+TEST(a_subset_and_a_label_map_are_followed)
 {
     const struct fixture *f = *state;
     static const int64_t items[] = {3, 10, 25, 52};
@@ -222,7 +221,7 @@ static void a_subset_and_a_label_map_are_followed(void **state)
     options.n_items = 4;
     options.label_map = label_map;
     options.order = NULL;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     const struct tdmi_batch *batch = next(loader);
     static const int32_t labels[] = {7, -1, -1, -1};
@@ -232,21 +231,19 @@ static void a_subset_and_a_label_map_are_followed(void **state)
     /* A class the model does not know is no damage: its pixels are there. */
     assert_int_equal(batch->pixels[2 * SIDE * SIDE * 3], 25 * 1001 & 255);
     assert_int_equal(tdmi_loader_skipped(loader), 1);
-    tdmi_loader_close(loader);
 }
 
-static void no_items_make_an_empty_epoch(void **state)
+TEST(no_items_make_an_empty_epoch)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
     options.n_items = 0;
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     assert_null(next(loader));
-    tdmi_loader_close(loader);
 }
 
-static void skipped_pictures_are_named_once_in_order(void **state)
+TEST(skipped_pictures_are_named_once_in_order)
 {
     const struct fixture *f = *state;
     char first[2][TDMI_PROBLEM_BYTES], text[TDMI_PROBLEM_BYTES], cut[6];
@@ -279,10 +276,9 @@ static void skipped_pictures_are_named_once_in_order(void **state)
     }
 }
 
-static void the_first_hundred_skipped_pictures_are_kept(void **state)
+TEST(the_first_hundred_skipped_pictures_are_kept)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int i = 0; i < 130; i++) {
         char name[32];
         snprintf(name, sizeof name, "a/%03d.ppm", i);
@@ -309,14 +305,12 @@ static void the_first_hundred_skipped_pictures_are_kept(void **state)
     assert_false(tdmi_loader_skip_at(loader, 100, text, sizeof text));
     tdmi_loader_close(loader);
     tdmi_source_close(f.source);
-    tree_free(&tree);
 }
 
 /* Unlabelled pictures (prediction) have pixels although their label is -1. */
-static void unlabelled_pictures_are_loaded(void **state)
+TEST(unlabelled_pictures_are_loaded)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "1.ppm", 77);
     tdm_error err = {0};
     struct fixture f = {0};
@@ -335,10 +329,9 @@ static void unlabelled_pictures_are_loaded(void **state)
     assert_int_equal(batch->problems[0][0], '\0');
     tdmi_loader_close(loader);
     tdmi_source_close(f.source);
-    tree_free(&tree);
 }
 
-static void closing_in_the_middle_is_safe(void **state)
+TEST(closing_in_the_middle_is_safe)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -354,7 +347,7 @@ static void closing_in_the_middle_is_safe(void **state)
     tdmi_loader_close(NULL);
 }
 
-static void after_the_first_epoch_nothing_is_allocated(void **state)
+TEST(after_the_first_epoch_nothing_is_allocated)
 {
     const struct fixture *f = *state;
     int64_t items[N_PICTURES];
@@ -368,7 +361,7 @@ static void after_the_first_epoch_nothing_is_allocated(void **state)
     const tdmi_order order = {.seed = 5, .n = n, .is_shuffled = true};
     options.order = &order;
     options.threads = 1; /* one scratch, warm after one picture */
-    tdmi_loader *loader = open_loader(&options);
+    AT_END(tdmi_loader_close_at) tdmi_loader *loader = open_loader(&options);
     seek(loader, 0, 0);
     while (next(loader) != NULL)
         ;
@@ -379,12 +372,11 @@ static void after_the_first_epoch_nothing_is_allocated(void **state)
             ;
     }
     assert_int_equal(tdmi_memory_calls(), before);
-    tdmi_loader_close(loader);
 }
 
 /* Each allocation fails in turn, in opening and in the first batches: an error of that kind, never
  * a crash, a wait without end or a wrong batch. */
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
     const struct fixture *f = *state;
     struct tdmi_loader_options options = options_of(f);
@@ -413,22 +405,4 @@ static void running_out_of_memory_is_an_error(void **state)
     assert_true(has_failed_in_next);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_comes_once_in_the_same_order_for_all_threads_and_batches),
-        cmocka_unit_test(any_batch_of_any_epoch_can_be_begun_at),
-        cmocka_unit_test(only_batch_borders_can_be_begun_at),
-        cmocka_unit_test(nothing_comes_before_the_first_seek),
-        cmocka_unit_test(options_that_cannot_work_are_refused),
-        cmocka_unit_test(a_subset_and_a_label_map_are_followed),
-        cmocka_unit_test(no_items_make_an_empty_epoch),
-        cmocka_unit_test(skipped_pictures_are_named_once_in_order),
-        cmocka_unit_test(the_first_hundred_skipped_pictures_are_kept),
-        cmocka_unit_test(unlabelled_pictures_are_loaded),
-        cmocka_unit_test(closing_in_the_middle_is_safe),
-        cmocka_unit_test(after_the_first_epoch_nothing_is_allocated),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -3,6 +3,7 @@
  * resume that takes no time, an end when one is asked for or the data set changes, threads for a
  * caller that waits.
  */
+#include "unit.h"
 #include "data/audit/contents.h"
 #include "data/virtual_loader.h"
 
@@ -13,9 +14,8 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void a_memory_limit_is_kept_or_refused_with_what_is_needed(void **state)
+TEST(a_memory_limit_is_kept_or_refused_with_what_is_needed)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
@@ -55,9 +55,8 @@ static void a_memory_limit_is_kept_or_refused_with_what_is_needed(void **state)
 
 /* Pictures beyond a thread's share are decoded one at a time; beyond the limit they are an error,
  * not a picture left out. */
-static void large_pictures_keep_to_the_limit(void **state)
+TEST(large_pictures_keep_to_the_limit)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual.n = 6;
     virtual.damaged_every = 0;
@@ -103,9 +102,8 @@ static void counted_free(void *self, void *block)
     tdmi_free(block);
 }
 
-static void the_ring_lies_where_the_caller_wants(void **state)
+TEST(the_ring_lies_where_the_caller_wants)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, true);
     virtual_open(&virtual);
     for (int fail_at = 0; fail_at <= 5; fail_at++) {
@@ -137,9 +135,8 @@ static double resident(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-static void memory_is_flat_over_twenty_epochs(void **state)
+TEST(memory_is_flat_over_twenty_epochs)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual.n = 150;
     virtual.shape.width = virtual.shape.height = 64;
@@ -167,9 +164,8 @@ static void memory_is_flat_over_twenty_epochs(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static void resuming_late_in_a_long_epoch_takes_no_time(void **state)
+TEST(resuming_late_in_a_long_epoch_takes_no_time)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, true);
     virtual.n = 10000000;
     virtual.damaged_every = 0;
@@ -203,9 +199,8 @@ static void *stop_soon(void *is_stuck)
     return NULL;
 }
 
-static void a_stop_ends_the_wait_and_nothing_is_lost(void **state)
+TEST(a_stop_ends_the_wait_and_nothing_is_lost)
 {
-    (void)state;
     atomic_bool is_stuck = true;
     struct virtual_source virtual = source_of(3, true);
     virtual.is_stuck = &is_stuck;
@@ -229,9 +224,8 @@ static void a_stop_ends_the_wait_and_nothing_is_lost(void **state)
 }
 
 /* A source that sleeps 1 ms a picture keeps a hungry caller waiting until many threads read. */
-static void a_hungry_caller_gets_more_threads(void **state)
+TEST(a_hungry_caller_gets_more_threads)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, true);
     virtual.n = 100000;
     virtual.damaged_every = 0;
@@ -285,9 +279,8 @@ static void ends_with(const struct tdmi_loader_options *options, const char *say
     assert_non_null(strstr(text, says));
 }
 
-static void a_picture_that_is_not_what_it_was_ends_the_reading(void **state)
+TEST(a_picture_that_is_not_what_it_was_ends_the_reading)
 {
-    (void)state;
     uint64_t contents[N];
     for (int raw = 0; raw < 2; raw++) {
         struct virtual_source virtual = source_of(3, raw);
@@ -315,17 +308,4 @@ static void a_picture_that_is_not_what_it_was_ends_the_reading(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_memory_limit_is_kept_or_refused_with_what_is_needed),
-        cmocka_unit_test(large_pictures_keep_to_the_limit),
-        cmocka_unit_test(the_ring_lies_where_the_caller_wants),
-        cmocka_unit_test(memory_is_flat_over_twenty_epochs),
-        cmocka_unit_test(resuming_late_in_a_long_epoch_takes_no_time),
-        cmocka_unit_test(a_stop_ends_the_wait_and_nothing_is_lost),
-        cmocka_unit_test(a_picture_that_is_not_what_it_was_ends_the_reading),
-        cmocka_unit_test(a_hungry_caller_gets_more_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

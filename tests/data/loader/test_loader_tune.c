@@ -2,17 +2,11 @@
  * The tuning of the loader on numbers: more while the caller waits, fewer while threads idle, and
  * an end to it.
  */
+#include "unit.h"
 #include "data/loader/tune.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-static void each_measurement_has_its_answer(void **state)
+TEST(each_measurement_has_its_answer)
 {
-    (void)state;
     static const struct {
         struct tdmi_tuning before;
         struct tdmi_tuning_sample sample;
@@ -43,9 +37,8 @@ static void each_measurement_has_its_answer(void **state)
 }
 
 /* A caller that takes what 2.5 threads can make: whatever the start, it ends at 3 and stays. */
-static void it_comes_to_rest(void **state)
+TEST(it_comes_to_rest)
 {
-    (void)state;
     for (int start = 1; start <= 8; start++) {
         struct tdmi_tuning tuning = {
             .threads = start, .depth = 3, .most_threads = 8, .most_depth = 3};
@@ -62,11 +55,4 @@ static void it_comes_to_rest(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_measurement_has_its_answer),
-        cmocka_unit_test(it_comes_to_rest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,14 +2,14 @@
  * Every way a picture can take through the loader ends in the same bits: raw or encoded, cached or
  * not, augmented, any threads, depth, memory limit and delivery.
  */
+#include "unit.h"
 #include "sanitized.h"
 #include "data/tree.h"
 #include "data/virtual_loader.h"
 
-static void threads_depth_caches_and_memory_change_no_bit(void **state)
+TEST(threads_depth_caches_and_memory_change_no_bit)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     uint64_t hashes[N];
     for (int channels = 1; channels <= 3; channels += 2) {
         for (int raw = 0; raw < 2; raw++) {
@@ -37,13 +37,11 @@ static void threads_depth_caches_and_memory_change_no_bit(void **state)
             tdmi_source_close(virtual.source);
         }
     }
-    tree_free(&tree);
 }
 
 /* What no cache holds is written past them. */
-static void a_ring_beyond_the_caches_holds_the_same_bits(void **state)
+TEST(a_ring_beyond_the_caches_holds_the_same_bits)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
@@ -61,9 +59,8 @@ static void a_ring_beyond_the_caches_holds_the_same_bits(void **state)
     tdmi_source_close(virtual.source);
 }
 
-static void a_restart_anywhere_goes_on_with_the_same_bits(void **state)
+TEST(a_restart_anywhere_goes_on_with_the_same_bits)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
@@ -82,9 +79,8 @@ static void a_restart_anywhere_goes_on_with_the_same_bits(void **state)
 }
 
 /* The law is the one preprocessing; bf16 is a float's upper half, rounded to nearest. */
-static void numbers_are_those_of_the_preprocessing(void **state)
+TEST(numbers_are_those_of_the_preprocessing)
 {
-    (void)state;
     static const enum tdmi_scale scales[] = {TDMI_SCALE_TF, TDMI_SCALE_TORCH, TDMI_SCALE_UNIT,
                                              TDMI_SCALE_RAW};
     enum { values = SIDE * SIDE * 3 };
@@ -122,9 +118,8 @@ static void numbers_are_those_of_the_preprocessing(void **state)
     }
 }
 
-static void raw_pixels_of_another_shape_take_the_way_of_pictures(void **state)
+TEST(raw_pixels_of_another_shape_take_the_way_of_pictures)
 {
-    (void)state;
     for (int channels = 1; channels <= 3; channels++) {
         for (int wanted = 1; wanted <= 3; wanted += 2) {
             uint64_t digests[2];
@@ -146,10 +141,9 @@ static void raw_pixels_of_another_shape_take_the_way_of_pictures(void **state)
     }
 }
 
-static void what_is_cached_is_read_once(void **state)
+TEST(what_is_cached_is_read_once)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     for (int kind = TDMI_CACHE_ENCODED; kind <= TDMI_CACHE_DISK; kind++) {
         struct virtual_source virtual = source_of(3, false);
         virtual.damaged_every = 0;
@@ -177,13 +171,11 @@ static void what_is_cached_is_read_once(void **state)
         tdmi_loader_close(loader);
         tdmi_source_close(virtual.source);
     }
-    tree_free(&tree);
 }
 
 /* Decoded where it fits; a slow source's files where it does not; nothing for a quick one. */
-static void the_cache_is_chosen_by_what_fits_and_what_is_slow(void **state)
+TEST(the_cache_is_chosen_by_what_fits_and_what_is_slow)
 {
-    (void)state;
     static const struct {
         int side;
         int64_t slow_ns;
@@ -196,7 +188,7 @@ static void the_cache_is_chosen_by_what_fits_and_what_is_slow(void **state)
         {300, 0, true, NULL, TDMI_CACHE_NONE},
         {300, 0, false, "s3://bucket/virtual", TDMI_CACHE_DISK},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const uint64_t hashes[N] = {1};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct virtual_source virtual = source_of(3, cases[c].is_raw);
@@ -222,14 +214,12 @@ static void the_cache_is_chosen_by_what_fits_and_what_is_slow(void **state)
         tdmi_loader_close(loader);
         tdmi_source_close(virtual.source);
     }
-    tree_free(&tree);
 }
 
 /* Changes of pixels come after the cache, parts of pictures before it; draws go by item and epoch,
  * so threads, caches and deliveries see the same ones. */
-static void augmentation_is_the_same_on_every_way(void **state)
+TEST(augmentation_is_the_same_on_every_way)
 {
-    (void)state;
     static const char *const specs[] = {"flip,crop:2,jitter", "resized-crop,flip"};
     uint64_t plain = 0;
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
@@ -256,9 +246,8 @@ static void augmentation_is_the_same_on_every_way(void **state)
 }
 
 /* The loader does what the augmentation's own functions do with item, epoch and repeat. */
-static void pixels_are_changed_by_item_and_epoch(void **state)
+TEST(pixels_are_changed_by_item_and_epoch)
 {
-    (void)state;
     struct virtual_source virtual = source_of(3, true);
     virtual_open(&virtual);
     struct tdmi_loader_options options = options_of(&virtual, &shuffled);
@@ -307,9 +296,8 @@ static void has_views(tdmi_loader *loader, const struct virtual_source *virtual,
     }
 }
 
-static void views_go_by_content(void **state)
+TEST(views_go_by_content)
 {
-    (void)state;
     uint64_t hashes[N];
     uint32_t given[N];
     struct virtual_source virtual = source_of(3, true);
@@ -334,9 +322,8 @@ static void views_go_by_content(void **state)
 }
 
 /* A balanced order draws the same sample several times in a batch; caches must bear that. */
-static void orders_that_draw_often_work_with_caches(void **state)
+TEST(orders_that_draw_often_work_with_caches)
 {
-    (void)state;
     int labels[N];
     for (int i = 0; i < N; i++)
         labels[i] = i > 1;
@@ -369,7 +356,7 @@ static void orders_that_draw_often_work_with_caches(void **state)
 }
 
 /* With the keys that come with them. */
-static void changes_that_are_left_are_those_it_would_have_made(void **state)
+TEST(changes_that_are_left_are_those_it_would_have_made)
 {
     static const struct {
         const char *spec;
@@ -385,7 +372,6 @@ static void changes_that_are_left_are_those_it_would_have_made(void **state)
         {"flip,jitter,cutout:3", true, 3},
         {"crop:1,rotate:30,randaugment,jitter,cutout:2", true, 0},
     };
-    (void)state;
     struct virtual_source virtual = source_of(3, false);
     virtual_open(&virtual);
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
@@ -424,21 +410,4 @@ static void changes_that_are_left_are_those_it_would_have_made(void **state)
     tdmi_source_close(virtual.source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_depth_caches_and_memory_change_no_bit),
-        cmocka_unit_test(a_ring_beyond_the_caches_holds_the_same_bits),
-        cmocka_unit_test(a_restart_anywhere_goes_on_with_the_same_bits),
-        cmocka_unit_test(numbers_are_those_of_the_preprocessing),
-        cmocka_unit_test(raw_pixels_of_another_shape_take_the_way_of_pictures),
-        cmocka_unit_test(what_is_cached_is_read_once),
-        cmocka_unit_test(the_cache_is_chosen_by_what_fits_and_what_is_slow),
-        cmocka_unit_test(augmentation_is_the_same_on_every_way),
-        cmocka_unit_test(pixels_are_changed_by_item_and_epoch),
-        cmocka_unit_test(views_go_by_content),
-        cmocka_unit_test(orders_that_draw_often_work_with_caches),
-        cmocka_unit_test(changes_that_are_left_are_those_it_would_have_made),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

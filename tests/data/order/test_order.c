@@ -1,16 +1,9 @@
 /* The order of an epoch: one to one, even, unlike its neighbours, and the same for ever. */
+#include "unit.h"
 #include "data/order/order.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
-static void every_sample_stands_at_one_position(void **state)
+TEST(every_sample_stands_at_one_position)
 {
-    (void)state;
     static const int64_t sizes[] = {1,    2,    3,    4,    5,     6,     7,    8,    9,
                                     15,   16,   17,   63,   64,    65,    97,   100,  127,
                                     128,  129,  255,  256,  257,   999,   1000, 1023, 1024,
@@ -31,17 +24,15 @@ static void every_sample_stands_at_one_position(void **state)
     }
 }
 
-static void unshuffled_positions_are_samples(void **state)
+TEST(unshuffled_positions_are_samples)
 {
-    (void)state;
     tdmi_order order = {.seed = 7, .n = 1000, .is_shuffled = false};
     for (int64_t p = 0; p < order.n; p++)
         assert_int_equal(tdmi_order_at(&order, 5, p), p);
 }
 
-static void the_largest_sizes_stay_in_range_and_apart(void **state)
+TEST(the_largest_sizes_stay_in_range_and_apart)
 {
-    (void)state;
     static const int64_t sizes[] = {((int64_t)1 << 32) - 1, ((int64_t)1 << 32) + 1,
                                     ((int64_t)1 << 61) + 1, (int64_t)1 << 62};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -59,9 +50,8 @@ static void the_largest_sizes_stay_in_range_and_apart(void **state)
 
 /* Positions of one sample over many epochs against the uniform law: chi-square with n - 1 degrees
  * of freedom stays below its mean plus five standard deviations. */
-static void a_sample_stands_everywhere_equally_often(void **state)
+TEST(a_sample_stands_everywhere_equally_often)
 {
-    (void)state;
     static const int64_t sizes[] = {2, 3, 5, 16, 50, 100};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         tdmi_order order = {.seed = 99, .n = sizes[s], .is_shuffled = true};
@@ -78,9 +68,8 @@ static void a_sample_stands_everywhere_equally_often(void **state)
 }
 
 /* All 24 orders of four samples, so that small data sets are shuffled as well as large ones. */
-static void every_permutation_of_a_small_set_occurs_equally_often(void **state)
+TEST(every_permutation_of_a_small_set_occurs_equally_often)
 {
-    (void)state;
     double counts[256] = {0}, chi_square = 0;
     const uint32_t n_epochs = 24000;
     tdmi_order order = {.seed = 3, .n = 4, .is_shuffled = true};
@@ -103,9 +92,8 @@ static void every_permutation_of_a_small_set_occurs_equally_often(void **state)
 
 /* In a random order two neighbours are adjacent samples 2/n of the time, ascending half of it, and
  * share a position with the next epoch 1/n of the time. */
-static void neighbours_know_nothing_of_each_other(void **state)
+TEST(neighbours_know_nothing_of_each_other)
 {
-    (void)state;
     tdmi_order order = {.seed = 123456789, .n = 100003, .is_shuffled = true};
     int n_adjacent = 0, n_ascending = 0, n_same_place = 0, n_same_seed = 0;
     tdmi_order other = order;
@@ -127,9 +115,8 @@ static void neighbours_know_nothing_of_each_other(void **state)
 
 /* Computed by a second implementation in another language. Resumed runs and other ranks rely on
  * these: a change of the function is a change of format. */
-static void the_order_never_changes(void **state)
+TEST(the_order_never_changes)
 {
-    (void)state;
     static const struct {
         uint64_t seed;
         int64_t n;
@@ -163,16 +150,4 @@ static void the_order_never_changes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_stands_at_one_position),
-        cmocka_unit_test(unshuffled_positions_are_samples),
-        cmocka_unit_test(the_largest_sizes_stay_in_range_and_apart),
-        cmocka_unit_test(a_sample_stands_everywhere_equally_often),
-        cmocka_unit_test(every_permutation_of_a_small_set_occurs_equally_often),
-        cmocka_unit_test(neighbours_know_nothing_of_each_other),
-        cmocka_unit_test(the_order_never_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,16 +2,11 @@
  * Orders in groups and in shares of classes: every sample as often as promised, the same for every
  * world and thread, reached at once, as good a shuffle as said, and the same for ever.
  */
+#include "unit.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "data/order/order.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 #include "base/each_allocation.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -21,8 +16,7 @@ static tdmi_order grouped(uint64_t seed, const int64_t *sizes, int64_t n, int64_
     tdmi_order order;
     tdm_error err = {0};
     const struct tdmi_order_grouped options = {seed, true, sizes, n, window};
-    if (tdmi_order_init_grouped(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_init_grouped(&order, &options, &err), &err);
     return order;
 }
 
@@ -32,8 +26,7 @@ static tdmi_order balanced(uint64_t seed, const int *labels, int64_t n, int n_cl
     tdmi_order order;
     tdm_error err = {0};
     const struct tdmi_order_balanced options = {seed, labels, n, n_classes, weights, n_draws};
-    if (tdmi_order_init_balanced(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_init_balanced(&order, &options, &err), &err);
     return order;
 }
 
@@ -51,9 +44,8 @@ static void assert_permutation(const tdmi_order *order, uint32_t epoch)
 
 /* ---- every sample once --------------------------------------------------------------------- */
 
-static void groups_of_any_size_and_window_give_every_sample_once(void **state)
+TEST(groups_of_any_size_and_window_give_every_sample_once)
 {
-    (void)state;
     static const int64_t sizes[] = {5, 0, 3, 7, 1, 9, 4, 11, 0, 2, 1, 1, 64, 0};
     for (int64_t window = 0; window < 16; window++)
         for (int64_t n = 1; n <= (int64_t)COUNT(sizes); n++)
@@ -97,9 +89,8 @@ static tdmi_order order_of(enum tdmi_order_kind kind, int64_t n)
 }
 
 /* N prime, small, and of whole batches; every world of 1 to 16 and batch of 1 to 64. */
-static void every_world_and_batch_sees_the_same_sequence(void **state)
+TEST(every_world_and_batch_sees_the_same_sequence)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 7, 64, 97, LARGEST_N};
     for (int kind = TDMI_ORDER_FULL; kind <= TDMI_ORDER_BALANCED; kind++)
         for (size_t s = 0; s < COUNT(sizes); s++) {
@@ -144,9 +135,8 @@ static tdm_status ask(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-static void threads_that_ask_about_many_epochs_agree(void **state)
+TEST(threads_that_ask_about_many_epochs_agree)
 {
-    (void)state;
     tdmi_order order = order_of(TDMI_ORDER_GROUPED, LARGEST_N);
     int64_t *expected = calloc(5 * LARGEST_N, sizeof *expected);
     assert_non_null(expected);
@@ -167,9 +157,8 @@ static void threads_that_ask_about_many_epochs_agree(void **state)
 /* ---- windows ------------------------------------------------------------------------------- */
 
 /* Samples come from at most 4 groups until these have given all of theirs. */
-static void a_window_holds_whole_groups_and_only_its_own(void **state)
+TEST(a_window_holds_whole_groups_and_only_its_own)
 {
-    (void)state;
     enum { WINDOW = 4 };
     static const int64_t sizes[] = {5, 0, 3, 7, 1, 9, 4, 11, 6, 2};
     tdmi_order order = grouped(5, sizes, COUNT(sizes), WINDOW);
@@ -201,9 +190,8 @@ static void a_window_holds_whole_groups_and_only_its_own(void **state)
     tdmi_order_release(&order);
 }
 
-static void without_shuffling_groups_come_as_in_the_file(void **state)
+TEST(without_shuffling_groups_come_as_in_the_file)
 {
-    (void)state;
     static const int64_t sizes[] = {3, 4, 5};
     const struct tdmi_order_grouped options = {1, false, sizes, 3, 2};
     tdmi_order order;
@@ -214,9 +202,8 @@ static void without_shuffling_groups_come_as_in_the_file(void **state)
 }
 
 /* Where a sample stands, over many epochs, against the uniform law (5 standard deviations). */
-static void a_sample_of_groups_stands_everywhere_equally_often(void **state)
+TEST(a_sample_of_groups_stands_everywhere_equally_often)
 {
-    (void)state;
     const int64_t sizes[] = {4, 4, 4, 4, 4, 4};
     tdmi_order order = grouped(99, sizes, 6, 2);
     double counts[24] = {0}, chi_square = 0;
@@ -234,14 +221,12 @@ static double quality_of(const tdmi_order *order, int batch)
 {
     double quality = -1;
     tdm_error err = {0};
-    if (tdmi_order_quality(order, 1, batch, &quality, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_order_quality(order, 1, batch, &quality, &err), &err);
     return quality;
 }
 
-static void quality_is_0_for_the_file_1_for_a_full_shuffle_and_between_for_windows(void **state)
+TEST(quality_is_0_for_the_file_1_for_a_full_shuffle_and_between_for_windows)
 {
-    (void)state;
     enum { GROUPS = 500, ROWS = 2000 };
     static int64_t sizes[GROUPS];
     for (int g = 0; g < GROUPS; g++)
@@ -262,9 +247,8 @@ static void quality_is_0_for_the_file_1_for_a_full_shuffle_and_between_for_windo
     }
 }
 
-static void quality_has_an_answer_for_tiny_epochs_and_a_sentence_for_shares(void **state)
+TEST(quality_has_an_answer_for_tiny_epochs_and_a_sentence_for_shares)
 {
-    (void)state;
     for (int64_t n = 1; n < 40; n++)
         for (int batch = 1; batch < 10; batch++) {
             tdmi_order order = {.seed = 4, .n = n, .is_shuffled = n % 2 == 0};
@@ -327,9 +311,8 @@ static void draw_epochs(const tdmi_order *order, const int *labels, const double
     }
 }
 
-static void every_class_gets_its_share_and_every_sample_of_it_its_turn(void **state)
+TEST(every_class_gets_its_share_and_every_sample_of_it_its_turn)
 {
-    (void)state;
     static const double weights[][CLASSES] = {
         {1, 1, 1, 1, 1}, {1, 2, 3, 4, 5}, {0.001, 0.1, 1, 10, 0.3}, {1, 0, 0, 0, 0.25}};
     static const int64_t draws[] = {1, 7, 97, SAMPLES, 1009};
@@ -350,9 +333,8 @@ static void every_class_gets_its_share_and_every_sample_of_it_its_turn(void **st
         }
 }
 
-static void a_sample_and_its_repeat_never_come_twice(void **state)
+TEST(a_sample_and_its_repeat_never_come_twice)
 {
-    (void)state;
     int labels[SAMPLES];
     label_samples(labels);
     tdmi_order order = balanced(8, labels, SAMPLES, CLASSES, NULL, 0);
@@ -375,9 +357,8 @@ static void a_sample_and_its_repeat_never_come_twice(void **state)
 }
 
 /* Pairs of classes at neighbouring positions are as independent draws would be. */
-static void classes_come_mixed(void **state)
+TEST(classes_come_mixed)
 {
-    (void)state;
     int labels[SAMPLES];
     label_samples(labels);
     tdmi_order order = balanced(21, labels, SAMPLES, CLASSES, NULL, 50000);
@@ -391,9 +372,8 @@ static void classes_come_mixed(void **state)
     tdmi_order_release(&order);
 }
 
-static void wrong_groups_labels_and_weights_are_named(void **state)
+TEST(wrong_groups_labels_and_weights_are_named)
 {
-    (void)state;
     tdmi_order order;
     tdm_error err = {0};
     const int64_t negative[] = {3, -1}, none[] = {0, 0}, huge[] = {(int64_t)1 << 62, 1};
@@ -431,9 +411,8 @@ static void wrong_groups_labels_and_weights_are_named(void **state)
 /* ---- cost, memory, format ------------------------------------------------------------------ */
 
 /* The first question of a resumed run: 90 % into an epoch of 10^7, nothing asked before. */
-static void a_resume_late_in_a_large_epoch_is_immediate(void **state)
+TEST(a_resume_late_in_a_large_epoch_is_immediate)
 {
-    (void)state;
     enum { N = 10000000, GROUPS = 10000 };
     int64_t *sizes = calloc(GROUPS, sizeof *sizes);
     int *labels = calloc(N, sizeof *labels);
@@ -481,16 +460,14 @@ static tdm_status init_and_evaluate(tdm_error *err)
     return status;
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     assert_true(fail_each_allocation(init_and_evaluate) == 10);
 }
 
 /* By a second implementation that counts instead of computing. A change is a change of format. */
-static void orders_never_change(void **state)
+TEST(orders_never_change)
 {
-    (void)state;
     static const int64_t sizes[] = {5, 0, 3, 7, 1, 9, 4, 11};
     static const int64_t epoch_0[] = {31, 30, 34, 39, 2, 33, 4, 1, 38, 37, 36, 29, 15, 3};
     static const int64_t epoch_9[] = {39, 30, 34, 22, 17, 31, 16, 20, 19, 23, 36, 24, 33, 18};
@@ -529,24 +506,4 @@ static void orders_never_change(void **state)
     tdmi_order_release(&order);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_of_any_size_and_window_give_every_sample_once),
-        cmocka_unit_test(every_world_and_batch_sees_the_same_sequence),
-        cmocka_unit_test(threads_that_ask_about_many_epochs_agree),
-        cmocka_unit_test(a_window_holds_whole_groups_and_only_its_own),
-        cmocka_unit_test(without_shuffling_groups_come_as_in_the_file),
-        cmocka_unit_test(a_sample_of_groups_stands_everywhere_equally_often),
-        cmocka_unit_test(quality_is_0_for_the_file_1_for_a_full_shuffle_and_between_for_windows),
-        cmocka_unit_test(quality_has_an_answer_for_tiny_epochs_and_a_sentence_for_shares),
-        cmocka_unit_test(every_class_gets_its_share_and_every_sample_of_it_its_turn),
-        cmocka_unit_test(a_sample_and_its_repeat_never_come_twice),
-        cmocka_unit_test(classes_come_mixed),
-        cmocka_unit_test(wrong_groups_labels_and_weights_are_named),
-        cmocka_unit_test(a_resume_late_in_a_large_epoch_is_immediate),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-        cmocka_unit_test(orders_never_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,16 @@
 /* Parquet files for the tests, written by our own writer. */
-#ifndef TANDEM_TESTS_DATA_PARQUET_FILES_H
-#define TANDEM_TESTS_DATA_PARQUET_FILES_H
+#ifndef TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
+#define TANDEM_TESTS_DATA_PARQUET_PARQUET_FILES_H
 
 #include "data/sources.h"
 
 #include "data/parquet/write.h"
-#include <stdarg.h>
+#include "io/arrow/bridge.h"
+
+static inline bool has_arrow(void)
+{
+    return tdmi_arrow_version()[0] != '\0';
+}
 
 static inline tdm_status add_to_text(void *self, const void *bytes, size_t n_bytes, tdm_error *err)
 {
@@ -35,8 +40,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
     tdm_error err = {0};
     tdmi_parquet_writer *writer = NULL;
     struct tdmi_byte_sink sink = {file, add_to_text};
-    if (tdmi_parquet_writer_open(&sink, &written->options, &writer, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_parquet_writer_open(&sink, &written->options, &writer, &err), &err);
     struct tdmi_raw_shape shape = written->options.raw_shape;
     size_t raw_bytes = (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels;
     uint8_t *raw = calloc(raw_bytes + 1, 1);
@@ -57,8 +61,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
                                        .width = 10 + i,
                                        .height = 20,
                                        .hash = 0x100u + (unsigned)i};
-        if (tdmi_parquet_writer_add(writer, &row, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_parquet_writer_add(writer, &row, &err), &err);
     }
     free(raw);
     assert_int_equal(tdmi_parquet_writer_rows(writer), written->n_rows);

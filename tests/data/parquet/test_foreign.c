@@ -3,6 +3,7 @@
  * sources, and every file of TANDEM_TEST_DATA/parquet as a table of columns and as a source, each
  * with its expected result written down.
  */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "io/arrow/bridge.h"
@@ -23,14 +24,12 @@ static tdm_status open_fixture(const char *name, const struct tdm_source_options
 /* What make.py says of picture i: 20 i and on. */
 static void assert_row(const tdmi_source *source, int i, const uint8_t expected[12])
 {
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
-    if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_read(source, i, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, 23);
     assert_memory_equal(bytes.bytes, "P6\n2 2\n255\n", 11);
     assert_memory_equal(bytes.bytes + 11, expected, 12);
-    tdmi_text_release(&bytes);
 }
 
 static void pixels_of(int i, uint8_t pixels[12])
@@ -39,9 +38,8 @@ static void pixels_of(int i, uint8_t pixels[12])
         pixels[b] = (uint8_t)(20 * i + b);
 }
 
-static void tables_of_pyarrow_are_read(void **state)
+TEST_IF(has_arrow(), tables_of_pyarrow_are_read)
 {
-    (void)state;
     static const struct {
         const char *name, *classes, *first_path;
         int first_label, n_groups;
@@ -103,9 +101,8 @@ static void tables_of_pyarrow_are_read(void **state)
     }
 }
 
-static void groups_begin_where_their_pages_do(void **state)
+TEST_IF(has_arrow(), groups_begin_where_their_pages_do)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t firsts[8];
@@ -121,9 +118,9 @@ static void groups_begin_where_their_pages_do(void **state)
 }
 
 /* BGR, grey, and BGRA over white. */
-static void pictures_of_spark_are_turned(void **state)
+TEST_IF(has_arrow(), pictures_of_spark_are_turned)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("spark_image.parquet"));
     assert_int_equal(tdmi_source_items(source), ROWS);
     assert_classes(source, "0 1 2");
@@ -135,32 +132,29 @@ static void pictures_of_spark_are_turned(void **state)
         if (i != 10)
             assert_row(source, i, expected);
     }
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 10, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, 11 + 4);
     assert_memory_equal(bytes.bytes, "P5\n2 2\n255\n", 11);
     for (int p = 0; p < 4; p++)
         assert_int_equal((uint8_t)bytes.bytes[11 + p], 200 + 3 * p);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
-static void parts_are_taken_from_the_column(void **state)
+TEST_IF(has_arrow(), parts_are_taken_from_the_column)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("split.parquet"));
     for (int i = 0; i < ROWS; i++)
         assert_int_equal(tdmi_source_item(source, i).part,
                          i % 4 == 3 ? TDMI_PART_VAL : TDMI_PART_TRAIN);
-    tdmi_source_close(source);
 }
 
-static void nulls_are_named_when_they_are_read(void **state)
+TEST_IF(has_arrow(), nulls_are_named_when_they_are_read)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(parquet_fixture("nulls.parquet"));
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     char text[8000];
     assert_int_equal(tdmi_source_item(source, 7).label, -1);
@@ -170,13 +164,10 @@ static void nulls_are_named_when_they_are_read(void **state)
     assert_non_null(strstr(text, "nulls.parquet"));
     assert_non_null(strstr(text, "null"));
     assert_int_equal(tdmi_source_read(source, 6, &bytes, &err), TDM_OK);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
-static void tables_that_are_none_of_pictures_are_refused(void **state)
+TEST_IF(has_arrow(), tables_that_are_none_of_pictures_are_refused)
 {
-    (void)state;
     static const struct {
         const char *name, *word;
         struct tdm_source_options options;
@@ -201,9 +192,8 @@ static void tables_that_are_none_of_pictures_are_refused(void **state)
     }
 }
 
-static void options_name_columns(void **state)
+TEST_IF(has_arrow(), options_name_columns)
 {
-    (void)state;
     static const struct {
         const char *name, *classes;
         struct tdm_source_options options;
@@ -227,9 +217,8 @@ static void options_name_columns(void **state)
 
 /* Uncompressed values that are worth a read of their own are read where they lie; a damaged page is
  * still found. */
-static void large_values_are_read_where_they_lie(void **state)
+TEST_IF(has_arrow(), large_values_are_read_where_they_lie)
 {
-    (void)state;
     static const char *const names[] = {"large.parquet", "large_v2.parquet"};
     for (int n = 0; n < 2; n++) {
         tdmi_source *source = open_source(parquet_fixture(names[n]));
@@ -267,9 +256,8 @@ static void large_values_are_read_where_they_lie(void **state)
 }
 
 /* A cache that holds nothing still gives every picture. */
-static void a_cache_of_one_byte_is_enough(void **state)
+TEST_IF(has_arrow(), a_cache_of_one_byte_is_enough)
 {
-    (void)state;
     static const char *const names[] = {"defaults.parquet", "delta_length.parquet"};
     for (int n = 0; n < 2; n++) {
         struct tdm_source_options options = {.cache_bytes = 1};
@@ -286,9 +274,8 @@ static void a_cache_of_one_byte_is_enough(void **state)
     }
 }
 
-static void lack_of_memory_is_an_error_on_every_way(void **state)
+TEST_IF(has_arrow(), lack_of_memory_is_an_error_on_every_way)
 {
-    (void)state;
     static const char *const names[] = {
         "defaults.parquet",    "delta_length.parquet", "hugging_face.parquet",
         "spark_image.parquet", "raw_list.parquet",     "large.parquet",
@@ -299,9 +286,8 @@ static void lack_of_memory_is_an_error_on_every_way(void **state)
 
 /* Files without checksums: whatever byte is flipped, pictures come out or a sentence names the
  * file. */
-static void a_flipped_byte_is_an_error_or_another_picture(void **state)
+TEST_IF(has_arrow(), a_flipped_byte_is_an_error_or_another_picture)
 {
-    (void)state;
     static const char *const names[] = {"defaults.parquet",     "zstd_v2.parquet",
                                         "large_v2.parquet",     "delta_length.parquet",
                                         "hugging_face.parquet", "packed_plain.parquet"};
@@ -338,9 +324,8 @@ static void a_flipped_byte_is_an_error_or_another_picture(void **state)
     assert_true(n_refused > 100);
 }
 
-static void a_build_without_arrow_refuses_them(void **state)
+TEST_IF(!has_arrow(), a_build_without_arrow_refuses_them)
 {
-    (void)state;
     assert_refused(parquet_fixture("defaults.parquet"), TDM_E_ABSENT, "tools/deps");
 }
 
@@ -381,16 +366,14 @@ static void compare_column(const tdmi_arrow_file *file, const char *path, const 
     bool can_read;
     tdm_error err = {0};
     assert_int_equal(tdmi_storage_open(path, &bytes, &err), TDM_OK);
-    if (tdmi_pages_open(file, bytes, column, 0, &pages, &can_read, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_pages_open(file, bytes, column, 0, &pages, &can_read, &err), &err);
     assert_true(can_read);
     assert_int_equal(tdmi_arrow_file_stream(file, &column, 1, 0, 1, &stream, &err), TDM_OK);
     assert_int_equal(stream.get_schema(&stream, &schema), 0);
     int64_t row = 0, at = 0;
     for (int64_t p = 0; p < pages.n_pages; p++) {
         struct tdmi_page page, dictionary;
-        if (tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err), &err);
         for (int32_t v = 0; v < page.n_values; v++, row++, at++) {
             struct tdmi_arrow_cell cell;
             const uint8_t *expected;
@@ -459,9 +442,8 @@ static const struct {
      "Invalid physical column type"},
 };
 
-static void every_file_at_hand_has_its_expected_result(void **state)
+TEST_IF(has_arrow(), every_file_at_hand_has_its_expected_result)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
         char name[300], text[8000];
         tdm_error err = {0};
@@ -488,9 +470,8 @@ static void every_file_at_hand_has_its_expected_result(void **state)
 }
 
 /* No picture comes out of a page whose checksum is wrong, and the sentence says where it lies. */
-static void a_wrong_checksum_is_named_by_row_and_offset(void **state)
+TEST_IF(has_arrow(), a_wrong_checksum_is_named_by_row_and_offset)
 {
-    (void)state;
     char text[8000];
     tdm_error err = {0};
     tdmi_text bytes = {0};
@@ -506,9 +487,9 @@ static void a_wrong_checksum_is_named_by_row_and_offset(void **state)
     tdmi_source_close(source);
 }
 
-static void the_real_set_of_hugging_face_is_read(void **state)
+TEST_IF(has_arrow(), the_real_set_of_hugging_face_is_read)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/cifar10-parquet"));
     assert_string_equal(tdmi_source_kind(source), "parquet");
     assert_classes(source, "airplane automobile bird cat deer dog frog horse ship truck");
@@ -520,39 +501,12 @@ static void the_real_set_of_hugging_face_is_read(void **state)
         n_of_class[tdmi_source_item(source, i).label]++;
     for (int c = 0; c < 10; c++)
         assert_int_equal(n_of_class[c], 5000);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     for (int64_t i = 0; i < 50000; i += 997) {
         assert_int_equal(tdmi_source_read(source, i, &bytes, &err), TDM_OK);
         assert_memory_equal(bytes.bytes, "\xff\xd8\xff", 3);
     }
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
-int main(void)
-{
-    const struct CMUnitTest with_arrow[] = {
-        cmocka_unit_test(tables_of_pyarrow_are_read),
-        cmocka_unit_test(groups_begin_where_their_pages_do),
-        cmocka_unit_test(pictures_of_spark_are_turned),
-        cmocka_unit_test(parts_are_taken_from_the_column),
-        cmocka_unit_test(nulls_are_named_when_they_are_read),
-        cmocka_unit_test(tables_that_are_none_of_pictures_are_refused),
-        cmocka_unit_test(options_name_columns),
-        cmocka_unit_test(large_values_are_read_where_they_lie),
-        cmocka_unit_test(a_cache_of_one_byte_is_enough),
-        cmocka_unit_test(lack_of_memory_is_an_error_on_every_way),
-        cmocka_unit_test(a_flipped_byte_is_an_error_or_another_picture),
-        cmocka_unit_test(every_file_at_hand_has_its_expected_result),
-        cmocka_unit_test(a_wrong_checksum_is_named_by_row_and_offset),
-        cmocka_unit_test(the_real_set_of_hugging_face_is_read),
-    };
-    const struct CMUnitTest without_arrow[] = {
-        cmocka_unit_test(a_build_without_arrow_refuses_them),
-    };
-    bool has_arrow = tdmi_arrow_version()[0] != '\0';
-    return has_arrow
-               ? cmocka_run_group_tests_name("data/parquet_foreign", with_arrow, NULL, NULL)
-               : cmocka_run_group_tests_name("data/parquet_foreign", without_arrow, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,10 @@
 /* Pages of Parquet byte by byte: forms that pyarrow, which wrote the other fixtures, never writes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/memory.h"
 #include "data/parquet/page.h"
 #include "tandem/error.h"
-#include <string.h>
 
 /* The body: two plain binary values, "ab" and "c". */
 static const uint8_t two_values[] = {2, 0, 0, 0, 'a', 'b', 1, 0, 0, 0, 'c'};
@@ -48,9 +42,8 @@ static tdm_status decode(int level_encoding, int max_definition, struct tdmi_pag
 }
 
 /* parquet-mr, and so Spark, writes BIT_PACKED (4) into the heads of columns that have no levels. */
-static void what_a_head_says_of_levels_that_are_not_there_does_not_matter(void **state)
+TEST(what_a_head_says_of_levels_that_are_not_there_does_not_matter)
 {
-    (void)state;
     static const int encodings[] = {3, 4};
     for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++) {
         tdm_error err = {0};
@@ -65,9 +58,8 @@ static void what_a_head_says_of_levels_that_are_not_there_does_not_matter(void *
     }
 }
 
-static void levels_of_another_encoding_are_refused_by_name(void **state)
+TEST(levels_of_another_encoding_are_refused_by_name)
 {
-    (void)state;
     tdm_error err = {0};
     struct tdmi_page page;
     assert_int_equal(decode(4, 1, &page, &err), TDM_E_INPUT);
@@ -76,11 +68,4 @@ static void levels_of_another_encoding_are_refused_by_name(void **state)
     tdmi_page_release(&page);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_head_says_of_levels_that_are_not_there_does_not_matter),
-        cmocka_unit_test(levels_of_another_encoding_are_refused_by_name),
-    };
-    return cmocka_run_group_tests_name("data/parquet_page", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,6 +3,7 @@
  * repeated.parquet of tests/fixtures/parquet): each is had by itself. Of pages that zstd packed
  * none is: those have groups.
  */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "io/arrow/bridge.h"
@@ -29,9 +30,8 @@ static void large_pixels_of(int i, uint8_t pixels[12000])
 
 /* Of pages that Snappy packed, and of dictionaries, no more is unpacked than a picture lies in: so
  * such tables have no groups, and a cache of a byte is enough. */
-static void large_values_are_unpacked_one_by_one(void **state)
+TEST(large_values_are_unpacked_one_by_one)
 {
-    (void)state;
     skip_without_arrow();
     static const struct {
         const char *name;
@@ -63,9 +63,8 @@ static void large_values_are_unpacked_one_by_one(void **state)
 
 /* What make.py's easy_pixels says: a twentieth of them is in the file. What a value takes there
  * must not make it a small one; which it is, its memory decides. */
-static void pictures_that_pack_well_are_large_values_too(void **state)
+TEST(pictures_that_pack_well_are_large_values_too)
 {
-    (void)state;
     skip_without_arrow();
     static const struct {
         const char *name;
@@ -95,9 +94,8 @@ static void pictures_that_pack_well_are_large_values_too(void **state)
 }
 
 /* Within what is packed or stored, whichever row it hits. */
-static void a_damaged_page_is_named(void **state)
+TEST(a_damaged_page_is_named)
 {
-    (void)state;
     skip_without_arrow();
     static const char *const names[] = {"packed.parquet", "packed_plain.parquet",
                                         "packed_v2.parquet", "repeated.parquet"};
@@ -124,12 +122,4 @@ static void a_damaged_page_is_named(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_values_are_unpacked_one_by_one),
-        cmocka_unit_test(pictures_that_pack_well_are_large_values_too),
-        cmocka_unit_test(a_damaged_page_is_named),
-    };
-    return cmocka_run_group_tests_name("data/parquet_places", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,26 +1,20 @@
 /* What the writer promises: a page for every picture, equal bytes, columns that any reader sees. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "io/arrow/bridge.h"
-
-static bool has_arrow(void)
-{
-    return tdmi_arrow_version()[0] != '\0';
-}
 
 static tdmi_arrow_file *open_file(const char *path)
 {
     tdm_error err = {0};
     tdmi_arrow_file *file = NULL;
-    if (tdmi_arrow_file_open(path, &file, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_arrow_file_open(path, &file, &err), &err);
     return file;
 }
 
-static void every_picture_is_a_page(void **state)
+TEST_IF(has_arrow(), every_picture_is_a_page)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(
         &tree, "a.parquet",
         &(struct written){.n_rows = 100, .n_classes = 3, .options.group_bytes = 4000});
@@ -56,14 +50,12 @@ static void every_picture_is_a_page(void **state)
         TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "no column 'nothing'"));
     tdmi_arrow_file_close(file);
-    tree_free(&tree);
 }
 
 /* All rows as text, through the stream that every foreign file takes. */
-static void rows_come_back_through_the_stream(void **state)
+TEST_IF(has_arrow(), rows_come_back_through_the_stream)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet",
                        &(struct written){.n_rows = 7,
                                          .n_classes = 2,
@@ -101,12 +93,10 @@ static void rows_come_back_through_the_stream(void **state)
     assert_null(rows.release);
     tdmi_arrow_schema_release(&schema);
     tdmi_arrow_stream_release(&stream);
-    tree_free(&tree);
 }
 
-static void equal_rows_give_equal_bytes(void **state)
+TEST_IF(has_arrow(), equal_rows_give_equal_bytes)
 {
-    (void)state;
     const struct written written = {
         .n_rows = 300,
         .n_classes = 7,
@@ -122,11 +112,10 @@ static void equal_rows_give_equal_bytes(void **state)
 
 /* Page header, offset index, length: what a picture costs beside its bytes and the small columns.
  */
-static void a_page_costs_at_most_forty_bytes(void **state)
+TEST_IF(has_arrow(), a_page_costs_at_most_forty_bytes)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_text file = {0};
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_text_release) tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 1000, .n_classes = 2});
     tree_file(&tree, "a.parquet", file.bytes, file.length_bytes);
     tdmi_arrow_file *opened = open_file(tree_path(&tree, "a.parquet"));
@@ -141,8 +130,6 @@ static void a_page_costs_at_most_forty_bytes(void **state)
     assert_in_range(n_bytes / n_pages, 10, 30); /* the offset index adds some ten more */
     tdmi_free(pages);
     tdmi_arrow_file_close(opened);
-    tdmi_text_release(&file);
-    tree_free(&tree);
 }
 
 struct full {
@@ -159,9 +146,8 @@ static tdm_status refuse_when_full(void *self, const void *bytes, size_t n_bytes
                : TDM_FAIL(err, TDM_E_SYSTEM, "cannot write 'x': the disk is full");
 }
 
-static void what_the_sink_says_is_the_error(void **state)
+TEST_IF(has_arrow(), what_the_sink_says_is_the_error)
 {
-    (void)state;
     for (int64_t room = 0; room < 1200; room += 100) {
         struct full full = {room};
         struct tdmi_byte_sink sink = {&full, refuse_when_full};
@@ -185,9 +171,8 @@ static void what_the_sink_says_is_the_error(void **state)
     }
 }
 
-static void a_build_without_arrow_says_what_brings_it(void **state)
+TEST_IF(!has_arrow(), a_build_without_arrow_says_what_brings_it)
 {
-    (void)state;
     struct tdmi_byte_sink sink = {NULL, add_to_text};
     tdm_error err = {0};
     tdmi_parquet_writer *writer = NULL;
@@ -201,19 +186,4 @@ static void a_build_without_arrow_says_what_brings_it(void **state)
     assert_non_null(strstr(err.frames[0].text, "tools/deps"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest with_arrow[] = {
-        cmocka_unit_test(every_picture_is_a_page),
-        cmocka_unit_test(rows_come_back_through_the_stream),
-        cmocka_unit_test(equal_rows_give_equal_bytes),
-        cmocka_unit_test(a_page_costs_at_most_forty_bytes),
-        cmocka_unit_test(what_the_sink_says_is_the_error),
-    };
-    const struct CMUnitTest without_arrow[] = {
-        cmocka_unit_test(a_build_without_arrow_says_what_brings_it),
-    };
-    return has_arrow()
-               ? cmocka_run_group_tests_name("data/parquet_write", with_arrow, NULL, NULL)
-               : cmocka_run_group_tests_name("data/parquet_write", without_arrow, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

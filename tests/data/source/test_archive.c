@@ -1,4 +1,5 @@
 /* Zip and tar of class folders: the same listing as the folder they were packed from. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "tandem/log.h"
@@ -45,9 +46,8 @@ static const char *path_of_form(const struct tree *tree, int form)
     return tree_path(tree, names[form]);
 }
 
-static void archives_are_listed_like_folders(void **state)
+TEST(archives_are_listed_like_folders)
 {
-    (void)state;
     static const struct {
         const char *files[MOST_FILES];
         const char *classes, *items;
@@ -103,9 +103,7 @@ static void archives_are_listed_like_folders(void **state)
                 continue;
             struct tree tree = tree_new();
             write_form(&tree, form, cases[c].files);
-            tdm_log_set_level(TDM_LOG_SILENT);
-            tdmi_source *source = open_source(path_of_form(&tree, form));
-            tdm_log_set_level(TDM_LOG_WARNING);
+            tdmi_source *source = open_quietly(path_of_form(&tree, form));
             assert_string_equal(tdmi_source_kind(source), "archive");
             assert_classes(source, cases[c].classes);
             assert_items(source, cases[c].items);
@@ -122,10 +120,9 @@ static void archives_are_listed_like_folders(void **state)
         }
 }
 
-static void a_damaged_picture_is_listed_and_fails_when_read(void **state)
+TEST(a_damaged_picture_is_listed_and_fails_when_read)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct pack_zip zip = {0};
     pack_zip_add(&zip, "cat/a.ppm", picture, PICTURE_BYTES);
     pack_zip_add(&zip, "dog/b.ppm", picture, PICTURE_BYTES);
@@ -133,21 +130,17 @@ static void a_damaged_picture_is_listed_and_fails_when_read(void **state)
     zip.bytes.bytes[30 + 9 + 12] ^= 1; /* a pixel of the first */
     tree_file(&tree, "x.zip", zip.bytes.bytes, zip.bytes.length_bytes);
     tdmi_text_release(&zip.bytes);
-    tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
-    tdmi_text bytes = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.zip"));
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_items(source), 2);
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "checksum of the entry at byte 0"));
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_OK);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void archives_without_pictures_are_refused(void **state)
+TEST(archives_without_pictures_are_refused)
 {
-    (void)state;
     static const char *const words[MOST_FILES] = {"cat/a.txt=x", "readme=x"};
     static const char *const none[MOST_FILES] = {NULL};
     for (int form = 0; form < 2; form++) {
@@ -160,9 +153,8 @@ static void archives_without_pictures_are_refused(void **state)
     }
 }
 
-static void reading_again_allocates_nothing_but_what_inflates(void **state)
+TEST(reading_again_allocates_nothing_but_what_inflates)
 {
-    (void)state;
     static const char *const files[MOST_FILES] = {"cat/a.ppm", "dog/b.ppm"};
     for (int form = 0; form < 2; form++) {
         struct tree tree = tree_new();
@@ -187,9 +179,8 @@ static void set_four(struct pack_zip *zip, size_t at, size_t field, size_t value
 }
 
 /* Small archives unpack to any size when many entries share bytes. */
-static void zips_whose_members_share_bytes_are_refused(void **state)
+TEST(zips_whose_members_share_bytes_are_refused)
 {
-    (void)state;
     enum { STORED = 20, SIZE = 24, OFFSET = 42, NAME = 9 };
     for (int c = 0; c < 5; c++) {
         struct tree tree = tree_new();
@@ -237,9 +228,8 @@ static void zips_whose_members_share_bytes_are_refused(void **state)
     }
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
     static const char *const files[MOST_FILES] = {"pets/train/cat/a.ppm", "pets/val/cat/b.ppm",
                                                   "pets/val/dog/noending"};
     for (int form = 0; form < (tdmi_inflate_best() == NULL ? 2 : 3); form++) {
@@ -250,15 +240,4 @@ static void running_out_of_memory_is_an_error(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(archives_are_listed_like_folders),
-        cmocka_unit_test(a_damaged_picture_is_listed_and_fails_when_read),
-        cmocka_unit_test(archives_without_pictures_are_refused),
-        cmocka_unit_test(reading_again_allocates_nothing_but_what_inflates),
-        cmocka_unit_test(zips_whose_members_share_bytes_are_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,7 +1,6 @@
 /* Binary CIFAR: both forms, their parts and names, and files that are neither. */
+#include "unit.h"
 #include "data/sources.h"
-
-#include <stdbool.h>
 
 enum { PIXELS = 3072 };
 
@@ -22,10 +21,9 @@ static void write_records(const struct tree *tree, const char *name, const char 
     free(bytes);
 }
 
-static void ten_classes_and_their_parts_are_listed(void **state)
+TEST(ten_classes_and_their_parts_are_listed)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "data_batch_2.bin", "5", false);
     write_records(&tree, "test_batch.bin", "9", false);
@@ -46,13 +44,11 @@ static void ten_classes_and_their_parts_are_listed(void **state)
     assert_int_equal(tdmi_source_item(source, 3).label, 9);
     assert_int_equal(tdmi_source_ignored(source), 1);
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void a_hundred_classes_are_read_by_their_fine_labels(void **state)
+TEST(a_hundred_classes_are_read_by_their_fine_labels)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "train.bin", "4o", true); /* 'o' is label 63 */
     write_records(&tree, "test.bin", "4", true);
     tdmi_source *source = open_source(tree.root);
@@ -70,13 +66,11 @@ static void a_hundred_classes_are_read_by_their_fine_labels(void **state)
     assert_string_equal(tdmi_source_class(source, 63), "c63");
     assert_items(source, "test.bin#0 4 3, train.bin#0 4 1, train.bin#1 63 1");
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void single_files_are_to_be_split(void **state)
+TEST(single_files_are_to_be_split)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1_first2.bin", "12", false);
     write_records(&tree, "any.bin", "12", false);
     write_records(&tree, "other.bin", "12", true);
@@ -94,12 +88,10 @@ static void single_files_are_to_be_split(void **state)
     tdmi_source *source = open_source(tree.root);
     assert_items(source, expected[0]);
     tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void planes_become_pixels(void **state)
+TEST(planes_become_pixels)
 {
-    (void)state;
     for (int is_hundred = 0; is_hundred < 2; is_hundred++) {
         struct tree tree = tree_new();
         write_records(&tree, "x.bin", "17", is_hundred);
@@ -118,9 +110,8 @@ static void planes_become_pixels(void **state)
     }
 }
 
-static void files_that_are_neither_form_are_refused(void **state)
+TEST(files_that_are_neither_form_are_refused)
 {
-    (void)state;
     struct tree tree = tree_new();
     tree_text(&tree, "data_batch_1.bin", "too short");
     assert_refused(tree.root, TDM_E_INPUT, "9 bytes");
@@ -142,26 +133,22 @@ static void files_that_are_neither_form_are_refused(void **state)
     tree_free(&tree);
 }
 
-static void compressed_files_are_read(void **state)
+TEST(compressed_files_are_read)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "30", false);
     write_records(&tree, "test_batch.bin", "5", false);
     tree_gzip(&tree, "data_batch_1.bin");
     tree_gzip(&tree, "test_batch.bin");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "data_batch_1.bin.gz#0 1 1, data_batch_1.bin.gz#1 0 1, "
                          "test_batch.bin.gz#0 2 3");
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void names_that_do_not_fit_are_refused(void **state)
+TEST(names_that_do_not_fit_are_refused)
 {
-    (void)state;
     static const struct {
         const char *names;
         size_t n;
@@ -179,28 +166,13 @@ static void names_that_do_not_fit_are_refused(void **state)
     }
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_records(&tree, "data_batch_1.bin", "12", false);
     assert_survives_lack_of_memory(tree.root);
     tree_text(&tree, "batches.meta.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     assert_survives_lack_of_memory(tree.root);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_classes_and_their_parts_are_listed),
-        cmocka_unit_test(a_hundred_classes_are_read_by_their_fine_labels),
-        cmocka_unit_test(single_files_are_to_be_split),
-        cmocka_unit_test(planes_become_pixels),
-        cmocka_unit_test(files_that_are_neither_form_are_refused),
-        cmocka_unit_test(compressed_files_are_read),
-        cmocka_unit_test(names_that_do_not_fit_are_refused),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,12 @@
 /* Delta tables as data sets: versions, partitions, deleted rows, files that are gone or changed. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "base/file/file.h"
 #include "io/arrow/bridge.h"
 #include "data/delta/write.h"
 
-static bool has_arrow(void)
+static bool arrow_or_skip(void)
 {
     if (tdmi_arrow_version()[0] != '\0')
         return true;
@@ -34,13 +35,12 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
     static const char *const parts[] = {"-", "train", "val", "test"};
     int64_t n = tdmi_source_items(source);
     char **lines = calloc((size_t)n + 1, sizeof *lines);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     assert_non_null(lines);
     for (int64_t i = 0; i < n; i++) {
         tdm_error err = {0};
         struct tdmi_item item = tdmi_source_item(source, i);
-        if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+        assert_ok(tdmi_source_read(source, i, &bytes, &err), &err);
         assert_int_equal(bytes.length_bytes, 23);
         for (int pixel = 0; pixel < 4; pixel++) {
             assert_int_equal(bytes.bytes[11 + 3 * pixel], bytes.bytes[11]);
@@ -57,13 +57,11 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
         free(lines[i]);
     }
     free(lines);
-    tdmi_text_release(&bytes);
 }
 
-static void tables_of_delta_rs_have_their_rows_at_every_version(void **state)
+TEST(tables_of_delta_rs_have_their_rows_at_every_version)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     static const char *const tables[] = {"parts@v2", "parts@v3", "pets@v0", "pets@v1",
                                          "pets@v2",  "pets@v3",  "pets@v4"};
@@ -95,10 +93,9 @@ static void tables_of_delta_rs_have_their_rows_at_every_version(void **state)
     tdmi_source_close(source);
 }
 
-static void versions_that_are_not_there_are_refused(void **state)
+TEST(versions_that_are_not_there_are_refused)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     assert_refused(fixture("pets@v5"), TDM_E_INPUT, "there is no version 5");
     assert_refused(fixture("parts@v1"), TDM_E_INPUT,
@@ -113,7 +110,7 @@ static void versions_that_are_not_there_are_refused(void **state)
 static void write_log(const struct tree *tree, const char *const *paths, const char *const *more,
                       int n, const char *features)
 {
-    tdmi_text text = {0};
+    AT_END(tdmi_text_release) tdmi_text text = {0};
     tdmi_text_printf(&text,
                      "{\"protocol\":{\"minReaderVersion\":3,\"minWriterVersion\":7,"
                      "\"readerFeatures\":[%s]}}\n{\"metaData\":{\"schemaString\":\"{\\\"fields\\\":"
@@ -126,7 +123,6 @@ static void write_log(const struct tree *tree, const char *const *paths, const c
                          (long long)found.st_size, more[i]);
     }
     tree_file(tree, "_delta_log/00000000000000000000.json", text.bytes, text.length_bytes);
-    tdmi_text_release(&text);
 }
 
 #define ROWS(n) ",\"stats\":\"{\\\"numRecords\\\":" n "}\""
@@ -140,20 +136,17 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
 {
     uint8_t expected[150];
     size_t n = picture_of(row, expected);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
-    if (tdmi_source_read(source, item, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_read(source, item, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, n);
     assert_memory_equal(bytes.bytes, expected, n);
     assert_int_equal(tdmi_source_hash(source, item), 0x100 + row);
-    tdmi_text_release(&bytes);
 }
 
-static void deleted_rows_are_no_items(void **state)
+TEST(deleted_rows_are_no_items)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet", "c.parquet"};
@@ -198,10 +191,9 @@ static void deleted_rows_are_no_items(void **state)
     tree_free(&tree);
 }
 
-static void a_class_without_rows_is_none(void **state)
+TEST(a_class_without_rows_is_none)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet", "b.parquet"};
@@ -222,10 +214,9 @@ static void a_class_without_rows_is_none(void **state)
     tree_free(&tree);
 }
 
-static void files_that_are_gone_or_changed_are_named(void **state)
+TEST(files_that_are_gone_or_changed_are_named)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
     static const char *const more[] = {""};
     tree_text(&tree, "a.parquet", "short");
@@ -243,7 +234,6 @@ static void files_that_are_gone_or_changed_are_named(void **state)
         assert_refused(tree.root, TDM_E_INPUT, "a.parquet");
     else
         assert_refused(tree.root, TDM_E_ABSENT, "a.parquet");
-    tree_free(&tree);
 }
 
 /* Opens the table and reads its last picture; allowed, it is there. */
@@ -256,8 +246,7 @@ static void assert_needs_follow(const char *table, const char *word)
     assert_refused(table, TDM_E_INPUT, "--follow reads it all the same");
     if (tdmi_arrow_version()[0] == '\0')
         return;
-    if (tdmi_source_open(table, &follow, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(table, &follow, &source, &err), &err);
     assert_int_equal(tdmi_source_items(source), 4);
     assert_picture(source, 3, 3);
     tdmi_source_close(source);
@@ -276,10 +265,9 @@ static void write_log_of(const struct tree *tree, const char *path, long long si
 }
 
 /* A log is data, perhaps of somebody else. */
-static void files_outside_of_the_table_need_follow(void **state)
+TEST(files_outside_of_the_table_need_follow)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     struct stat found;
     char table[100], absolute[100], uri[100];
     if (tdmi_arrow_version()[0] != '\0')
@@ -323,13 +311,11 @@ static void files_outside_of_the_table_need_follow(void **state)
         assert_int_equal(tdmi_source_items(source), 4);
         tdmi_source_close(source);
     }
-    tree_free(&tree);
 }
 
-static void a_file_that_a_checkpoint_names_has_a_row(void **state)
+TEST(a_file_that_a_checkpoint_names_has_a_row)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     void *bytes = NULL;
@@ -346,10 +332,9 @@ static void a_file_that_a_checkpoint_names_has_a_row(void **state)
     tree_free(&tree);
 }
 
-static void tables_without_pictures_are_refused(void **state)
+TEST(tables_without_pictures_are_refused)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     write_log(&tree, NULL, NULL, 0, "");
@@ -361,9 +346,8 @@ static void tables_without_pictures_are_refused(void **state)
 }
 
 /* Tables of others hold no pictures: the sentence that everyone gets who tries. */
-static void golden_tables_are_refused_as_data_sets(void **state)
+TEST(golden_tables_are_refused_as_data_sets)
 {
-    (void)state;
     static const struct {
         const char *name, *word;
     } cases[] = {
@@ -385,7 +369,7 @@ static void golden_tables_are_refused_as_data_sets(void **state)
     };
     char root[1024], path[1200];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         snprintf(path, sizeof path, "%s/%s", root, cases[c].name);
@@ -393,10 +377,9 @@ static void golden_tables_are_refused_as_data_sets(void **state)
     }
 }
 
-static void a_written_table_is_a_data_set(void **state)
+TEST(a_written_table_is_a_data_set)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     struct stat found;
@@ -423,10 +406,9 @@ static void a_written_table_is_a_data_set(void **state)
     tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    if (!has_arrow())
+    if (!arrow_or_skip())
         return;
     struct tree tree = tree_new();
     static const char *const paths[] = {"a.parquet"};
@@ -438,20 +420,4 @@ static void running_out_of_memory_is_an_error(void **state)
     assert_survives_lack_of_memory(fixture("parts"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_of_delta_rs_have_their_rows_at_every_version),
-        cmocka_unit_test(versions_that_are_not_there_are_refused),
-        cmocka_unit_test(deleted_rows_are_no_items),
-        cmocka_unit_test(a_class_without_rows_is_none),
-        cmocka_unit_test(files_that_are_gone_or_changed_are_named),
-        cmocka_unit_test(files_outside_of_the_table_need_follow),
-        cmocka_unit_test(a_file_that_a_checkpoint_names_has_a_row),
-        cmocka_unit_test(tables_without_pictures_are_refused),
-        cmocka_unit_test(golden_tables_are_refused_as_data_sets),
-        cmocka_unit_test(a_written_table_is_a_data_set),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,13 @@
 /* Folders of pictures: classes, parts, what is passed over, and what is refused by name. */
+#include "unit.h"
 #include "data/sources.h"
 #include "tandem/log.h"
 
 #include <fcntl.h>
 
 /* Each tree: files ("name" pictures; "name=text" others; "name/" folders) and what opens. */
-static void trees_are_listed(void **state)
+TEST(trees_are_listed)
 {
-    (void)state;
     static const struct {
         const char *files[12];
         const char *classes, *items;
@@ -83,9 +83,7 @@ static void trees_are_listed(void **state)
                 tree_picture(&tree, name, 1);
             }
         }
-        tdm_log_set_level(TDM_LOG_SILENT);
-        tdmi_source *source = open_source(tree.root);
-        tdm_log_set_level(TDM_LOG_WARNING);
+        tdmi_source *source = open_quietly(tree.root);
         assert_string_equal(tdmi_source_kind(source), "folder");
         assert_string_equal(tdmi_source_path(source), tree.root);
         assert_classes(source, cases[c].classes);
@@ -96,20 +94,19 @@ static void trees_are_listed(void **state)
     }
 }
 
-static void bytes_are_those_of_the_file(void **state)
+TEST(bytes_are_those_of_the_file)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     size_t length = 300000;
-    char *content = malloc(length);
+    AT_END(free_at) char *content = malloc(length);
     assert_non_null(content);
     for (size_t i = 0; i < length; i++)
         content[i] = (char)(i * 31 % 251);
     tree_file(&tree, "cat/large.ppm", content, length);
     tree_text(&tree, "cat/small.ppm", "few");
     tree_text(&tree, "cat/zero.ppm", "");
-    tdmi_source *source = open_source(tree.root);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, length);
@@ -118,24 +115,17 @@ static void bytes_are_those_of_the_file(void **state)
     assert_int_equal(bytes.length_bytes, 3);
     assert_int_equal(tdmi_source_read(source, 2, &bytes, &err), TDM_OK);
     assert_int_equal(bytes.length_bytes, 0);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    free(content);
-    tree_free(&tree);
 }
 
-static void links_are_followed_but_not_in_circles(void **state)
+TEST(links_are_followed_but_not_in_circles)
 {
-    (void)state;
     struct tree tree = tree_new(), elsewhere = tree_new();
     tree_picture(&elsewhere, "deep/x.ppm", 1);
     tree_picture(&tree, "cat/a.ppm", 2);
     assert_int_equal(symlink("..", tree_path(&tree, "cat/up")), 0);
     assert_int_equal(symlink(".", tree_path(&tree, "cat/self")), 0);
     assert_int_equal(symlink(elsewhere.root, tree_path(&tree, "dog")), 0);
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog");
     assert_items(source, "cat/a.ppm 0 0, dog/deep/x.ppm 1 0");
     tdmi_source_close(source);
@@ -144,36 +134,30 @@ static void links_are_followed_but_not_in_circles(void **state)
 }
 
 /* A class without a picture ends training; one that holds only circles is none. */
-static void links_in_circles_are_left_out_and_counted(void **state)
+TEST(links_in_circles_are_left_out_and_counted)
 {
-    (void)state;
     static const char *const links[][2] = {
         {"cat/self", "self"},    {"cat/b.ppm", "b.ppm"},      {"cat/up", ".."},       {"all", "."},
         {"fox/again", "../fox"}, {"owl/deep/round", "round"}, {"owl/x.ppm", "x.ppm"},
     };
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     tree_path(&tree, "empty/");
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         assert_int_equal(symlink(links[i][1], tree_path(&tree, links[i][0])), 0);
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog empty");
     assert_items(source, "cat/a.ppm 0 0, dog/a.ppm 1 0");
     assert_int_equal(tdmi_source_ignored(source), 7);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* Only calls relative to a folder can make such paths. */
-static void paths_beyond_what_the_system_takes_are_left_out_and_counted(void **state)
+TEST(paths_beyond_what_the_system_takes_are_left_out_and_counted)
 {
-    (void)state;
     enum { STEP = 100, STEPS = 40, END = 55 };
     char name[STEP + 1], last[END + 1];
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 1);
     tree_picture(&tree, "dog/a.ppm", 2);
     int folder = open(tree_path(&tree, "cat"), O_RDONLY | O_DIRECTORY);
@@ -192,9 +176,7 @@ static void paths_beyond_what_the_system_takes_are_left_out_and_counted(void **s
     assert_int_equal(mkdirat(folder, name, 0777), 0);
     assert_int_equal(mkdirat(folder, "short", 0777), 0);
     close(openat(folder, last, O_CREAT | O_WRONLY, 0666));
-    tdm_log_set_level(TDM_LOG_SILENT);
-    tdmi_source *source = open_source(tree.root);
-    tdm_log_set_level(TDM_LOG_WARNING);
+    tdmi_source *source = open_quietly(tree.root);
     assert_classes(source, "cat dog");
     assert_items(source, "cat/a.ppm 0 0, dog/a.ppm 1 0");
     assert_int_equal(tdmi_source_ignored(source), 2);
@@ -202,58 +184,47 @@ static void paths_beyond_what_the_system_takes_are_left_out_and_counted(void **s
     assert_int_equal(unlinkat(folder, name, AT_REMOVEDIR), 0);
     assert_int_equal(unlinkat(folder, last, 0), 0);
     close(folder);
-    tree_free(&tree);
 }
 
-static void a_dangling_link_is_listed_and_fails_when_read(void **state)
+TEST(a_dangling_link_is_listed_and_fails_when_read)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_path(&tree, "cat/");
     assert_int_equal(symlink("nowhere", tree_path(&tree, "cat/a.ppm")), 0);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "cat/a.ppm"));
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* A pipe without a writer would block whoever opens it. */
-static void pipes_are_never_opened(void **state)
+TEST(pipes_are_never_opened)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe"), 0666), 0);
     assert_int_equal(mkfifo(tree_path(&tree, "cat/pipe.ppm"), 0666), 0);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source, "cat/a.ppm 0 0");
     assert_int_equal(tdmi_source_ignored(source), 2);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void what_is_no_data_set_is_refused_by_name(void **state)
+TEST(what_is_no_data_set_is_refused_by_name)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     assert_refused("/nowhere/at/all", TDM_E_INPUT, "/nowhere/at/all");
     assert_refused(tree.root, TDM_E_INPUT, "no picture");
     tree_text(&tree, "cat/words.txt", "x");
     assert_refused(tree.root, TDM_E_INPUT, "1 other file");
     tree_text(&tree, "file.txt", "x");
     assert_refused(tree_path(&tree, "file.txt"), TDM_E_INPUT, "folder of class folders");
-    tree_free(&tree);
 }
 
-static void an_unreadable_folder_is_an_error_that_names_it(void **state)
+TEST(an_unreadable_folder_is_an_error_that_names_it)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "cat/a.ppm", 2);
     tree_picture(&tree, "cat/locked/b.ppm", 2);
     assert_int_equal(chmod(tree.root, 0755), 0);
@@ -265,45 +236,25 @@ static void an_unreadable_folder_is_an_error_that_names_it(void **state)
     assert_refused(tree.root, TDM_E_INPUT, "cat/locked");
     assert_int_equal(seteuid(user), 0);
     assert_int_equal(chmod(tree_path(&tree, "cat/locked"), 0777), 0);
-    tree_free(&tree);
 }
 
-static void a_real_collection_opens(void **state)
+TEST(a_real_collection_opens)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/caltech101_10"));
     assert_int_equal(tdmi_source_items(source), 845);
     assert_classes(source,
                    "butterfly grand_piano helicopter ibis kangaroo laptop scorpion starfish "
                    "sunflower umbrella");
-    tdmi_source_close(source);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "train/cat/a.ppm", 1);
     tree_picture(&tree, "val/cat/deep/b.ppm", 1);
     tree_picture(&tree, "val/dog/c.ppm", 1);
     assert_survives_lack_of_memory(tree.root);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees_are_listed),
-        cmocka_unit_test(bytes_are_those_of_the_file),
-        cmocka_unit_test(links_are_followed_but_not_in_circles),
-        cmocka_unit_test(links_in_circles_are_left_out_and_counted),
-        cmocka_unit_test(paths_beyond_what_the_system_takes_are_left_out_and_counted),
-        cmocka_unit_test(a_dangling_link_is_listed_and_fails_when_read),
-        cmocka_unit_test(pipes_are_never_opened),
-        cmocka_unit_test(what_is_no_data_set_is_refused_by_name),
-        cmocka_unit_test(an_unreadable_folder_is_an_error_that_names_it),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-        cmocka_unit_test(a_real_collection_opens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* IDX files: pairs, parts, pictures as PGM, and heads that cannot be believed. */
+#include "unit.h"
 #include "data/sources.h"
 
 /* Writes n pictures of 3 x 2 pixels; pixel p of picture i is 10 i + p. */
@@ -19,30 +20,26 @@ static void write_labels(const struct tree *tree, const char *name, const char *
     tree_file(tree, name, bytes, 8 + n);
 }
 
-static void a_train_and_a_test_pair_are_parts(void **state)
+TEST(a_train_and_a_test_pair_are_parts)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "709");
     write_images(&tree, "t10k-images-idx3-ubyte", 2);
     write_labels(&tree, "t10k-labels-idx1-ubyte", "07");
     tree_text(&tree, "README", "x");
     tree_text(&tree, "train-images-idx3-ubyte.gz", "passed over beside the plain one");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "idx");
     assert_classes(source, "0 7 9");
     assert_items(source, "t10k-images-idx3-ubyte#0 0 3, t10k-images-idx3-ubyte#1 1 3, "
                          "train-images-idx3-ubyte#0 1 1, train-images-idx3-ubyte#1 0 1, "
                          "train-images-idx3-ubyte#2 2 1");
     assert_int_equal(tdmi_source_ignored(source), 1);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void names_of_pairs_may_vary(void **state)
+TEST(names_of_pairs_may_vary)
 {
-    (void)state;
     static const struct {
         const char *images, *labels;
     } cases[] = {{"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
@@ -68,9 +65,8 @@ static void names_of_pairs_may_vary(void **state)
     }
 }
 
-static void pictures_come_as_pgm_or_ppm(void **state)
+TEST(pictures_come_as_pgm_or_ppm)
 {
-    (void)state;
     struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "11");
@@ -97,9 +93,8 @@ static void pictures_come_as_pgm_or_ppm(void **state)
     tree_free(&tree);
 }
 
-static void heads_that_cannot_be_are_refused(void **state)
+TEST(heads_that_cannot_be_are_refused)
 {
-    (void)state;
     static const struct {
         uint8_t bytes[24];
         size_t n;
@@ -136,10 +131,9 @@ static void heads_that_cannot_be_are_refused(void **state)
     }
 }
 
-static void labels_that_do_not_fit_are_refused(void **state)
+TEST(labels_that_do_not_fit_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     assert_refused(tree.root, TDM_E_INPUT, "expected beside it");
     assert_refused(tree.root, TDM_E_INPUT, "train-labels-idx1-ubyte");
@@ -151,12 +145,10 @@ static void labels_that_do_not_fit_are_refused(void **state)
     write_labels(&tree, "train-labels-idx1-ubyte", "123");
     assert_refused(tree_path(&tree, "train-labels-idx1-ubyte"), TDM_E_INPUT,
                    "does not bear the name of an IDX images file");
-    tree_free(&tree);
 }
 
-static void compressed_files_are_read_and_may_be_mixed(void **state)
+TEST(compressed_files_are_read_and_may_be_mixed)
 {
-    (void)state;
     static const struct {
         bool images, labels;
     } is_compressed[] = {{true, true}, {true, false}, {false, true}};
@@ -182,12 +174,11 @@ static void compressed_files_are_read_and_may_be_mixed(void **state)
     }
 }
 
-static void damaged_compressed_files_are_refused(void **state)
+TEST(damaged_compressed_files_are_refused)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "train-images-idx3-ubyte", 3);
     write_labels(&tree, "train-labels-idx1-ubyte", "123");
     tree_gzip(&tree, "train-images-idx3-ubyte");
@@ -195,12 +186,10 @@ static void damaged_compressed_files_are_refused(void **state)
     assert_refused(tree.root, TDM_E_INPUT, "ends at byte 20 in the middle");
     tree_text(&tree, "train-images-idx3-ubyte.gz", "x");
     assert_refused(tree.root, TDM_E_INPUT, "too short");
-    tree_free(&tree);
 }
 
-static void pairs_that_are_no_parts_of_one_set_are_refused(void **state)
+TEST(pairs_that_are_no_parts_of_one_set_are_refused)
 {
-    (void)state;
     static const char *const names[][2] = {{"train-images-idx3-ubyte", "train2-images-idx3-ubyte"},
                                            {"train-images-idx3-ubyte", "my-images-idx3-ubyte"}};
     for (int c = 0; c < 2; c++) {
@@ -213,45 +202,40 @@ static void pairs_that_are_no_parts_of_one_set_are_refused(void **state)
     }
 }
 
-static void a_file_cut_short_later_fails_when_read(void **state)
+TEST(a_file_cut_short_later_fails_when_read)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "11");
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(truncate(tree_path(&tree, "images-idx3-ubyte"), 24), 0);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_OK);
     assert_int_equal(tdmi_source_read(source, 1, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[err.n_frames - 1].text, "images-idx3-ubyte#1"));
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void real_clothes_open_compressed(void **state)
+TEST(real_clothes_open_compressed)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/fashion-mnist-idx"));
     assert_int_equal(tdmi_source_items(source), 70000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
-    tdmi_source_close(source);
 }
 
-static void real_digits_open(void **state)
+TEST(real_digits_open)
 {
-    (void)state;
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("datasets/mnist-1000-idx"));
     assert_int_equal(tdmi_source_items(source), 1000);
     assert_classes(source, "0 1 2 3 4 5 6 7 8 9");
     static const int first_labels[] = {7, 2, 1, 0, 4, 1, 4, 9};
     for (int i = 0; i < 8; i++)
         assert_int_equal(tdmi_source_item(source, i).label, first_labels[i]);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     tdmi_image image = {0};
     struct tdmi_image_limits no_limits = {0};
@@ -261,36 +245,15 @@ static void real_digits_open(void **state)
     assert_int_equal(image.width, 28);
     assert_int_equal(image.height, 28);
     tdmi_image_release(&image);
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_images(&tree, "images-idx3-ubyte", 2);
     write_labels(&tree, "labels-idx1-ubyte", "12");
     assert_survives_lack_of_memory(tree.root);
     assert_survives_lack_of_memory(tree_path(&tree, "images-idx3-ubyte"));
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_train_and_a_test_pair_are_parts),
-        cmocka_unit_test(names_of_pairs_may_vary),
-        cmocka_unit_test(pictures_come_as_pgm_or_ppm),
-        cmocka_unit_test(heads_that_cannot_be_are_refused),
-        cmocka_unit_test(labels_that_do_not_fit_are_refused),
-        cmocka_unit_test(compressed_files_are_read_and_may_be_mixed),
-        cmocka_unit_test(damaged_compressed_files_are_refused),
-        cmocka_unit_test(pairs_that_are_no_parts_of_one_set_are_refused),
-        cmocka_unit_test(a_file_cut_short_later_fails_when_read),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-        cmocka_unit_test(real_digits_open),
-        cmocka_unit_test(real_clothes_open_compressed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

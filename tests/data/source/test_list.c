@@ -1,11 +1,11 @@
 /* CSV and JSONL lists: rows in all their spellings, and errors that name the line. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "tandem/log.h"
 
-static void rows_are_listed(void **state)
+TEST(rows_are_listed)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *classes, *items;
         int64_t n_ignored;
@@ -39,9 +39,7 @@ static void rows_are_listed(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tree tree = tree_new();
         tree_text(&tree, cases[c].name, cases[c].text);
-        tdm_log_set_level(TDM_LOG_SILENT);
-        tdmi_source *source = open_source(tree_path(&tree, cases[c].name));
-        tdm_log_set_level(TDM_LOG_WARNING);
+        tdmi_source *source = open_quietly(tree_path(&tree, cases[c].name));
         assert_string_equal(tdmi_source_kind(source), "list");
         assert_classes(source, cases[c].classes);
         assert_items(source, cases[c].items);
@@ -51,9 +49,8 @@ static void rows_are_listed(void **state)
     }
 }
 
-static void errors_name_the_line(void **state)
+TEST(errors_name_the_line)
 {
-    (void)state;
     static const struct {
         const char *name, *text, *word;
     } cases[] = {
@@ -87,17 +84,16 @@ static void errors_name_the_line(void **state)
     tree_free(&tree);
 }
 
-static void paths_are_relative_to_the_list(void **state)
+TEST(paths_are_relative_to_the_list)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     char text[1024];
     tree_picture(&tree, "data/in/a.ppm", 1);
     tree_picture(&tree, "b.ppm", 2);
     snprintf(text, sizeof text, "in/a.ppm,x\n../b.ppm,x\n%s/b.ppm,y\nnone.ppm,y\n", tree.root);
     tree_text(&tree, "data/l.csv", text);
-    tdmi_source *source = open_source(tree_path(&tree, "data/l.csv"));
-    tdmi_text bytes = {0};
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "data/l.csv"));
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(tdmi_source_read(source, i, &bytes, &err), TDM_OK);
@@ -106,15 +102,11 @@ static void paths_are_relative_to_the_list(void **state)
     }
     assert_int_equal(tdmi_source_read(source, 3, &bytes, &err), TDM_E_INPUT);
     assert_non_null(strstr(err.frames[0].text, "data/none.ppm"));
-    tdmi_text_release(&bytes);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* Naming files of this machine is what lists are for; asking others is for who allows it. */
-static void remote_places_need_follow(void **state)
+TEST(remote_places_need_follow)
 {
-    (void)state;
     static const char *const texts[][2] = {
         {"l.csv", "path,label\na.ppm,x\ns3://bucket/b.ppm,y\n"},
         {"l.csv", "path,label\na.ppm,x\ngs://bucket/b.ppm,y\n"},
@@ -142,41 +134,25 @@ static void remote_places_need_follow(void **state)
     }
 }
 
-static void compressed_lists_are_read(void **state)
+TEST(compressed_lists_are_read)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "l.csv", "a.ppm,x\n");
     tree_gzip(&tree, "l.csv");
-    tdmi_source *source = open_source(tree_path(&tree, "l.csv.gz"));
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "l.csv.gz"));
     assert_items(source, "a.ppm 0 0");
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "a.ppm", 1);
     tree_text(&tree, "l.csv", "path,label\na.ppm,x\na.ppm,y\n");
     tree_text(&tree, "l.jsonl", "{\"path\": \"a.ppm\", \"label\": 1}\n");
     assert_survives_lack_of_memory(tree_path(&tree, "l.csv"));
     assert_survives_lack_of_memory(tree_path(&tree, "l.jsonl"));
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_listed),
-        cmocka_unit_test(errors_name_the_line),
-        cmocka_unit_test(paths_are_relative_to_the_list),
-        cmocka_unit_test(remote_places_need_follow),
-        cmocka_unit_test(compressed_lists_are_read),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,5 @@
 /* Files that lost more than half of their rows: counted file by file, each row once. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "data/audit/contents.h"
@@ -37,14 +38,12 @@ static tdmi_source *open_both(struct tree *tree, const char *list)
         tree_file(tree, name, bytes.bytes, bytes.length_bytes);
         tdmi_text_release(&bytes);
     }
-    if (tdmi_source_open(tree_path(tree, "t"), &options, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_open(tree_path(tree, "t"), &options, &source, &err), &err);
     return source;
 }
 
-static void a_file_without_most_of_its_rows_is_an_error(void **state)
+TEST(a_file_without_most_of_its_rows_is_an_error)
 {
-    (void)state;
     char text[8000];
     for (int i = 0; i < 2; i++) {
         tdmi_contents contents = {0};
@@ -60,9 +59,8 @@ static void a_file_without_most_of_its_rows_is_an_error(void **state)
     }
 }
 
-static void each_file_is_counted_for_itself(void **state)
+TEST(each_file_is_counted_for_itself)
 {
-    (void)state;
     struct tree tree;
     tdmi_source *source = open_both(&tree, NULL);
     assert_int_equal(tdmi_source_items(source), 2 * ROWS);
@@ -92,9 +90,8 @@ static void each_file_is_counted_for_itself(void **state)
 }
 
 /* What a list leaves out is no row any more. */
-static void rows_that_are_left_out_are_not_counted(void **state)
+TEST(rows_that_are_left_out_are_not_counted)
 {
-    (void)state;
     struct tree tree;
     char text[8000], list[2000] = "", path[2000];
     tdmi_source_close(open_both(&tree, NULL));
@@ -119,29 +116,17 @@ static void rows_that_are_left_out_are_not_counted(void **state)
     tree_free(&second);
 }
 
-static void pictures_that_are_files_are_not_counted(void **state)
+TEST(pictures_that_are_files_are_not_counted)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tdmi_lost_rows lost = {0};
     tree_picture(&tree, "a/0.ppm", 0);
     tree_picture(&tree, "b/1.ppm", 1);
-    tdmi_source *source = open_source(tree_path(&tree, ""));
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, ""));
     for (int64_t i = 0; i < 2; i++)
         assert_int_equal(tdmi_lost_rows_add(&lost, source, i, NULL, NULL), TDM_OK);
     assert_int_equal(lost.n_files, 0);
     tdmi_lost_rows_release(&lost);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_without_most_of_its_rows_is_an_error),
-        cmocka_unit_test(each_file_is_counted_for_itself),
-        cmocka_unit_test(rows_that_are_left_out_are_not_counted),
-        cmocka_unit_test(pictures_that_are_files_are_not_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

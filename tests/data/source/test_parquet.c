@@ -1,30 +1,23 @@
 /* Tables of pictures as our writer makes them: what is listed, what is read, what is refused. */
+#include "unit.h"
 #include "data/parquet/parquet_files.h"
 
 #include "base/hash/hash.h"
 #include "io/arrow/bridge.h"
 
-static bool has_arrow(void)
-{
-    return tdmi_arrow_version()[0] != '\0';
-}
-
 static void assert_picture(const tdmi_source *source, int64_t index, int picture)
 {
     uint8_t expected[150];
     size_t n = picture_of(picture, expected);
-    tdmi_text bytes = {0};
+    AT_END(tdmi_text_release) tdmi_text bytes = {0};
     tdm_error err = {0};
-    if (tdmi_source_read(source, index, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+    assert_ok(tdmi_source_read(source, index, &bytes, &err), &err);
     assert_int_equal(bytes.length_bytes, n);
     assert_memory_equal(bytes.bytes, expected, n);
-    tdmi_text_release(&bytes);
 }
 
-static void our_files_are_read_page_by_page(void **state)
+TEST_IF(has_arrow(), our_files_are_read_page_by_page)
 {
-    (void)state;
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
         struct tree tree = tree_new();
         write_parquet_file(
@@ -58,9 +51,8 @@ static void our_files_are_read_page_by_page(void **state)
     }
 }
 
-static void raw_pictures_go_where_they_are_asked(void **state)
+TEST_IF(has_arrow(), raw_pictures_go_where_they_are_asked)
 {
-    (void)state;
     for (int codec = TDMI_ARROW_NONE; codec <= TDMI_ARROW_ZSTD; codec++) {
         struct tree tree = tree_new();
         write_parquet_file(
@@ -95,17 +87,16 @@ static void raw_pictures_go_where_they_are_asked(void **state)
     }
 }
 
-static void folders_and_names_say_what_columns_do_not(void **state)
+TEST_IF(has_arrow(), folders_and_names_say_what_columns_do_not)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "label=cat%20and%20dog/a.parquet", &written);
     write_parquet_file(&tree, "label=10/b.parquet", &written);
     write_parquet_file(&tree, "label=9/deep/b.parquet", &written);
     write_parquet_file(&tree, "_old/b.parquet", &written);
     write_parquet_file(&tree, "label=__HIVE_DEFAULT_PARTITION__/z.parquet", &written);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_int_equal(tdmi_source_items(source), 8);
     assert_int_equal(tdmi_source_classes(source), 3);
     assert_string_equal(tdmi_source_class(source, 0), "10");
@@ -116,32 +107,26 @@ static void folders_and_names_say_what_columns_do_not(void **state)
     assert_int_equal(tdmi_source_item(source, 2).label, 1);
     assert_int_equal(tdmi_source_item(source, 4).label, -1);
     assert_int_equal(tdmi_source_item(source, 6).label, 2);
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void names_of_files_say_the_part(void **state)
+TEST_IF(has_arrow(), names_of_files_say_the_part)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     const struct written written = {.n_rows = 2, .n_classes = 1};
     write_parquet_file(&tree, "data/train-00000-of-00001.parquet", &written);
     write_parquet_file(&tree, "data/test-00000-of-00001.parquet", &written);
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_items(source,
                  "c0/0.jpg 0 0, c0/1.jpg 0 0, c0/0.jpg 0 0, c0/1.jpg 0 0"); /* the column comes
                                                                                first: train alone */
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
 /* Every third byte of a small file in turn: the file opens and all pictures come out as they were,
  * or a sentence names it. */
-static void a_flipped_byte_is_found_or_harmless(void **state)
+TEST_IF(has_arrow(), a_flipped_byte_is_found_or_harmless)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_text file = {0};
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_text_release) tdmi_text file = {0};
     int n_found = 0;
     write_parquet(&file, &(struct written){.n_rows = 4, .n_classes = 2});
     for (size_t at = 0; at < file.length_bytes; at += 3) {
@@ -177,28 +162,22 @@ static void a_flipped_byte_is_found_or_harmless(void **state)
         tdmi_source_close(source);
     }
     assert_true(n_found > 150);
-    tdmi_text_release(&file);
-    tree_free(&tree);
 }
 
-static void a_truncated_file_is_refused(void **state)
+TEST_IF(has_arrow(), a_truncated_file_is_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
-    tdmi_text file = {0};
+    AT_END(tree_free) struct tree tree = tree_new();
+    AT_END(tdmi_text_release) tdmi_text file = {0};
     write_parquet(&file, &(struct written){.n_rows = 4, .n_classes = 2});
     for (size_t n = 0; n < file.length_bytes; n += 7) {
         tree_file(&tree, "a.parquet", file.bytes, n);
         assert_refused(tree_path(&tree, "a.parquet"), TDM_E_INPUT, "a.parquet");
     }
-    tdmi_text_release(&file);
-    tree_free(&tree);
 }
 
-static void columns_that_are_not_there_are_refused(void **state)
+TEST_IF(has_arrow(), columns_that_are_not_there_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 4, .n_classes = 2});
     static const struct {
         struct tdm_source_options options;
@@ -225,7 +204,7 @@ static void columns_that_are_not_there_are_refused(void **state)
     }
     struct tdm_source_options by_width = {.label_column = "width", .raw_shape = "5x5x1"};
     tdm_error err = {0};
-    tdmi_source *source = NULL;
+    AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
     assert_int_equal(tdmi_source_open(tree_path(&tree, "a.parquet"), &by_width, &source, &err),
                      TDM_OK);
     assert_classes(source, "10 11 12 13");
@@ -234,62 +213,34 @@ static void columns_that_are_not_there_are_refused(void **state)
     char text[8000];
     tdm_error_format(&err, text, sizeof text);
     assert_non_null(strstr(text, "row 0 of"));
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void a_folder_of_pictures_is_no_table(void **state)
+TEST_IF(has_arrow(), a_folder_of_pictures_is_no_table)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_picture(&tree, "a/1.ppm", 1);
     write_parquet_file(&tree, "b/x.parquet", &(struct written){.n_rows = 1, .n_classes = 1});
-    tdmi_source *source = open_source(tree.root);
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree.root);
     assert_string_equal(tdmi_source_kind(source), "folder");
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST_IF(has_arrow(), running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     write_parquet_file(&tree, "a.parquet", &(struct written){.n_rows = 3, .n_classes = 2});
     assert_survives_lack_of_memory(tree.root);
     write_parquet_file(
         &tree, "a.parquet",
         &(struct written){.n_rows = 3, .n_classes = 2, .options.image_codec = TDMI_ARROW_ZSTD});
     assert_survives_lack_of_memory(tree.root);
-    tree_free(&tree);
 }
 
-static void a_build_without_arrow_says_what_brings_it(void **state)
+TEST_IF(!has_arrow(), a_build_without_arrow_says_what_brings_it)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     tree_text(&tree, "a.parquet", "PAR1 and so on PAR1");
     assert_refused(tree_path(&tree, "a.parquet"), TDM_E_ABSENT, "tools/deps");
     assert_refused(tree.root, TDM_E_ABSENT, "has no Apache Arrow");
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest with_arrow[] = {
-        cmocka_unit_test(our_files_are_read_page_by_page),
-        cmocka_unit_test(raw_pictures_go_where_they_are_asked),
-        cmocka_unit_test(folders_and_names_say_what_columns_do_not),
-        cmocka_unit_test(names_of_files_say_the_part),
-        cmocka_unit_test(a_flipped_byte_is_found_or_harmless),
-        cmocka_unit_test(a_truncated_file_is_refused),
-        cmocka_unit_test(columns_that_are_not_there_are_refused),
-        cmocka_unit_test(a_folder_of_pictures_is_no_table),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    const struct CMUnitTest without_arrow[] = {
-        cmocka_unit_test(a_build_without_arrow_says_what_brings_it),
-    };
-    return has_arrow()
-               ? cmocka_run_group_tests_name("data/source_parquet", with_arrow, NULL, NULL)
-               : cmocka_run_group_tests_name("data/source_parquet", without_arrow, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

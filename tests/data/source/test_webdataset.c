@@ -1,4 +1,5 @@
 /* WebDataset tars: pictures and labels by key, shards by folder and range, and odd groups. */
+#include "unit.h"
 #include "data/sources.h"
 
 #include "tandem/log.h"
@@ -8,7 +9,7 @@ static const uint8_t picture[] = "P6\n1 1\n255\nabc";
 /* "name" is a picture, "name=text" has that text. */
 static void write_shard(const struct tree *tree, const char *name, const char *const *files)
 {
-    tdmi_text tar = {0};
+    AT_END(tdmi_text_release) tdmi_text tar = {0};
     for (int f = 0; f < 12 && files[f] != NULL; f++) {
         char entry[200];
         snprintf(entry, sizeof entry, "%s", files[f]);
@@ -20,12 +21,10 @@ static void write_shard(const struct tree *tree, const char *name, const char *c
     }
     pack_tar_end(&tar);
     tree_file(tree, name, tar.bytes, tar.length_bytes);
-    tdmi_text_release(&tar);
 }
 
-static void groups_are_pictures_with_labels(void **state)
+TEST(groups_are_pictures_with_labels)
 {
-    (void)state;
     static const struct {
         const char *files[12];
         const char *classes, *items;
@@ -64,9 +63,7 @@ static void groups_are_pictures_with_labels(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct tree tree = tree_new();
         write_shard(&tree, "x.tar", cases[c].files);
-        tdm_log_set_level(TDM_LOG_SILENT);
-        tdmi_source *source = open_source(tree_path(&tree, "x.tar"));
-        tdm_log_set_level(TDM_LOG_WARNING);
+        tdmi_source *source = open_quietly(tree_path(&tree, "x.tar"));
         assert_string_equal(tdmi_source_kind(source), "webdataset");
         assert_classes(source, cases[c].classes);
         assert_items(source, cases[c].items);
@@ -80,9 +77,8 @@ static void groups_are_pictures_with_labels(void **state)
     }
 }
 
-static void labels_that_are_none_are_refused_by_name(void **state)
+TEST(labels_that_are_none_are_refused_by_name)
 {
-    (void)state;
     static const struct {
         const char *files[12], *word;
     } cases[] = {
@@ -101,9 +97,8 @@ static void labels_that_are_none_are_refused_by_name(void **state)
     }
 }
 
-static void shards_are_found_by_folder_and_range(void **state)
+TEST(shards_are_found_by_folder_and_range)
 {
-    (void)state;
     static const char *const one[12] = {"a.ppm", "a.cls=1"}, *const two[12] = {"b.ppm", "b.cls=2"};
     static const struct {
         const char *first, *second, *path, *items;
@@ -134,65 +129,45 @@ static void shards_are_found_by_folder_and_range(void **state)
     }
 }
 
-static void ranges_that_cannot_be_are_refused(void **state)
+TEST(ranges_that_cannot_be_are_refused)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1"};
     write_shard(&tree, "0.tar", one);
     assert_refused(tree_path(&tree, "{0..1}.tar"), TDM_E_INPUT, "1.tar");
     assert_refused(tree_path(&tree, "{5..2}.tar"), TDM_E_USAGE, "has to rise");
     assert_refused(tree_path(&tree, "{0..999999999}.tar"), TDM_E_USAGE, "by at most");
     assert_refused(tree_path(&tree, "{a..b}.tar"), TDM_E_INPUT, "no such file");
-    tree_free(&tree);
 }
 
-static void class_folders_with_captions_are_no_shard(void **state)
+TEST(class_folders_with_captions_are_no_shard)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const files[12] = {"cat/a.ppm", "cat/a.txt=a caption", "dog/b.ppm"};
     write_shard(&tree, "x.tar", files);
-    tdmi_source *source = open_source(tree_path(&tree, "x.tar"));
+    AT_END(tdmi_source_close_at) tdmi_source *source = open_source(tree_path(&tree, "x.tar"));
     assert_string_equal(tdmi_source_kind(source), "archive");
     assert_items(source, "cat/a.ppm 0 0, dog/b.ppm 1 0");
-    tdmi_source_close(source);
-    tree_free(&tree);
 }
 
-static void a_real_shard_opens(void **state)
+TEST(a_real_shard_opens)
 {
-    (void)state;
     if (tdmi_inflate_best() == NULL)
         skip();
+    AT_END(tdmi_source_close_at)
     tdmi_source *source = open_source(test_data("webdataset/sample.tgz"));
     assert_string_equal(tdmi_source_kind(source), "webdataset");
     assert_int_equal(tdmi_source_items(source), 90);
     assert_string_equal(tdmi_source_item(source, 0).path, "sample.tgz/10.png");
-    tdmi_source_close(source);
 }
 
-static void running_out_of_memory_is_an_error(void **state)
+TEST(running_out_of_memory_is_an_error)
 {
-    (void)state;
-    struct tree tree = tree_new();
+    AT_END(tree_free) struct tree tree = tree_new();
     static const char *const one[12] = {"a.ppm", "a.cls=1", "b.ppm", "b.json={\"label\":2}"};
     write_shard(&tree, "s/train/0.tar", one);
     write_shard(&tree, "s/val/0.tar", one);
     assert_survives_lack_of_memory(tree_path(&tree, "s"));
-    tree_free(&tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_are_pictures_with_labels),
-        cmocka_unit_test(labels_that_are_none_are_refused_by_name),
-        cmocka_unit_test(shards_are_found_by_folder_and_range),
-        cmocka_unit_test(ranges_that_cannot_be_are_refused),
-        cmocka_unit_test(class_folders_with_captions_are_no_shard),
-        cmocka_unit_test(a_real_shard_opens),
-        cmocka_unit_test(running_out_of_memory_is_an_error),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

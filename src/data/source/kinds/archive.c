@@ -11,9 +11,8 @@
 #include <string.h>
 
 struct archive_source {
-    struct tdmi_listing listing; /* first: the table's queries take it */
+    struct tdmi_listing listing; /* an item's place is its entry */
     tdmi_archive *archive;
-    int64_t *entries; /* of each item, in the listing's arena */
 };
 
 static bool archive_can_open(const char *path)
@@ -21,12 +20,9 @@ static bool archive_can_open(const char *path)
     return tdmi_archive_form_of(path) != TDMI_ARCHIVE_NONE;
 }
 
-static void archive_close(void *self)
+static void archive_release(void *self)
 {
-    struct archive_source *source = self;
-    tdmi_archive_close(source->archive);
-    tdmi_listing_release(&source->listing);
-    tdmi_free(source);
+    tdmi_archive_close(((struct archive_source *)self)->archive);
 }
 
 static size_t peek(void *self, const struct tdmi_tree_entry *entry, uint8_t *bytes,
@@ -57,47 +53,33 @@ static tdm_status list_archive(struct archive_source *source, const char *path, 
                                entry->is_folder ? TDMI_FILE_FOLDER : TDMI_FILE_REGULAR, i, err);
     }
     if (status == TDM_OK)
-        status = tdmi_tree_classes(&tree, &source->listing, &source->entries, err);
+        status = tdmi_tree_classes(&tree, &source->listing, err);
     tdmi_tree_release(&tree);
     return status;
 }
 
 static tdm_status archive_open(const char *path, const struct tdm_source_options *options,
-                               void **self, tdm_error *err)
+                               void *self, tdm_error *err)
 {
-    (void)options; /* none of them is for this kind; source.c sees to that */
-    *self = NULL;
-    struct archive_source *source = tdmi_alloc(1, sizeof *source);
-    if (source == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_listing_init(&source->listing);
+    (void)options; /* source.c has refused those of other kinds */
+    struct archive_source *source = self;
     tdm_status status = tdmi_archive_open(path, &source->archive, err);
-    if (status == TDM_OK)
-        status = list_archive(source, path, err);
-    if (status == TDM_OK)
-        *self = source;
-    else
-        archive_close(source);
-    return status;
+    return status == TDM_OK ? list_archive(source, path, err) : status;
 }
 
 static tdm_status archive_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
     const struct archive_source *source = self;
-    return tdmi_archive_read(source->archive, source->entries[index], TDMI_ARCHIVE_PICTURE_BYTES,
-                             bytes, err);
+    return tdmi_archive_read(source->archive, source->listing.items[index].place,
+                             TDMI_ARCHIVE_PICTURE_BYTES, bytes, err);
 }
 
 const struct tdmi_source_table tdmi_source_archive = {
     .name = "archive",
     .summary = "a zip or tar of class folders of pictures",
+    .state_bytes = sizeof(struct archive_source),
     .can_open = archive_can_open,
     .open = archive_open,
-    .close = archive_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
+    .release = archive_release,
     .read = archive_read,
 };

@@ -43,7 +43,7 @@ struct batch {
 };
 
 struct cifar {
-    struct tdmi_listing listing; /* first: the table's queries take it */
+    struct tdmi_listing listing;
     const struct form *form;
     struct batch batches[MAX_FILES];
     int n_batches;
@@ -56,42 +56,25 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-static bool ends_with(const char *text, const char *ending)
+static bool ends_as_records(const char *name)
 {
-    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
-    return text_bytes >= ending_bytes && strcmp(text + text_bytes - ending_bytes, ending) == 0;
+    return tdmi_ends_with(name, ".bin") || tdmi_ends_with(name, ".bin.gz");
 }
 
-/* The form that a file's name promises, or NULL. */
+/* The form that a file's name stands for, or NULL. */
 static const struct form *form_of_name(const char *name)
 {
     if ((begins_with(name, "data_batch") || begins_with(name, "test_batch")) &&
-        (ends_with(name, ".bin") || ends_with(name, ".bin.gz")))
+        ends_as_records(name))
         return &cifar10;
     if (strcmp(name, "train.bin") == 0 || strcmp(name, "test.bin") == 0)
         return &cifar100;
     return NULL;
 }
 
-static bool cifar_can_open(const char *path)
+static bool is_records_name(const char *name)
 {
-    enum tdmi_file_kind kind = tdmi_storage_kind(path);
-    if (kind == TDMI_FILE_REGULAR)
-        return ends_with(path, ".bin") || ends_with(path, ".bin.gz") ||
-               form_of_name(tdmi_path_name(path)) != NULL;
-    if (kind != TDMI_FILE_FOLDER)
-        return false;
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    struct tdmi_place_entry *entries = NULL;
-    size_t n_entries = 0;
-    bool is_known = false;
-    if (tdmi_storage_list(path, false, &arena, &entries, &n_entries, NULL) == TDM_OK)
-        for (size_t i = 0; i < n_entries && !is_known; i++)
-            is_known =
-                entries[i].kind == TDMI_FILE_REGULAR && form_of_name(entries[i].name) != NULL;
-    tdmi_arena_release(&arena);
-    return is_known;
+    return form_of_name(name) != NULL;
 }
 
 /* ---- finding the files --------------------------------------------------------------------- */
@@ -117,39 +100,40 @@ static tdm_status add_batch(struct cifar *cifar, const char *path, const struct 
     return TDM_OK;
 }
 
-/* Compressed files are passed over when a plain one is there too. */
-static tdm_status find_batches(struct cifar *cifar, const char *folder, tdmi_arena *arena,
-                               tdm_error *err)
+static tdm_status add_named_batch(void *self, const char *path, tdm_error *err)
 {
-    struct tdmi_place_entry *entries = NULL;
-    size_t n_entries = 0;
-    TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
-            "cannot list the folder '%s'", folder);
-    for (int pass = 0; pass < 2 && cifar->n_batches == 0; pass++)
-        for (size_t i = 0; i < n_entries; i++) {
-            const struct form *form = form_of_name(entries[i].name);
-            if (entries[i].kind != TDMI_FILE_REGULAR || form == NULL ||
-                ends_with(entries[i].name, ".gz") != (pass == 1))
-                continue;
-            const char *path = tdmi_path_join(arena, folder, entries[i].name);
-            if (path == NULL)
-                return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", folder);
-            TDM_TRY(add_batch(cifar, path, form, err), err, "cannot use the CIFAR files of '%s'",
-                    folder);
-        }
+    return add_batch(self, path, form_of_name(tdmi_path_name(path)), err);
+}
+
+static bool is_names_file(const void *self, const char *name)
+{
+    const struct cifar *cifar = self;
+    return cifar->form != NULL && strcmp(name, cifar->form->names_file) == 0;
+}
+
+static const struct tdmi_file_names names = {is_records_name, add_named_batch, is_names_file};
+
+static bool cifar_can_open(const char *path)
+{
+    enum tdmi_file_kind kind = tdmi_storage_kind(path);
+    if (kind == TDMI_FILE_REGULAR)
+        return ends_as_records(path) || is_records_name(tdmi_path_name(path));
+    return kind == TDMI_FILE_FOLDER && tdmi_file_names_fit(path, &names);
+}
+
+static tdm_status find_batches(struct cifar *cifar, const char *folder, tdm_error *err)
+{
+    tdm_status status = tdmi_listing_add_files(&cifar->listing, folder, &names, err);
+    if (status != TDM_OK)
+        return status;
     if (cifar->n_batches == 0) /* removed since the folder was probed */
         return TDM_FAIL(err, TDM_E_INPUT, "no CIFAR file lies in '%s' any more", folder);
-    for (size_t i = 0; i < n_entries; i++)
-        cifar->listing.n_ignored += entries[i].kind != TDMI_FILE_FOLDER &&
-                                    entries[i].name[0] != '.' && entries[i].name[0] != '_' &&
-                                    form_of_name(entries[i].name) == NULL &&
-                                    strcmp(entries[i].name, cifar->form->names_file) != 0;
     bool has_part[TDMI_PART_TEST + 1] = {false};
     for (int i = 0; i < cifar->n_batches; i++)
         has_part[cifar->batches[i].part] = true;
     for (int i = 0; i < cifar->n_batches; i++)
         if (!has_part[TDMI_PART_TRAIN] || !has_part[TDMI_PART_TEST])
-            cifar->batches[i].part = TDMI_PART_NONE; /* alone it says nothing about the others */
+            cifar->batches[i].part = TDMI_PART_NONE; /* a part alone is still to be split */
     return TDM_OK;
 }
 
@@ -184,9 +168,10 @@ static tdm_status add_items(struct cifar *cifar, const struct batch *batch, int6
                                 form->n_labels[l] - 1);
         char path[1024];
         snprintf(path, sizeof path, "%.990s#%lld", batch->name, (long long)(first + i));
-        TDM_TRY(tdmi_listing_add_item(&cifar->listing, path, labels[form->label_bytes - 1],
-                                      batch->part, err),
-                err, "cannot list the pictures of '%s'", batch->path);
+        const struct tdmi_item item = {
+            .path = path, .label = labels[form->label_bytes - 1], .part = batch->part};
+        TDM_TRY(tdmi_listing_add_item(&cifar->listing, item, err), err,
+                "cannot list the pictures of '%s'", batch->path);
     }
     return TDM_OK;
 }
@@ -242,19 +227,19 @@ static tdm_status read_names(struct cifar *cifar, const char *path, tdm_error *e
         if (line[0] != '\0')
             status = add_class(cifar, line, path, err);
     tdmi_text_release(&text);
-    int n_wanted = cifar->form->n_labels[cifar->form->label_bytes - 1];
-    if (status == TDM_OK && cifar->listing.n_classes != n_wanted)
+    int n_expected = cifar->form->n_labels[cifar->form->label_bytes - 1];
+    if (status == TDM_OK && cifar->listing.n_classes != n_expected)
         status = TDM_FAIL(err, TDM_E_INPUT, "'%s' names %d classes; %s has %d", path,
-                          cifar->listing.n_classes, cifar->form->name, n_wanted);
+                          cifar->listing.n_classes, cifar->form->name, n_expected);
     return status;
 }
 
-static tdm_status name_classes(struct cifar *cifar, tdmi_arena *arena, tdm_error *err)
+static tdm_status name_classes(struct cifar *cifar, tdm_error *err)
 {
     const char *first = cifar->batches[0].path;
     size_t folder_bytes = (size_t)(cifar->batches[0].name - first);
-    const char *path =
-        tdmi_arena_printf(arena, "%.*s%s", (int)folder_bytes, first, cifar->form->names_file);
+    const char *path = tdmi_arena_printf(&cifar->listing.arena, "%.*s%s", (int)folder_bytes, first,
+                                         cifar->form->names_file);
     if (path == NULL)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory for the class names of '%s'", first);
     if (tdmi_storage_kind(path) == TDMI_FILE_MISSING)
@@ -264,39 +249,23 @@ static tdm_status name_classes(struct cifar *cifar, tdmi_arena *arena, tdm_error
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-static void cifar_close(void *self)
+static void cifar_release(void *self)
 {
     struct cifar *cifar = self;
     for (int i = 0; i < cifar->n_batches; i++)
         tdmi_records_close(&cifar->batches[i].records);
-    tdmi_listing_release(&cifar->listing);
-    tdmi_free(cifar);
 }
 
-static tdm_status cifar_open(const char *path, const struct tdm_source_options *options,
-                             void **self, tdm_error *err)
+static tdm_status cifar_open(const char *path, const struct tdm_source_options *options, void *self,
+                             tdm_error *err)
 {
-    (void)options; /* none of them is for this kind; source.c sees to that */
-    *self = NULL;
-    struct cifar *cifar = tdmi_alloc(1, sizeof *cifar);
-    if (cifar == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_listing_init(&cifar->listing);
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
-                            ? find_batches(cifar, path, &arena, err)
-                            : add_single(cifar, path, err);
+    (void)options; /* source.c has refused those of other kinds */
+    struct cifar *cifar = self;
+    tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find_batches(cifar, path, err)
+                                                                    : add_single(cifar, path, err);
     for (int i = 0; i < cifar->n_batches && status == TDM_OK; i++)
         status = list_batch(cifar, &cifar->batches[i], err);
-    if (status == TDM_OK)
-        status = name_classes(cifar, &arena, err);
-    tdmi_arena_release(&arena);
-    if (status == TDM_OK)
-        *self = cifar;
-    else
-        cifar_close(cifar);
-    return status;
+    return status == TDM_OK ? name_classes(cifar, err) : status;
 }
 
 static tdm_status cifar_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
@@ -324,13 +293,9 @@ static tdm_status cifar_read(const void *self, int64_t index, tdmi_text *bytes, 
 const struct tdmi_source_table tdmi_source_cifar = {
     .name = "cifar",
     .summary = "binary CIFAR-10 or CIFAR-100 files",
+    .state_bytes = sizeof(struct cifar),
     .can_open = cifar_can_open,
     .open = cifar_open,
-    .close = cifar_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
+    .release = cifar_release,
     .read = cifar_read,
 };

@@ -1,13 +1,13 @@
 /*
- * Delta tables as a data set: the log says which Parquet files there are and what their partition
- * columns hold, and they are read as one table in the order of their paths. Rows that deletion
- * vectors take away are no items; a class that only they had is none either.
+ * Delta tables as a data set: the log lists the Parquet files and the values of their partition
+ * columns, and they are read as one table in the order of their paths. Rows that deletion vectors
+ * remove are no items, and a class that only they had is none either.
  */
 #include "data/delta/log.h"
 #include "data/delta/path.h"
 #include "data/delta/vector.h"
 #include "data/source/listing.h"
-#include "data/parquet/table.h"
+#include "data/parquet/member.h"
 
 #include "base/memory.h"
 #include "io/arrow/bridge.h"
@@ -15,19 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct delta {
-    tdmi_parquet_table *rows; /* of all files */
-    /* Where rows are deleted; else NULL and everything is as in rows. */
-    int64_t *kept; /* item → row */
-    int64_t n_kept;
-    int *class_of;         /* label of a row → label here */
-    int *classes;          /* the other way */
-    int64_t *group_starts; /* in items; groups without any are gone */
-    int64_t n_groups;
-    int n_classes;
-};
-
-/* What is only needed while opening. */
+/* Needed only while opening. */
 struct opening {
     struct tdmi_delta_table table;
     struct tdmi_parquet_member *members;
@@ -53,7 +41,7 @@ static tdm_status no_memory(const struct opening *in, tdm_error *err)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-/* A local file is looked at first, because its absence says more here than to who opens it. */
+/* Check a local file before it is opened, because the log explains why it may be missing. */
 static tdm_status check_file(const struct opening *in, const struct tdmi_delta_file *file,
                              const char *path, tdm_error *err)
 {
@@ -113,7 +101,7 @@ static tdm_status make_members(struct opening *in, tdm_error *err)
 
 /* ---- deleted rows -------------------------------------------------------------------------- */
 
-static tdm_status keep_rows(struct delta *delta, const struct tdmi_delta_table *table,
+static tdm_status keep_rows(struct tdmi_listing *listing, const struct tdmi_delta_table *table,
                             int64_t index, int64_t first, int64_t n_rows, tdm_error *err)
 {
     const struct tdmi_delta_file *file = &table->files[index];
@@ -125,100 +113,99 @@ static tdm_status keep_rows(struct delta *delta, const struct tdmi_delta_table *
         if (next < n_deleted && deleted[next] == row)
             next++;
         else
-            delta->kept[delta->n_kept++] = first + row;
+            listing->kept[listing->n_kept++] = first + row;
     tdmi_free(deleted);
     return TDM_OK;
 }
 
-static tdm_status keep_all_rows(struct delta *delta, const struct opening *in, tdm_error *err)
+static tdm_status keep_all_rows(struct tdmi_parquet_table *rows, const struct opening *in,
+                                tdm_error *err)
 {
-    int64_t n_all = tdmi_listing_n_items(delta->rows), first = 0;
-    delta->kept = tdmi_alloc((size_t)n_all, sizeof *delta->kept);
-    if (delta->kept == NULL)
+    struct tdmi_listing *listing = &rows->listing;
+    int64_t first = 0;
+    listing->kept = tdmi_alloc((size_t)listing->n_items, sizeof *listing->kept);
+    if (listing->kept == NULL)
         return no_memory(in, err);
     for (int64_t i = 0; i < in->table.n_files; i++) {
         const struct tdmi_delta_file *file = &in->table.files[i];
-        const int64_t n_rows =
-            tdmi_parquet_table_file_rows(delta->rows, in->members[i].path, first);
+        const int64_t n_rows = tdmi_parquet_table_file_rows(rows, in->members[i].path, first);
         if (file->n_rows >= 0 && file->n_rows != n_rows)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the log of '%s' counts %" PRId64 " rows in '%s', which has %" PRId64
                             ", so the deleted ones cannot be told",
                             in->table.path, file->n_rows, in->members[i].name, n_rows);
-        TDM_TRY(keep_rows(delta, &in->table, i, first, n_rows, err), err,
+        TDM_TRY(keep_rows(listing, &in->table, i, first, n_rows, err), err,
                 "cannot leave out deleted rows");
         first += n_rows;
     }
     return TDM_OK;
 }
 
-/* Classes that still have an item, in their order. */
-static tdm_status keep_classes(struct delta *delta, const struct opening *in, tdm_error *err)
+/* Keep the classes that still have an item, in their order. */
+static tdm_status keep_classes(struct tdmi_listing *listing, const struct opening *in,
+                               tdm_error *err)
 {
-    int n = tdmi_listing_n_classes(delta->rows);
-    delta->class_of = tdmi_alloc((size_t)n, sizeof *delta->class_of);
-    delta->classes = tdmi_alloc((size_t)n, sizeof *delta->classes);
-    if (delta->class_of == NULL || delta->classes == NULL)
+    int n_kept = 0, *class_of = tdmi_alloc((size_t)listing->n_classes, sizeof *class_of);
+    if (class_of == NULL)
         return no_memory(in, err);
-    for (int64_t i = 0; i < delta->n_kept; i++) {
-        int label = tdmi_listing_item(delta->rows, delta->kept[i]).label;
+    for (int64_t i = 0; i < listing->n_kept; i++) {
+        const int label = listing->items[listing->kept[i]].label;
         if (label >= 0)
-            delta->class_of[label] = 1;
+            class_of[label] = 1;
     }
-    for (int c = 0; c < n; c++)
-        if (delta->class_of[c] != 0) {
-            delta->class_of[c] = delta->n_classes;
-            delta->classes[delta->n_classes++] = c;
+    for (int c = 0; c < listing->n_classes; c++)
+        if (class_of[c] != 0) {
+            class_of[c] = n_kept;
+            listing->classes[n_kept++] = listing->classes[c];
         }
+    listing->n_classes = n_kept;
+    for (int64_t i = 0; i < listing->n_kept; i++) {
+        struct tdmi_item *item = &listing->items[listing->kept[i]];
+        item->label = item->label < 0 ? -1 : class_of[item->label];
+    }
+    tdmi_free(class_of);
     return TDM_OK;
 }
 
-static tdm_status keep_groups(struct delta *delta, const struct opening *in, tdm_error *err)
+/* Keep the groups that still have an item. */
+static tdm_status keep_groups(struct tdmi_parquet_table *rows, const struct opening *in,
+                              tdm_error *err)
 {
-    int64_t n = tdmi_parquet_table_n_groups(delta->rows), item = 0;
-    delta->group_starts = tdmi_alloc((size_t)n + 1, sizeof *delta->group_starts);
-    if (delta->group_starts == NULL)
+    const struct tdmi_listing *listing = &rows->listing;
+    int64_t n = tdmi_parquet_table_n_groups(rows), n_kept = 0, item = 0;
+    int64_t *starts = tdmi_alloc((size_t)n + 1, sizeof *starts);
+    if (starts == NULL)
         return no_memory(in, err);
     for (int64_t g = 0; g < n; g++) {
-        int64_t end = tdmi_parquet_table_group_first(delta->rows, g + 1), first = item;
-        while (item < delta->n_kept && delta->kept[item] < end)
+        int64_t end = tdmi_parquet_table_group_first(rows, g + 1), first = item;
+        while (item < listing->n_kept && listing->kept[item] < end)
             item++;
         if (item > first)
-            delta->group_starts[delta->n_groups++] = first;
+            starts[n_kept++] = tdmi_parquet_table_group_first(rows, g);
     }
-    delta->group_starts[delta->n_groups] = delta->n_kept;
+    starts[n_kept] = listing->n_items;
+    rows->group_starts = starts;
+    rows->n_kept_groups = n_kept;
     return TDM_OK;
 }
 
-static tdm_status leave_out_deleted(struct delta *delta, const struct opening *in, tdm_error *err)
+static tdm_status leave_out_deleted(struct tdmi_parquet_table *rows, const struct opening *in,
+                                    tdm_error *err)
 {
     bool has_deleted = false;
     for (int64_t i = 0; i < in->table.n_files; i++)
         has_deleted = has_deleted || in->table.files[i].deleted.kind != 0;
     if (!has_deleted)
         return TDM_OK;
-    tdm_status status = keep_all_rows(delta, in, err);
+    tdm_status status = keep_all_rows(rows, in, err);
     if (status == TDM_OK)
-        status = keep_classes(delta, in, err);
-    return status == TDM_OK ? keep_groups(delta, in, err) : status;
+        status = keep_classes(&rows->listing, in, err);
+    return status == TDM_OK ? keep_groups(rows, in, err) : status;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static void delta_close(void *self)
-{
-    struct delta *delta = self;
-    if (delta == NULL)
-        return;
-    tdmi_parquet_table_close(delta->rows);
-    tdmi_free(delta->kept);
-    tdmi_free(delta->class_of);
-    tdmi_free(delta->classes);
-    tdmi_free(delta->group_starts);
-    tdmi_free(delta);
-}
-
-static tdm_status open_table(struct delta *delta, struct opening *in, const char *path,
+static tdm_status open_table(struct tdmi_parquet_table *rows, struct opening *in, const char *path,
                              const struct tdm_source_options *options, tdm_error *err)
 {
     const char *table = NULL;
@@ -233,145 +220,26 @@ static tdm_status open_table(struct delta *delta, struct opening *in, const char
     if (status == TDM_OK)
         status = make_members(in, err);
     if (status == TDM_OK)
-        status = tdmi_parquet_table_open(path, in->members, in->table.n_files, options,
-                                         &delta->rows, err);
-    return status == TDM_OK ? leave_out_deleted(delta, in, err) : status;
+        status = tdmi_parquet_table_open(path, in->members, in->table.n_files, options, rows, err);
+    return status == TDM_OK ? leave_out_deleted(rows, in, err) : status;
 }
 
-static tdm_status delta_open(const char *path, const struct tdm_source_options *options,
-                             void **self, tdm_error *err)
+static tdm_status delta_open(const char *path, const struct tdm_source_options *options, void *self,
+                             tdm_error *err)
 {
     struct opening in = {0};
-    struct delta *delta = tdmi_alloc(1, sizeof *delta);
-    *self = NULL;
-    if (delta == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the Delta table '%s'", path);
     tdmi_arena_init(&in.arena, 0);
-    tdm_status status = open_table(delta, &in, path, options, err);
+    tdm_status status = open_table(self, &in, path, options, err);
     tdmi_delta_table_release(&in.table);
     tdmi_arena_release(&in.arena);
-    if (status == TDM_OK)
-        *self = delta;
-    else
-        delta_close(delta);
     return status;
-}
-
-/* ---- items --------------------------------------------------------------------------------- */
-
-static int64_t row_of(const struct delta *delta, int64_t index)
-{
-    return delta->kept == NULL ? index : delta->kept[index];
-}
-
-static int delta_n_classes(const void *self)
-{
-    const struct delta *delta = self;
-    return delta->kept == NULL ? tdmi_listing_n_classes(delta->rows) : delta->n_classes;
-}
-
-static const char *delta_class_name(const void *self, int index)
-{
-    const struct delta *delta = self;
-    return tdmi_listing_class_name(delta->rows,
-                                   delta->kept == NULL ? index : delta->classes[index]);
-}
-
-static int64_t delta_n_items(const void *self)
-{
-    const struct delta *delta = self;
-    return delta->kept == NULL ? tdmi_listing_n_items(delta->rows) : delta->n_kept;
-}
-
-static struct tdmi_item delta_item(const void *self, int64_t index)
-{
-    const struct delta *delta = self;
-    struct tdmi_item item = tdmi_listing_item(delta->rows, row_of(delta, index));
-    if (delta->kept != NULL && item.label >= 0)
-        item.label = delta->class_of[item.label];
-    return item;
-}
-
-static int64_t delta_n_ignored(const void *self)
-{
-    const struct delta *delta = self;
-    return tdmi_listing_n_ignored(delta->rows);
-}
-
-static tdm_status delta_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_read(delta->rows, row_of(delta, index), bytes, err);
-}
-
-static uint64_t delta_hash(const void *self, int64_t index)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_hash(delta->rows, row_of(delta, index));
-}
-
-static bool delta_row_name(const void *self, int64_t index, uint64_t *name)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_row_name(delta->rows, row_of(delta, index), name);
-}
-
-static bool delta_geometry(const void *self, struct tdmi_preprocess *geometry)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_geometry(delta->rows, geometry);
-}
-
-static bool delta_raw_shape(const void *self, struct tdmi_raw_shape *shape)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_raw_shape(delta->rows, shape);
-}
-
-static tdm_status delta_read_raw(const void *self, int64_t index, uint8_t *pixels, tdm_error *err)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_read_raw(delta->rows, row_of(delta, index), pixels, err);
-}
-
-static const char *delta_row_file(const void *self, int64_t index)
-{
-    const struct delta *delta = self;
-    return tdmi_parquet_table_row_file(delta->rows, row_of(delta, index));
-}
-
-static int64_t delta_n_groups(const void *self)
-{
-    const struct delta *delta = self;
-    return delta->kept == NULL ? tdmi_parquet_table_n_groups(delta->rows) : delta->n_groups;
-}
-
-static int64_t delta_group_first(const void *self, int64_t group)
-{
-    const struct delta *delta = self;
-    return delta->kept == NULL ? tdmi_parquet_table_group_first(delta->rows, group)
-                               : delta->group_starts[group];
 }
 
 const struct tdmi_source_table tdmi_source_delta = {
     .name = "delta",
     .summary = "a Delta table (or a version of it, as in pets@v3) with a column of pictures",
+    .state_bytes = sizeof(struct tdmi_parquet_table),
     .can_open = delta_can_open,
     .open = delta_open,
-    .close = delta_close,
-    .n_classes = delta_n_classes,
-    .class_name = delta_class_name,
-    .n_items = delta_n_items,
-    .item = delta_item,
-    .n_ignored = delta_n_ignored,
-    .read = delta_read,
-    .takes_columns = true,
-    .hash = delta_hash,
-    .row_name = delta_row_name,
-    .raw_shape = delta_raw_shape,
-    .geometry = delta_geometry,
-    .read_raw = delta_read_raw,
-    .row_file = delta_row_file,
-    .n_groups = delta_n_groups,
-    .group_first = delta_group_first,
+    TDMI_PARQUET_TABLE_ENTRIES,
 };

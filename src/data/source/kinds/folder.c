@@ -8,13 +8,12 @@
 #include "io/storage/storage.h"
 #include <stdio.h>
 
-/* What no picture reaches; it guards against reading a disk image by mistake. */
+/* Larger than any image; it guards against reading a disk image by mistake. */
 #define LARGEST_FILE_BYTES ((int64_t)1 << 30)
 
 struct folder {
-    struct tdmi_listing listing; /* first: the table's queries take it */
+    struct tdmi_listing listing; /* an item's place is its size in the folder's listing, or -1 */
     const char *root;            /* ends with a slash */
-    int64_t *listed_bytes;       /* by item, in an object store; else NULL */
 };
 
 static bool folder_can_open(const char *path)
@@ -22,22 +21,11 @@ static bool folder_can_open(const char *path)
     return tdmi_storage_kind(path) == TDMI_FILE_FOLDER;
 }
 
-static void folder_close(void *self)
-{
-    struct folder *folder = self;
-    tdmi_listing_release(&folder->listing);
-    tdmi_free(folder);
-}
-
 static tdm_status folder_open(const char *path, const struct tdm_source_options *options,
-                              void **self, tdm_error *err)
+                              void *self, tdm_error *err)
 {
-    (void)options; /* none of them is for this kind; source.c sees to that */
-    *self = NULL;
-    struct folder *folder = tdmi_alloc(1, sizeof *folder);
-    if (folder == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open the folder '%s'", path);
-    tdmi_listing_init(&folder->listing);
+    (void)options; /* source.c has refused those of other kinds */
+    struct folder *folder = self;
     folder->root = tdmi_path_join(&folder->listing.arena, path, "");
     struct tdmi_tree tree;
     tdmi_tree_init(&tree, path);
@@ -45,13 +33,8 @@ static tdm_status folder_open(const char *path, const struct tdm_source_options 
                             ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path)
                             : tdmi_tree_walk(&tree, err);
     if (status == TDM_OK)
-        status = tdmi_tree_classes(&tree, &folder->listing,
-                                   tdmi_storage_is_uri(path) ? &folder->listed_bytes : NULL, err);
+        status = tdmi_tree_classes(&tree, &folder->listing, err);
     tdmi_tree_release(&tree);
-    if (status == TDM_OK)
-        *self = folder;
-    else
-        folder_close(folder);
     return status;
 }
 
@@ -62,14 +45,14 @@ static bool find_path(const struct folder *folder, const char *path, char full[T
     return length >= 0 && length < TDMI_PATH_BYTES;
 }
 
-/* An object store answers over the network, so one by one would take as long as reading. */
+/* In an object store, looking up every file would take as long as reading it. */
 static bool folder_stamp(const void *self, int64_t index, struct tdmi_stamp *stamp)
 {
     const struct folder *folder = self;
     char full[TDMI_PATH_BYTES];
     struct tdmi_place place = {0};
     if (tdmi_storage_is_uri(folder->root) ||
-        !find_path(folder, tdmi_listing_item(self, index).path, full) ||
+        !find_path(folder, folder->listing.items[index].path, full) ||
         tdmi_storage_look(full, &place, NULL) != TDM_OK || place.kind != TDMI_FILE_REGULAR)
         return false;
     *stamp = (struct tdmi_stamp){place.size_bytes, place.modified_ns};
@@ -79,8 +62,9 @@ static bool folder_stamp(const void *self, int64_t index, struct tdmi_stamp *sta
 static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
     const struct folder *folder = self;
-    const char *path = tdmi_listing_item(self, index).path;
-    const int64_t listed_bytes = folder->listed_bytes == NULL ? -1 : folder->listed_bytes[index];
+    const char *path = folder->listing.items[index].path;
+    const int64_t listed_bytes =
+        tdmi_storage_is_uri(folder->root) ? folder->listing.items[index].place : -1;
     char full[TDMI_PATH_BYTES]; /* reading allocates nothing */
     if (!find_path(folder, path, full))
         return TDM_FAIL(err, TDM_E_INPUT, "cannot read the picture '%s': its path is too long",
@@ -93,14 +77,9 @@ static tdm_status folder_read(const void *self, int64_t index, tdmi_text *bytes,
 const struct tdmi_source_table tdmi_source_folder = {
     .name = "folder",
     .summary = "a folder of class folders of pictures",
+    .state_bytes = sizeof(struct folder),
     .can_open = folder_can_open,
     .open = folder_open,
-    .close = folder_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
     .read = folder_read,
     .stamp = folder_stamp,
 };

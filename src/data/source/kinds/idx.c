@@ -43,21 +43,14 @@ struct pair {
 };
 
 struct idx {
-    struct tdmi_listing listing; /* first: the table's queries take it */
+    struct tdmi_listing listing;
     struct pair pairs[MAX_PAIRS];
     int n_pairs;
 };
 
 /* ---- names --------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t text_bytes = strlen(text), ending_bytes = strlen(ending);
-    return text_bytes >= ending_bytes &&
-           memcmp(text + text_bytes - ending_bytes, ending, ending_bytes) == 0;
-}
-
-/* The last place of word, or NULL. */
+/* The last occurrence of word, or NULL. */
 static const char *find_last(const char *text, const char *word)
 {
     const char *last = NULL;
@@ -73,11 +66,6 @@ static bool is_images_name(const char *name)
     const char *idx = images == NULL ? NULL : find_last(images, "idx");
     return idx != NULL && (idx[3] == '3' || idx[3] == '4') &&
            (strcmp(idx + 4, "-ubyte") == 0 || strcmp(idx + 4, "-ubyte.gz") == 0);
-}
-
-static bool is_compressed_name(const char *name)
-{
-    return ends_with(name, ".gz");
 }
 
 static enum tdmi_part part_of_name(const char *name)
@@ -101,24 +89,10 @@ static char *labels_path_of(tdmi_arena *arena, const char *images_path)
     if (tdmi_storage_kind(path) != TDMI_FILE_MISSING)
         return path;
     /* One of the two may be compressed and the other not. */
-    char *other = is_compressed_name(path)
+    char *other = tdmi_ends_with(path, ".gz")
                       ? tdmi_arena_printf(arena, "%.*s", (int)(strlen(path) - 3), path)
                       : tdmi_arena_printf(arena, "%s.gz", path);
     return other != NULL && tdmi_storage_kind(other) == TDMI_FILE_MISSING ? path : other;
-}
-
-static bool folder_has_images(const char *path)
-{
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
-    struct tdmi_place_entry *entries = NULL;
-    size_t n_entries = 0;
-    bool has_images = false;
-    if (tdmi_storage_list(path, false, &arena, &entries, &n_entries, NULL) == TDM_OK)
-        for (size_t i = 0; i < n_entries && !has_images; i++)
-            has_images = entries[i].kind == TDMI_FILE_REGULAR && is_images_name(entries[i].name);
-    tdmi_arena_release(&arena);
-    return has_images;
 }
 
 static bool begins_like_idx(const char *path)
@@ -131,18 +105,6 @@ static bool begins_like_idx(const char *path)
                   head[3] >= 1 && head[3] <= MAX_DIMENSIONS;
     tdmi_records_close(&records);
     return is_idx;
-}
-
-static bool idx_can_open(const char *path)
-{
-    switch (tdmi_storage_kind(path)) {
-    case TDMI_FILE_FOLDER:
-        return folder_has_images(path);
-    case TDMI_FILE_REGULAR:
-        return is_images_name(tdmi_path_name(path)) || begins_like_idx(path);
-    default:
-        return false;
-    }
 }
 
 /* ---- heads --------------------------------------------------------------------------------- */
@@ -225,7 +187,8 @@ static tdm_status add_items(struct idx *idx, const struct pair *pair, const uint
     for (int64_t i = 0; i < pair->n_items; i++) {
         char path[1024];
         snprintf(path, sizeof path, "%.990s#%lld", pair->name, (long long)i);
-        TDM_TRY(tdmi_listing_add_item(&idx->listing, path, labels[i], pair->part, err), err,
+        const struct tdmi_item item = {.path = path, .label = labels[i], .part = pair->part};
+        TDM_TRY(tdmi_listing_add_item(&idx->listing, item, err), err,
                 "cannot list the pictures of '%s'", pair->images_path);
     }
     return TDM_OK;
@@ -273,8 +236,9 @@ static tdm_status open_pair(struct idx *idx, struct pair *pair, tdm_error *err)
     return status == TDM_OK ? read_labels(idx, pair, err) : status;
 }
 
-static tdm_status add_pair(struct idx *idx, const char *path, tdm_error *err)
+static tdm_status add_pair(void *self, const char *path, tdm_error *err)
 {
+    struct idx *idx = self;
     const char *name = tdmi_path_name(path);
     if (!is_images_name(name))
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -299,74 +263,45 @@ static tdm_status add_pair(struct idx *idx, const char *path, tdm_error *err)
     return TDM_OK;
 }
 
-static bool is_labels_of_a_pair(const struct idx *idx, const char *name)
+static bool is_labels_of_a_pair(const void *self, const char *name)
 {
+    const struct idx *idx = self;
     for (int i = 0; i < idx->n_pairs; i++)
         if (strcmp(tdmi_path_name(idx->pairs[i].labels_path), name) == 0)
             return true;
     return false;
 }
 
-/* Compressed files are passed over when a plain one is there too. */
-static tdm_status find_pairs(struct idx *idx, const char *folder, tdmi_arena *arena, tdm_error *err)
+static const struct tdmi_file_names names = {is_images_name, add_pair, is_labels_of_a_pair};
+
+static bool idx_can_open(const char *path)
 {
-    struct tdmi_place_entry *entries = NULL;
-    size_t n_entries = 0;
-    TDM_TRY(tdmi_storage_list(folder, false, arena, &entries, &n_entries, err), err,
-            "cannot list the folder '%s'", folder);
-    for (int pass = 0; pass < 2 && idx->n_pairs == 0; pass++)
-        for (size_t i = 0; i < n_entries; i++) {
-            if (entries[i].kind != TDMI_FILE_REGULAR || !is_images_name(entries[i].name) ||
-                is_compressed_name(entries[i].name) != (pass == 1))
-                continue;
-            const char *path = tdmi_path_join(arena, folder, entries[i].name);
-            if (path == NULL)
-                return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list the folder '%s'", folder);
-            TDM_TRY(add_pair(idx, path, err), err, "cannot use the IDX files of '%s'", folder);
-        }
-    for (size_t i = 0; i < n_entries; i++)
-        idx->listing.n_ignored += entries[i].kind != TDMI_FILE_FOLDER &&
-                                  entries[i].name[0] != '.' && entries[i].name[0] != '_' &&
-                                  !is_images_name(entries[i].name) &&
-                                  !is_labels_of_a_pair(idx, entries[i].name);
-    return TDM_OK;
+    enum tdmi_file_kind kind = tdmi_storage_kind(path);
+    if (kind == TDMI_FILE_REGULAR)
+        return is_images_name(tdmi_path_name(path)) || begins_like_idx(path);
+    return kind == TDMI_FILE_FOLDER && tdmi_file_names_fit(path, &names);
 }
 
-static void idx_close(void *self)
+static void idx_release(void *self)
 {
     struct idx *idx = self;
     for (int i = 0; i < idx->n_pairs; i++)
         tdmi_records_close(&idx->pairs[i].images);
-    tdmi_listing_release(&idx->listing);
-    tdmi_free(idx);
 }
 
-static tdm_status idx_open(const char *path, const struct tdm_source_options *options, void **self,
+static tdm_status idx_open(const char *path, const struct tdm_source_options *options, void *self,
                            tdm_error *err)
 {
-    (void)options; /* none of them is for this kind; source.c sees to that */
-    *self = NULL;
-    struct idx *idx = tdmi_alloc(1, sizeof *idx);
-    if (idx == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_listing_init(&idx->listing);
-    tdmi_arena arena;
-    tdmi_arena_init(&arena, 0);
+    (void)options; /* source.c has refused those of other kinds */
+    struct idx *idx = self;
     tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER
-                            ? find_pairs(idx, path, &arena, err)
+                            ? tdmi_listing_add_files(&idx->listing, path, &names, err)
                             : add_pair(idx, path, err);
     if (idx->n_pairs == 1)
-        idx->pairs[0].part = TDMI_PART_NONE; /* alone it says nothing about the others */
+        idx->pairs[0].part = TDMI_PART_NONE; /* a part alone is still to be split */
     for (int i = 0; i < idx->n_pairs && status == TDM_OK; i++)
         status = open_pair(idx, &idx->pairs[i], err);
-    if (status == TDM_OK)
-        status = tdmi_listing_classes_of_numbers(&idx->listing, err);
-    tdmi_arena_release(&arena);
-    if (status == TDM_OK)
-        *self = idx;
-    else
-        idx_close(idx);
-    return status;
+    return status == TDM_OK ? tdmi_listing_classes_of_numbers(&idx->listing, err) : status;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -398,13 +333,9 @@ static tdm_status idx_read(const void *self, int64_t index, tdmi_text *bytes, td
 const struct tdmi_source_table tdmi_source_idx = {
     .name = "idx",
     .summary = "IDX files of images and labels, as of MNIST",
+    .state_bytes = sizeof(struct idx),
     .can_open = idx_can_open,
     .open = idx_open,
-    .close = idx_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
+    .release = idx_release,
     .read = idx_read,
 };

@@ -1,9 +1,9 @@
 /*
- * Lists of pictures: a CSV or JSONL file that says path, label and perhaps part of each. Paths are
- * relative to the list's own folder; absolute ones and URIs are taken as they are. Naming files
- * anywhere on this machine is what lists are for, but a local list that names a remote place, or a
- * remote one that names a local file, is read only when the options say follow. Whether a picture
- * is there shows when it is read, as everywhere.
+ * Lists of images: a CSV or JSONL file with the path, label and perhaps part of each. Paths are
+ * relative to the list's own folder; absolute paths and URIs stay as they are. A local list may
+ * name any file of this machine, but a local list that names a remote file, or a remote list that
+ * names a local one, is read only with the option follow. A missing image shows when it is read, as
+ * in every source.
  */
 #include "data/source/labels.h"
 #include "data/source/list_file.h"
@@ -17,54 +17,34 @@
 #include <string.h>
 #include <strings.h>
 
-/* What no picture reaches. */
+/* Larger than any image. */
 #define LARGEST_FILE_BYTES ((int64_t)1 << 30)
 #define LARGEST_LIST_BYTES ((int64_t)1 << 30)
 
 struct list {
-    struct tdmi_listing listing; /* first: the table's queries take it */
+    struct tdmi_listing listing;
     struct tdmi_labels labels;
     const char *path;   /* lent while opening */
     const char *folder; /* with its slash, or "" */
     bool follows;
-    int64_t n_unlabelled;
 };
 
-/* The reader for the path's ending, with or without ".gz"; NULL: no list. */
-static bool is_list(const char *path, bool *is_csv)
-{
-    static const struct {
-        const char *ending;
-        bool is_csv;
-    } endings[] = {{".csv", true}, {".jsonl", false}, {".ndjson", false}};
-    size_t length = strlen(path);
-    if (length > 3 && strcasecmp(path + length - 3, ".gz") == 0)
-        length -= 3;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t ending = strlen(endings[i].ending);
-        *is_csv = endings[i].is_csv;
-        if (length > ending && strncasecmp(path + length - ending, endings[i].ending, ending) == 0)
-            return true;
-    }
-    return false;
-}
+static const char *const csv_endings[] = {".csv", ".csv.gz", NULL};
+static const char *const json_endings[] = {".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", NULL};
 
 static bool list_can_open(const char *path)
 {
-    bool is_csv = false;
-    return is_list(path, &is_csv) && tdmi_storage_kind(path) == TDMI_FILE_REGULAR;
+    return (tdmi_has_ending(path, csv_endings) || tdmi_has_ending(path, json_endings)) &&
+           tdmi_storage_kind(path) == TDMI_FILE_REGULAR;
 }
 
-static void list_close(void *self)
+static void list_release(void *self)
 {
-    struct list *list = self;
-    tdmi_labels_release(&list->labels);
-    tdmi_listing_release(&list->listing);
-    tdmi_free(list);
+    tdmi_labels_release(&((struct list *)self)->labels);
 }
 
 /* Absolute, or a URI. */
-static bool is_alone(const char *path)
+static bool is_absolute(const char *path)
 {
     return path[0] == '/' || tdmi_storage_is_uri(path);
 }
@@ -73,35 +53,19 @@ static tdm_status add_row(void *self, const struct tdmi_list_row *row, tdm_error
 {
     struct list *list = self;
     int label = -1;
-    if (!list->follows && is_alone(row->path) &&
+    if (!list->follows && is_absolute(row->path) &&
         tdmi_storage_is_uri(row->path) != tdmi_storage_is_uri(list->path))
         return TDM_FAIL(err, TDM_E_INPUT,
                         "line %lld of '%s' names '%.200s', and the list itself lies %s: --follow "
                         "reads it all the same",
                         (long long)row->line, list->path, row->path,
                         tdmi_storage_is_uri(list->path) ? "in a store" : "on this machine");
-    if (row->label[0] == '\0')
-        list->n_unlabelled++;
-    else
+    if (row->label[0] != '\0')
         TDM_TRY(tdmi_labels_number(&list->labels, row->label, strlen(row->label), &label, err), err,
                 "cannot take line %lld", (long long)row->line);
-    return tdmi_listing_add_item(&list->listing, row->path, label, row->part, err);
-}
-
-/* Where some pictures have a label, those without one are of no class and are left out. */
-static void drop_unlabelled(struct list *list, const char *path)
-{
-    struct tdmi_listing *listing = &list->listing;
-    int64_t kept = 0;
-    if (list->n_unlabelled == 0 || list->n_unlabelled == listing->n_items)
-        return;
-    for (int64_t i = 0; i < listing->n_items; i++)
-        if (listing->items[i].label >= 0)
-            listing->items[kept++] = listing->items[i];
-    listing->n_items = kept;
-    listing->n_ignored += list->n_unlabelled;
-    tdm_log(TDM_LOG_WARNING, "%lld rows of '%s' have no label and are left out",
-            (long long)list->n_unlabelled, path);
+    return tdmi_listing_add_item(
+        &list->listing, (struct tdmi_item){.path = row->path, .label = label, .part = row->part},
+        err);
 }
 
 static tdm_status read_rows(struct list *list, const char *path, tdm_error *err)
@@ -109,7 +73,6 @@ static tdm_status read_rows(struct list *list, const char *path, tdm_error *err)
     struct tdmi_records records = {0};
     tdmi_text text = {0};
     char *room = NULL;
-    bool is_csv = false;
     tdm_status status = tdmi_records_open(&records, path, err);
     if (status != TDM_OK)
         return status;
@@ -125,23 +88,19 @@ static tdm_status read_rows(struct list *list, const char *path, tdm_error *err)
         goto out;
     }
     status = tdmi_records_read(&records, 0, room, (size_t)records.size_bytes, err);
-    if (status == TDM_OK && is_list(path, &is_csv))
-        status = (is_csv ? tdmi_list_csv : tdmi_list_jsonl)(path, room, (size_t)records.size_bytes,
-                                                            add_row, list, err);
+    if (status == TDM_OK)
+        status = (tdmi_has_ending(path, csv_endings) ? tdmi_list_csv : tdmi_list_jsonl)(
+            path, room, (size_t)records.size_bytes, add_row, list, err);
 out:
     tdmi_text_release(&text);
     tdmi_records_close(&records);
     return status;
 }
 
-static tdm_status list_open(const char *path, const struct tdm_source_options *options, void **self,
+static tdm_status list_open(const char *path, const struct tdm_source_options *options, void *self,
                             tdm_error *err)
 {
-    *self = NULL;
-    struct list *list = tdmi_alloc(1, sizeof *list);
-    if (list == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_listing_init(&list->listing);
+    struct list *list = self;
     list->path = path;
     list->follows = options->follow;
     list->folder =
@@ -149,24 +108,19 @@ static tdm_status list_open(const char *path, const struct tdm_source_options *o
     tdm_status status = list->folder == NULL
                             ? TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path)
                             : read_rows(list, path, err);
-    if (status == TDM_OK) {
-        drop_unlabelled(list, path);
-        tdmi_listing_forget_lone_part(&list->listing);
-        status = tdmi_labels_finish(&list->labels, &list->listing, err);
-    }
-    if (status == TDM_OK)
-        *self = list;
-    else
-        list_close(list);
-    return status;
+    if (status != TDM_OK)
+        return status;
+    tdmi_listing_drop_unlabelled(&list->listing, "rows", path);
+    tdmi_listing_forget_lone_part(&list->listing);
+    return tdmi_labels_finish(&list->labels, &list->listing, err);
 }
 
 static tdm_status list_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
     const struct list *list = self;
-    const char *path = tdmi_listing_item(self, index).path;
+    const char *path = list->listing.items[index].path;
     char full[TDMI_PATH_BYTES]; /* reading allocates nothing */
-    int length = snprintf(full, sizeof full, "%s%s", is_alone(path) ? "" : list->folder, path);
+    int length = snprintf(full, sizeof full, "%s%s", is_absolute(path) ? "" : list->folder, path);
     if (length < 0 || length >= (int)sizeof full)
         return TDM_FAIL(err, TDM_E_INPUT, "cannot read a picture: its path is too long: '%.100s…'",
                         path);
@@ -177,13 +131,9 @@ static tdm_status list_read(const void *self, int64_t index, tdmi_text *bytes, t
 const struct tdmi_source_table tdmi_source_list = {
     .name = "list",
     .summary = "a CSV or JSONL list of path, label and part",
+    .state_bytes = sizeof(struct list),
     .can_open = list_can_open,
     .open = list_open,
-    .close = list_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
+    .release = list_release,
     .read = list_read,
 };

@@ -3,8 +3,9 @@
  * are columns, as Hive and Spark write them. Without a column `split`, names that begin with train,
  * test and validation say the part, as data sets of Hugging Face do.
  */
+#include "data/source/class_tree.h"
 #include "data/source/listing.h"
-#include "data/parquet/table.h"
+#include "data/parquet/member.h"
 
 #include "base/memory.h"
 #include "data/parquet/columns.h"
@@ -32,19 +33,8 @@ static tdm_status out_of_memory(const char *path, tdm_error *err)
 
 static bool is_parquet_name(const char *name)
 {
-    static const char *const endings[] = {".parquet", ".parq", ".pq"};
-    size_t n = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t n_ending = strlen(endings[i]);
-        if (n > n_ending && strcasecmp(name + n - n_ending, endings[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_passed_over(const char *name)
-{
-    return name[0] == '_' || name[0] == '.';
+    static const char *const endings[] = {".parquet", ".parq", ".pq", NULL};
+    return tdmi_has_ending(name, endings);
 }
 
 /* The part that a file's name begins with; NULL: none. */
@@ -64,8 +54,8 @@ static const char *split_of_name(const char *name)
 
 enum answer { NOTHING_KNOWN, NO, YES };
 
-/* The first file that is known by its name decides, so that a large folder of pictures is not
- * walked to its end. */
+/* The first file with a known name decides, so that a large folder of images is not walked to its
+ * end. */
 static enum answer probe(const char *folder, int depth)
 {
     tdmi_arena arena;
@@ -77,14 +67,15 @@ static enum answer probe(const char *folder, int depth)
         tdmi_storage_list(folder, false, &arena, &entries, &n, NULL) != TDM_OK)
         n = 0;
     for (size_t i = 0; i < n && answer == NOTHING_KNOWN; i++)
-        if (entries[i].kind == TDMI_FILE_REGULAR && !is_passed_over(entries[i].name))
+        if (entries[i].kind == TDMI_FILE_REGULAR && !tdmi_tree_is_hidden(entries[i].name))
             answer = is_parquet_name(entries[i].name)            ? YES
                      : tdmi_image_has_extension(entries[i].name) ? NO
                                                                  : NOTHING_KNOWN;
     for (size_t i = 0; i < n && answer == NOTHING_KNOWN; i++) {
-        const char *below = entries[i].kind == TDMI_FILE_FOLDER && !is_passed_over(entries[i].name)
-                                ? tdmi_path_join(&arena, folder, entries[i].name)
-                                : NULL;
+        const char *below =
+            entries[i].kind == TDMI_FILE_FOLDER && !tdmi_tree_is_hidden(entries[i].name)
+                ? tdmi_path_join(&arena, folder, entries[i].name)
+                : NULL;
         if (below != NULL)
             answer = probe(below, depth + 1);
     }
@@ -122,7 +113,7 @@ static bool parquet_can_open(const char *path)
 
 /* ---- finding the files ------------------------------------------------------------------- */
 
-/* What stands behind key= in a folder's name, with %20 and their like undone. */
+/* The value after key= in a folder's name, with escapes such as %20 undone. */
 static char *unescaped(tdmi_arena *arena, const char *text)
 {
     char *copy = tdmi_arena_copy(arena, text), *to = copy;
@@ -144,7 +135,7 @@ static char *unescaped(tdmi_arena *arena, const char *text)
     return copy;
 }
 
-/* The values that the folders of a name (relative to the table) say. */
+/* The values in the folders of a name (relative to the table). */
 static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *member,
                                tdm_error *err)
 {
@@ -171,14 +162,8 @@ static tdm_status read_folders(struct found *found, struct tdmi_parquet_member *
 static tdm_status add_member(struct found *found, const char *path, const char *name,
                              tdm_error *err)
 {
-    if (found->n_members == found->capacity) {
-        int64_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
-        void *grown = tdmi_realloc(found->members, (size_t)capacity, sizeof *found->members);
-        if (grown == NULL)
-            return out_of_memory(path, err);
-        found->members = grown;
-        found->capacity = capacity;
-    }
+    if (!tdmi_grow(&found->members, &found->capacity, found->n_members, 64, sizeof *found->members))
+        return out_of_memory(path, err);
     struct tdmi_parquet_member *member = &found->members[found->n_members];
     *member = (struct tdmi_parquet_member){.path = tdmi_arena_copy(&found->arena, path),
                                            .name = tdmi_arena_copy(&found->arena, name)};
@@ -189,7 +174,7 @@ static tdm_status add_member(struct found *found, const char *path, const char *
     return TDM_OK;
 }
 
-/* The name of a file in a store is what stands before the query. */
+/* The name of a file in a store ends before the query. */
 static tdm_status add_single(struct found *found, const char *path, tdm_error *err)
 {
     size_t n = tdmi_storage_is_uri(path) ? strcspn(path, "?") : strlen(path);
@@ -211,7 +196,7 @@ static tdm_status find(struct found *found, const char *folder, const char *name
     TDM_TRY(tdmi_storage_list(folder, false, &found->arena, &entries, &n, err), err,
             "cannot find Parquet files");
     for (size_t i = 0; i < n; i++) {
-        if (is_passed_over(entries[i].name))
+        if (tdmi_tree_is_hidden(entries[i].name))
             continue;
         const char *below = tdmi_path_join(&found->arena, folder, entries[i].name);
         const char *relative = tdmi_path_join(&found->arena, name, entries[i].name);
@@ -227,7 +212,7 @@ static tdm_status find(struct found *found, const char *folder, const char *name
     return TDM_OK;
 }
 
-/* Names say parts only where all of them do. */
+/* Names give parts only where all of them do. */
 static void take_parts_of_names(struct found *found)
 {
     for (int64_t m = 0; m < found->n_members; m++)
@@ -244,21 +229,17 @@ static void take_parts_of_names(struct found *found)
 /* ---- the source -------------------------------------------------------------------------- */
 
 static tdm_status parquet_open(const char *path, const struct tdm_source_options *options,
-                               void **self, tdm_error *err)
+                               void *self, tdm_error *err)
 {
     struct found found = {0};
-    tdmi_parquet_table *table = NULL;
     tdmi_arena_init(&found.arena, 0);
     tdm_status status = tdmi_storage_kind(path) == TDMI_FILE_FOLDER ? find(&found, path, "", 0, err)
                                                                     : add_single(&found, path, err);
     if (status == TDM_OK) {
         take_parts_of_names(&found);
-        status =
-            tdmi_parquet_table_open(path, found.members, found.n_members, options, &table, err);
+        status = tdmi_parquet_table_open(path, found.members, found.n_members, options, self, err);
     }
-    if (status == TDM_OK)
-        ((struct tdmi_listing *)table)->n_ignored = found.n_ignored;
-    *self = table;
+    ((struct tdmi_listing *)self)->n_ignored = found.n_ignored;
     tdmi_free(found.members);
     tdmi_arena_release(&found.arena);
     return status;
@@ -267,22 +248,8 @@ static tdm_status parquet_open(const char *path, const struct tdm_source_options
 const struct tdmi_source_table tdmi_source_parquet = {
     .name = "parquet",
     .summary = "Parquet files with a column of pictures",
+    .state_bytes = sizeof(struct tdmi_parquet_table),
     .can_open = parquet_can_open,
     .open = parquet_open,
-    .close = tdmi_parquet_table_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
-    .read = tdmi_parquet_table_read,
-    .takes_columns = true,
-    .hash = tdmi_parquet_table_hash,
-    .row_name = tdmi_parquet_table_row_name,
-    .raw_shape = tdmi_parquet_table_raw_shape,
-    .geometry = tdmi_parquet_table_geometry,
-    .read_raw = tdmi_parquet_table_read_raw,
-    .row_file = tdmi_parquet_table_row_file,
-    .n_groups = tdmi_parquet_table_n_groups,
-    .group_first = tdmi_parquet_table_group_first,
+    TDMI_PARQUET_TABLE_ENTRIES,
 };

@@ -1,12 +1,11 @@
 /*
  * WebDataset: tars whose files stand together by key.
  *
- *     000017.jpg 000017.cls      key = the name up to the first dot after the last slash; what
- *     000018.jpg 000018.cls      stands together without a gap is one picture and what is said of
- * it
+ *     000017.jpg 000017.cls      key = the name up to the first dot after the last slash;
+ *     000018.jpg 000018.cls      neighbours with one key are one image and its label
  *
  * The label is the text of .cls; else "label", "cls" or "class" of the object in .json; else the
- * text of .txt. Pictures come in the order of the shards, so reading in order reads a shard once.
+ * text of .txt. Images come in the order of the shards, so reading in order reads a shard once.
  */
 #include "io/archive/archive.h"
 #include "data/source/labels.h"
@@ -20,22 +19,17 @@
 #include <string.h>
 #include <strings.h>
 
-enum { PROBED_ENTRIES = 64, LONGEST_LABEL = 200, LONGEST_JSON_BYTES = 1 << 20 };
+enum { PROBED_ENTRIES = 64, LONGEST_LABEL = 200, LONGEST_JSON_BYTES = 1 << 20, ENTRY_BITS = 40 };
 
 struct webdataset {
-    struct tdmi_listing listing; /* first: the table's queries take it */
-    tdmi_archive **archives;     /* of the shards */
+    struct tdmi_listing listing; /* an item's place is archive << ENTRY_BITS | entry */
+    tdmi_archive **archives;     /* one a shard */
     int64_t n_archives;
-    struct location {
-        int64_t archive, entry;
-    } * locations; /* of the items */
-    int64_t capacity;
     struct tdmi_labels labels;
-    tdmi_text text; /* of the label file at hand */
-    int64_t n_unlabelled;
+    tdmi_text text; /* the current label file */
 };
 
-/* What stands together: indices of entries, -1: none. */
+/* The files of one key: indices of entries, -1: none. */
 struct group {
     const char *name; /* of its first entry */
     size_t key_bytes;
@@ -46,7 +40,7 @@ struct group {
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-/* Up to the first dot after the last slash; the whole name has no dot there: nothing. */
+/* Length up to the first dot after the last slash; 0: there is no dot. */
 static size_t key_bytes_of(const char *name)
 {
     const char *dot = strchr(tdmi_path_name(name), '.');
@@ -111,7 +105,7 @@ static bool take_line(const tdmi_text *text, const char **word, size_t *length_b
            memchr(first, '\n', *length_bytes) == NULL && memchr(first, '\0', *length_bytes) == NULL;
 }
 
-/* The label in an object, as text; word stays empty where it has none. What is no JSON has none. */
+/* The label in an object, as text; word stays empty where it has none, as in damaged JSON. */
 static tdm_status take_json(const tdmi_text *text, const char *name, tdmi_text *word,
                             tdm_error *err)
 {
@@ -134,8 +128,8 @@ static tdm_status take_json(const tdmi_text *text, const char *name, tdmi_text *
     return TDM_OK;
 }
 
-/* The label of a group into word; it stays empty where there is none. entry: the file that should
- * have said it, or -1. */
+/* Store the label of a group in word, which stays empty where there is none. *entry: the file that
+ * was to hold it, or -1. */
 static tdm_status find_label(const tdmi_archive *archive, const struct group *group,
                              tdmi_text *text, tdmi_text *word, int64_t *entry, tdm_error *err)
 {
@@ -168,22 +162,19 @@ static tdm_status find_label(const tdmi_archive *archive, const struct group *gr
 static tdm_status add_item(struct webdataset *set, const struct tdmi_source_shard *shard,
                            const struct group *group, int label, tdm_error *err)
 {
-    struct tdmi_listing *listing = &set->listing;
-    const char *name = tdmi_archive_entry(set->archives[set->n_archives - 1], group->picture)->name;
-    if (listing->n_items == set->capacity) {
-        int64_t capacity = set->capacity == 0 ? 256 : 2 * set->capacity;
-        void *grown = tdmi_realloc(set->locations, (size_t)capacity, sizeof *set->locations);
-        if (grown == NULL)
-            return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", shard->path);
-        set->locations = grown;
-        set->capacity = capacity;
-    }
-    set->locations[listing->n_items] = (struct location){set->n_archives - 1, group->picture};
+    const int64_t archive = set->n_archives - 1;
+    const char *name = tdmi_archive_entry(set->archives[archive], group->picture)->name;
     tdmi_text_clear(&set->text);
     tdmi_text_printf(&set->text, "%s/%s", shard->name, name);
     if (set->text.is_broken)
         return TDM_FAIL(err, TDM_E_MEMORY, "no memory to list '%s'", shard->path);
-    return tdmi_listing_add_item(listing, set->text.bytes, label, shard->part, err);
+    return tdmi_listing_add_item(
+        &set->listing,
+        (struct tdmi_item){.path = set->text.bytes,
+                           .label = label,
+                           .part = shard->part,
+                           .place = archive << ENTRY_BITS | group->picture},
+        err);
 }
 
 static tdm_status add_group(struct webdataset *set, const struct tdmi_source_shard *shard,
@@ -206,8 +197,6 @@ static tdm_status add_group(struct webdataset *set, const struct tdmi_source_sha
     if (word->length_bytes > 0)
         TDM_TRY(tdmi_labels_number(&set->labels, word->bytes, word->length_bytes, &label, err), err,
                 "cannot list '%s'", shard->path);
-    else
-        set->n_unlabelled++;
     return add_item(set, shard, group, label, err);
 }
 
@@ -225,24 +214,6 @@ static tdm_status add_shard(struct webdataset *set, const struct tdmi_source_sha
         status = add_group(set, shard, &group, &word, err);
     tdmi_text_release(&word);
     return status;
-}
-
-/* Where some pictures have a label, those without one are of no class and are left out. */
-static void drop_unlabelled(struct webdataset *set, const char *path)
-{
-    struct tdmi_listing *listing = &set->listing;
-    int64_t kept = 0;
-    if (set->n_unlabelled == 0 || set->n_unlabelled == listing->n_items)
-        return;
-    for (int64_t i = 0; i < listing->n_items; i++)
-        if (listing->items[i].label >= 0) {
-            set->locations[kept] = set->locations[i];
-            listing->items[kept++] = listing->items[i];
-        }
-    listing->n_items = kept;
-    listing->n_ignored += set->n_unlabelled;
-    tdm_log(TDM_LOG_WARNING, "%lld pictures of '%s' have no label and are left out",
-            (long long)set->n_unlabelled, path);
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -267,7 +238,7 @@ static bool looks_like_groups(const char *path)
     return is_set;
 }
 
-/* One shard tells for all. A pattern is meant to be one. */
+/* One shard decides for all. A pattern always means shards. */
 static bool webdataset_can_open(const char *path)
 {
     struct tdmi_shards shards = {0};
@@ -287,17 +258,14 @@ static bool webdataset_can_open(const char *path)
     return is_set;
 }
 
-static void webdataset_close(void *self)
+static void webdataset_release(void *self)
 {
     struct webdataset *set = self;
     for (int64_t i = 0; i < set->n_archives; i++)
         tdmi_archive_close(set->archives[i]);
     tdmi_free(set->archives);
-    tdmi_free(set->locations);
     tdmi_labels_release(&set->labels);
     tdmi_text_release(&set->text);
-    tdmi_listing_release(&set->listing);
-    tdmi_free(set);
 }
 
 static tdm_status list_shards(struct webdataset *set, const char *path, tdm_error *err)
@@ -314,7 +282,7 @@ static tdm_status list_shards(struct webdataset *set, const char *path, tdm_erro
     for (int64_t i = 0; i < shards.n && status == TDM_OK; i++)
         status = add_shard(set, &shards.list[i], err);
     if (status == TDM_OK) {
-        drop_unlabelled(set, path);
+        tdmi_listing_drop_unlabelled(&set->listing, "pictures", path);
         tdmi_listing_forget_lone_part(&set->listing);
         status = tdmi_labels_finish(&set->labels, &set->listing, err);
     }
@@ -324,40 +292,27 @@ static tdm_status list_shards(struct webdataset *set, const char *path, tdm_erro
 }
 
 static tdm_status webdataset_open(const char *path, const struct tdm_source_options *options,
-                                  void **self, tdm_error *err)
+                                  void *self, tdm_error *err)
 {
-    (void)options; /* none of them is for this kind; source.c sees to that */
-    *self = NULL;
-    struct webdataset *set = tdmi_alloc(1, sizeof *set);
-    if (set == NULL)
-        return TDM_FAIL(err, TDM_E_MEMORY, "no memory to open '%s'", path);
-    tdmi_listing_init(&set->listing);
-    tdm_status status = list_shards(set, path, err);
-    if (status == TDM_OK)
-        *self = set;
-    else
-        webdataset_close(set);
-    return status;
+    (void)options; /* source.c has refused those of other kinds */
+    return list_shards(self, path, err);
 }
 
 static tdm_status webdataset_read(const void *self, int64_t index, tdmi_text *bytes, tdm_error *err)
 {
     const struct webdataset *set = self;
-    const struct location *at = &set->locations[index];
-    return tdmi_archive_read(set->archives[at->archive], at->entry, TDMI_ARCHIVE_PICTURE_BYTES,
+    const int64_t place = set->listing.items[index].place;
+    return tdmi_archive_read(set->archives[place >> ENTRY_BITS],
+                             place & (((int64_t)1 << ENTRY_BITS) - 1), TDMI_ARCHIVE_PICTURE_BYTES,
                              bytes, err);
 }
 
 const struct tdmi_source_table tdmi_source_webdataset = {
     .name = "webdataset",
     .summary = "WebDataset tars, one or a folder or range of them",
+    .state_bytes = sizeof(struct webdataset),
     .can_open = webdataset_can_open,
     .open = webdataset_open,
-    .close = webdataset_close,
-    .n_classes = tdmi_listing_n_classes,
-    .class_name = tdmi_listing_class_name,
-    .n_items = tdmi_listing_n_items,
-    .item = tdmi_listing_item,
-    .n_ignored = tdmi_listing_n_ignored,
+    .release = webdataset_release,
     .read = webdataset_read,
 };

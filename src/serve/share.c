@@ -1,16 +1,17 @@
 /*
- * In turn would be fair and useless: sixteen forms at once would all be late, where one after the
- * other most are in time. So the oldest always gets on, and what is small slips through beside it.
+ * Round robin would be fair and useless: sixteen large requests at once would all be late, where
+ * one after the other most are in time. So the oldest request always advances, and small ones run
+ * beside it.
  */
-#include "serve/turn.h"
+#include "serve/share.h"
 
 static int least(int a, int b)
 {
     return a < b ? a : b;
 }
 
-/* Gives it as many more, in their order, as there is room for. */
-static void give(const struct tdmi_turn_request *request, int most, struct tdmi_turn_room *room,
+/* Take as many more of its images, in order, as fit. */
+static void give(const struct tdmi_share_request *request, int most, struct tdmi_share_room *room,
                  int *share)
 {
     most = least(least(most, request->n_pictures - *share), room->pictures);
@@ -20,16 +21,16 @@ static void give(const struct tdmi_turn_request *request, int most, struct tdmi_
     }
 }
 
-void tdmi_turn_share(const struct tdmi_turn_request *requests, int n, struct tdmi_turn_room room,
-                     int *shares)
+void tdmi_share_images(const struct tdmi_share_request *requests, int n,
+                       struct tdmi_share_room room, int *shares)
 {
-    struct tdmi_turn_room half = {(room.pictures + 1) / 2, room.pixels - room.pixels / 2};
+    struct tdmi_share_room half = {(room.pictures + 1) / 2, room.pixels - room.pixels / 2};
     int first = 0;
     for (int i = 0; i < n; i++)
         shares[i] = 0;
     give(&requests[0], half.pictures, &half, &first);
     give(&requests[0], first > 0 ? first : 1, &room, &shares[0]);
-    if (shares[0] == 0) { /* larger than all of it, and alone then */
+    if (shares[0] == 0) { /* larger than the whole batch: it runs alone */
         shares[0] = 1;
         return;
     }

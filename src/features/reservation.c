@@ -1,13 +1,12 @@
 /*
- * One small file a promise. Its name is a temporary file's, so that it is swept like one where no
- * fill is left at all.
+ * One small file for each reservation. Its name is that of a temporary file, so that it is swept
+ * like one.
  */
-#include "features/promise.h"
 
 #include "base/arena.h"
 #include "base/file/file.h"
 #include "base/memory.h"
-#include "features/key.h"
+#include "features/inside.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,16 +21,7 @@
 
 enum { most_tries = 1000, text_bytes = 24 };
 
-static int lock_now(int descriptor)
-{
-    int result;
-    do
-        result = flock(descriptor, LOCK_EX | LOCK_NB);
-    while (result != 0 && errno == EINTR);
-    return result;
-}
-
-/* Always of one length, so that a smaller number covers a larger one. */
+/* Always of one length, so that a smaller number overwrites a larger one. */
 static bool write_bytes(int file, int64_t bytes)
 {
     char text[text_bytes + 1];
@@ -39,7 +29,7 @@ static bool write_bytes(int file, int64_t bytes)
     return pwrite(file, text, text_bytes, 0) == text_bytes;
 }
 
-/* A name that nobody has: of this process, or of one on another machine with the same number. */
+/* A unique name, even where a process of another machine has the same id. */
 static int create(const char *folder, char **path)
 {
     const size_t path_bytes = strlen(folder) + 64;
@@ -54,12 +44,14 @@ static int create(const char *folder, char **path)
     return file;
 }
 
-void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *folder, int64_t bytes)
+void tdmi_store_reserve(struct tdmi_store_reservation *reservation, const char *folder,
+                        int64_t bytes)
 {
     char *path;
     const int file = create(folder, &path);
-    if (file >= 0 && lock_now(file) == 0 && write_bytes(file, bytes)) {
-        *promise = (struct tdmi_store_promise){.path = path, .file = file};
+    if (file >= 0 && tdmi_store_lock_now(file, LOCK_EX | LOCK_NB) == 0 &&
+        write_bytes(file, bytes)) {
+        *reservation = (struct tdmi_store_reservation){.path = path, .file = file};
         return;
     }
     if (file >= 0) {
@@ -69,37 +61,37 @@ void tdmi_store_promise_make(struct tdmi_store_promise *promise, const char *fol
     tdmi_free(path);
 }
 
-void tdmi_store_promise_lower(const struct tdmi_store_promise *promise, int64_t bytes)
+void tdmi_store_reservation_lower(const struct tdmi_store_reservation *reservation, int64_t bytes)
 {
-    if (promise->path != NULL)
-        (void)write_bytes(promise->file, bytes); /* or others find a little less room */
+    if (reservation->path != NULL)
+        (void)write_bytes(reservation->file, bytes); /* on failure others count a little too much */
 }
 
-void tdmi_store_promise_end(struct tdmi_store_promise *promise)
+void tdmi_store_reservation_release(struct tdmi_store_reservation *reservation)
 {
-    if (promise->path == NULL)
+    if (reservation->path == NULL)
         return;
-    (void)unlink(promise->path);
-    close(promise->file);
-    tdmi_free(promise->path);
-    *promise = (struct tdmi_store_promise){0};
+    (void)unlink(reservation->path);
+    close(reservation->file);
+    tdmi_free(reservation->path);
+    *reservation = (struct tdmi_store_reservation){0};
 }
 
-bool tdmi_store_is_promise_name(const char *name)
+bool tdmi_store_is_reservation_name(const char *name)
 {
     const size_t length = strlen(name), ending = strlen(ENDING);
     return strncmp(name, BEGINNING, strlen(BEGINNING)) == 0 && length > ending &&
            strcmp(name + length - ending, ENDING) == 0;
 }
 
-int64_t tdmi_store_promised_bytes(const char *path)
+int64_t tdmi_store_reserved_bytes(const char *path)
 {
     char text[text_bytes + 1] = "";
     const int file = open(path, O_RDWR | O_CLOEXEC);
     int64_t bytes = 0;
     if (file < 0)
         return 0;
-    const bool is_alive = lock_now(file) != 0 && errno == EWOULDBLOCK;
+    const bool is_alive = tdmi_store_lock_now(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (is_alive && pread(file, text, text_bytes, 0) > 0)
         bytes = strtoll(text, NULL, 10);
     else if (!is_alive)
@@ -116,8 +108,8 @@ int tdmi_store_counting_begin(const char *root)
     const char *path = tdmi_path_join(&arena, root, TDMI_STORE_LOCK);
     int lock = path == NULL ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     tdmi_arena_release(&arena);
-    /* Counting takes a moment; whoever holds it for longer stands still. */
-    for (int i = 0; lock >= 0 && lock_now(lock) != 0; i++) {
+    /* Counting takes a moment; a process that holds the lock for longer is suspended. */
+    for (int i = 0; lock >= 0 && tdmi_store_lock_now(lock, LOCK_EX | LOCK_NB) != 0; i++) {
         if (errno == EWOULDBLOCK && i < most_tries) {
             nanosleep(&pause, NULL);
             continue;

@@ -1,12 +1,6 @@
 /* Whose pictures come into a turn. */
-#include "serve/turn.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
+#include "unit.h"
+#include "serve/share.h"
 
 static const int64_t plenty = INT64_C(1) << 60;
 
@@ -14,12 +8,12 @@ static const int64_t plenty = INT64_C(1) << 60;
 static void share(const int *rests, int n, int room, int *shares)
 {
     static int64_t ones[300];
-    struct tdmi_turn_request requests[20];
+    struct tdmi_share_request requests[20];
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
         ones[i] = 1;
     for (int i = 0; i < n; i++)
-        requests[i] = (struct tdmi_turn_request){rests[i], ones};
-    tdmi_turn_share(requests, n, (struct tdmi_turn_room){room, plenty}, shares);
+        requests[i] = (struct tdmi_share_request){rests[i], ones};
+    tdmi_share_images(requests, n, (struct tdmi_share_room){room, plenty}, shares);
 }
 
 #define SHARES(room, n, ...)                                    \
@@ -30,33 +24,29 @@ static void share(const int *rests, int n, int room, int *shares)
         assert_memory_equal(shares, numbers[1], sizeof shares); \
     } while (0)
 
-static void who_is_alone_has_all_of_it(void **state)
+TEST(who_is_alone_has_all_of_it)
 {
-    (void)state;
     SHARES(16, 1, {1}, {1});
     SHARES(16, 1, {256}, {16});
     SHARES(1, 1, {256}, {1});
 }
 
-static void one_picture_slips_through_beside_a_form(void **state)
+TEST(one_picture_slips_through_beside_a_form)
 {
-    (void)state;
     SHARES(16, 3, {256, 1, 1}, {14, 1, 1});
     SHARES(16, 3, {1, 256, 1}, {1, 14, 1});
     SHARES(4, 6, {256, 256, 1, 1, 1, 1}, {2, 1, 1, 0, 0, 0});
 }
 
-static void the_oldest_form_goes_on_before_the_next(void **state)
+TEST(the_oldest_form_goes_on_before_the_next)
 {
-    (void)state;
     SHARES(16, 3, {256, 256, 256}, {14, 1, 1});
     SHARES(16, 3, {9, 256, 256}, {9, 6, 1});
     SHARES(16, 4, {2, 2, 2, 2}, {2, 2, 2, 2});
 }
 
-static void a_turn_is_never_larger_than_its_room(void **state)
+TEST(a_turn_is_never_larger_than_its_room)
 {
-    (void)state;
     int rests[20], shares[20];
     for (int room = 1; room < 40; room++) {
         for (int n = 1; n <= 20; n++) {
@@ -78,21 +68,20 @@ static void a_turn_is_never_larger_than_its_room(void **state)
 static void check_pixels(int n, const int64_t *pixels, const int *wanted)
 {
     int64_t all[8][4];
-    struct tdmi_turn_request requests[8];
+    struct tdmi_share_request requests[8];
     int shares[8];
     for (int i = 0; i < n; i++) {
         for (int p = 0; p < 4; p++)
             all[i][p] = pixels[i];
-        requests[i] = (struct tdmi_turn_request){4, all[i]};
+        requests[i] = (struct tdmi_share_request){4, all[i]};
     }
-    tdmi_turn_share(requests, n, (struct tdmi_turn_room){16, 100}, shares);
+    tdmi_share_images(requests, n, (struct tdmi_share_room){16, 100}, shares);
     for (int i = 0; i < n; i++)
         assert_int_equal(shares[i], wanted[i]);
 }
 
-static void a_turn_has_room_for_so_many_pixels(void **state)
+TEST(a_turn_has_room_for_so_many_pixels)
 {
-    (void)state;
     check_pixels(1, (int64_t[]){25}, (int[]){4});
     check_pixels(1, (int64_t[]){26}, (int[]){3});
     /* The oldest has half of them, unless one picture of it takes more; small ones slip through. */
@@ -102,34 +91,20 @@ static void a_turn_has_room_for_so_many_pixels(void **state)
     check_pixels(3, (int64_t[]){100, 1, 0}, (int[]){1, 0, 4});
 }
 
-static void a_picture_larger_than_a_turn_has_one_alone(void **state)
+TEST(a_picture_larger_than_a_turn_has_one_alone)
 {
-    (void)state;
     check_pixels(3, (int64_t[]){101, 1, 0}, (int[]){1, 0, 0});
     check_pixels(2, (int64_t[]){1, 101}, (int[]){4, 0});
 }
 
 /* Of one request pictures come in their order. */
-static void what_does_not_fit_is_not_passed_over(void **state)
+TEST(what_does_not_fit_is_not_passed_over)
 {
     const int64_t pixels[] = {10, 95, 1, 1};
-    const struct tdmi_turn_request request = {4, pixels};
+    const struct tdmi_share_request request = {4, pixels};
     int share_of_it;
-    (void)state;
-    tdmi_turn_share(&request, 1, (struct tdmi_turn_room){16, 100}, &share_of_it);
+    tdmi_share_images(&request, 1, (struct tdmi_share_room){16, 100}, &share_of_it);
     assert_int_equal(share_of_it, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_alone_has_all_of_it),
-        cmocka_unit_test(one_picture_slips_through_beside_a_form),
-        cmocka_unit_test(the_oldest_form_goes_on_before_the_next),
-        cmocka_unit_test(a_turn_is_never_larger_than_its_room),
-        cmocka_unit_test(a_turn_has_room_for_so_many_pixels),
-        cmocka_unit_test(a_picture_larger_than_a_turn_has_one_alone),
-        cmocka_unit_test(what_does_not_fit_is_not_passed_over),
-    };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
