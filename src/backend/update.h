@@ -74,7 +74,7 @@ struct tdmi_step_facts {
     double trust, trust_epsilon; /* of LARS */
 };
 
-struct tdmi_update_way {
+struct tdmi_update_method {
     enum tdmi_update_rule rule;
     bool clips;
 };

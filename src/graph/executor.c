@@ -13,7 +13,7 @@ struct tdmi_executor {
     tdmi_stream *stream;
     char *memory;          /* plan->arena_bytes on the device */
     tdmi_staging *staging; /* NULL on the host */
-    const tdmi_kept_rows *kept;
+    const tdmi_feature_table *kept;
     struct tdmi_shard given; /* by the caller */
     struct tdmi_shard shard; /* the same as kernels find it */
     int total_images;        /* that share statistics with the shard; 0: it has its own */
@@ -92,7 +92,7 @@ tdm_status tdmi_executor_await_prefetch(tdmi_executor *lane, tdm_error *err)
                                             : TDM_OK;
 }
 
-void tdmi_executor_keep(tdmi_executor *lane, const tdmi_kept_rows *kept)
+void tdmi_executor_keep(tdmi_executor *lane, const tdmi_feature_table *kept)
 {
     lane->kept = kept;
 }
@@ -363,7 +363,7 @@ void tdmi_executor_begin(tdmi_executor *lane, const struct tdmi_shard *shard, in
     lane->shard = lane->staging ? tdmi_staging_fill(lane->staging, lane->stream, shard) : *shard;
     lane->total_images = total_images;
     if (shard->rows)
-        tdmi_kept_rows_await(lane->kept, lane->stream);
+        tdmi_feature_table_await(lane->kept, lane->stream);
 }
 
 int tdmi_executor_forward_end(const tdmi_plan *plan, int node)
@@ -389,7 +389,7 @@ static void take_rows(const tdmi_executor *lane)
     const size_t bytes = tdmi_plan_sample_bytes(plan);
     char *y = at(lane, plan->nodes[plan->first_node - 1].y);
     if (lane->shard.rows)
-        tdmi_kept_rows_gather(lane->kept, lane->stream, lane->shard.rows, lane->shard.n, y);
+        tdmi_feature_table_gather(lane->kept, lane->stream, lane->shard.rows, lane->shard.n, y);
     for (int i = 0; !lane->staging && i < lane->shard.n; i++) /* a failure shows at the next wait */
         (void)plan->backend->memory.upload(lane->stream, y + (size_t)i * bytes,
                                            lane->given.pixels[i], bytes, NULL);

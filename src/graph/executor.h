@@ -5,7 +5,7 @@
 #ifndef TANDEM_NN_LANE_H
 #define TANDEM_NN_LANE_H
 
-#include "graph/kept_rows.h"
+#include "graph/feature_table.h"
 #include "graph/plan.h"
 
 /* The images of one shard. */
@@ -69,7 +69,7 @@ tdm_status tdmi_executor_await_prefetch(tdmi_executor *lane, tdm_error *err) TDM
 
 /* Lent, from now on: where shards have their rows that name them by number. Once, and before the
  * first of those, for their address goes into what is recorded. */
-void tdmi_executor_keep(tdmi_executor *lane, const tdmi_kept_rows *kept);
+void tdmi_executor_keep(tdmi_executor *lane, const tdmi_feature_table *kept);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
  * backward has run, and the stream must have been waited for since the shard before. What cannot be

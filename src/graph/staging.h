@@ -16,7 +16,7 @@
  *
  * Rows that stand for pixels are no part of it: they go, as they are stored, to the place of what
  * they stand for; ahead of their shard they are made ready on the host. Of rows that are kept on
- * the device (graph/kept_rows.h) the head has the numbers. Where memory is the host's
+ * the device (graph/feature_table.h) the head has the numbers. Where memory is the host's
  * nothing is staged: kernels follow the shard's own pointers.
  */
 #ifndef TANDEM_NN_STAGING_H

@@ -194,7 +194,7 @@ enum { most = 5, depth = 7, columns = 4, n_y = most * columns };
 
 /* y of inference, from arrays of the type. Its node says what computes it. */
 static void infer(tdmi_device *device, enum tdmi_dtype type, enum tdmi_act act, void *y,
-                  struct tdmi_kernel_ways *ways)
+                  struct tdmi_kernel_algorithms *ways)
 {
     struct tdmi_op_desc desc = {.kind = TDMI_OP_DENSE,
                                 .attrs = {.channels = columns, .has_bias = true},
@@ -243,7 +243,7 @@ static void a_relu_behind_a_dense_layer_is_the_layers(void **state)
         tdmi_device *device = open_card(card < 2 ? &home : NULL);
         fake->takes_no_relu = card == 1;
         for (int t = 0; t < n_float_types; t++) {
-            struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+            struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
             void *at_y, *at_z;
             int n_cut = 0;
             char *y = tensor(float_types[t], n_y, 0, 0, &at_y);

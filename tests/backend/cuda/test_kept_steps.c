@@ -97,7 +97,7 @@ static float take_step(struct on_rows *it, const struct tdmi_batch *batch, int n
 }
 
 /* Rows of a batch that nobody has named yet are put before it is begun, and only then. */
-static void name_rows(tdmi_kept_rows *kept, const float *rows, size_t width, int step, int n,
+static void name_rows(tdmi_feature_table *kept, const float *rows, size_t width, int step, int n,
                       float *values, int64_t *numbers, int64_t *number_of)
 {
     for (int i = 0; i < n; i++) {
@@ -105,10 +105,10 @@ static void name_rows(tdmi_kept_rows *kept, const float *rows, size_t width, int
         memcpy(values + (size_t)i * width, rows + (size_t)r * width, sizeof *rows * width);
         if (number_of[r] < 0)
             assert_int_equal(
-                tdmi_kept_rows_put(kept, rows + (size_t)r * width, &number_of[r], NULL), TDM_OK);
+                tdmi_feature_table_put(kept, rows + (size_t)r * width, &number_of[r], NULL), TDM_OK);
         numbers[i] = number_of[r];
     }
-    assert_int_equal(tdmi_kept_rows_flush(kept, NULL), TDM_OK);
+    assert_int_equal(tdmi_feature_table_flush(kept, NULL), TDM_OK);
 }
 
 static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, enum fake_pace pace)
@@ -117,7 +117,7 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, 
     const size_t width = (size_t)tdmi_shape_values(graph->nodes[first_dense(graph) - 1].out);
     struct on_rows copied = open_training(of, storage, shard),
                    kept = open_training(of, storage, shard);
-    const struct tdmi_kept_rows_options options = {.backend = &tdmi_backend_shim,
+    const struct tdmi_feature_table_options options = {.backend = &tdmi_backend_shim,
                                                    .device = kept.device,
                                                    .storage = storage,
                                                    .width = (int)width,
@@ -127,13 +127,13 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, 
           *values = calloc(most_batch * width, sizeof *values);
     int64_t number_of[n_rows], numbers[most_batch];
     tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 8, 0);
-    tdmi_kept_rows *there;
+    tdmi_feature_table *there;
     assert_true(rows && values);
     for (size_t i = 0; i < n_rows * width; i++)
         rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
     for (int i = 0; i < n_rows; i++)
         number_of[i] = -1;
-    assert_int_equal(tdmi_kept_rows_open(&options, &there, NULL), TDM_OK);
+    assert_int_equal(tdmi_feature_table_open(&options, &there, NULL), TDM_OK);
     tdmi_step_keep(kept.step, there);
     for (int s = 0; s < n_steps; s++) {
         struct tdmi_batch batch = first_of(of, s % 5 == 4 ? most_batch - 3 : most_batch);
@@ -154,7 +154,7 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, 
                      (double)got, (double)wanted);
     }
     assert_true(tdmi_step_replays(kept.step) >= 6);
-    tdmi_kept_rows_close(there);
+    tdmi_feature_table_close(there);
     close_training(&copied);
     close_training(&kept);
     free(rows);

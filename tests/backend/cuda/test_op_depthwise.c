@@ -203,7 +203,7 @@ static void what_computes_is_named(void **state)
         .dx = tensor(TDMI_DTYPE_F32, most_values, 0, 0, &blocks[2])};
     (void)state;
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {
-        struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+        struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
         struct tdmi_op_desc desc = plain;
         desc.is_training = desc.wants_dx = true;
         desc.attrs.kernel = asked[k].kernel;

@@ -113,7 +113,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
 }
 
 /* A way is one for all directions. */
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
 {
     const struct chosen *chosen = desc->prepared;
     if (chosen->way->describe)

@@ -186,9 +186,9 @@ struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_c
 }
 
 void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to)
+                            const char *ours, struct tdmi_kernel_algorithm *to)
 {
-    *to = (struct tdmi_kernel_way){.workspace_bytes = 0};
+    *to = (struct tdmi_kernel_algorithm){.workspace_bytes = 0};
     if (way->conv) {
         tdmi_cudnn_plan_name(device->libraries->cudnn, way->conv, to->by, sizeof to->by);
         to->workspace_bytes = way->conv->workspace_bytes;

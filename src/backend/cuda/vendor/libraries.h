@@ -47,7 +47,7 @@ struct tdmi_cuda_way tdmi_cuda_conv_way(tdmi_device *device, const struct tdmi_c
                                         const struct tdmi_cublaslt_product *product);
 /* Its name and workspace; where it has neither plan, ours. */
 void tdmi_cuda_way_describe(const tdmi_device *device, const struct tdmi_cuda_way *way,
-                            const char *ours, struct tdmi_kernel_way *to);
+                            const char *ours, struct tdmi_kernel_algorithm *to);
 /* cuBLASLt wants its workspace to begin on 256 bytes, and planned memory begins on 64: how much of
  * it has room for one of so many bytes, wherever it begins. */
 size_t tdmi_cuda_workspace_room(size_t bytes);

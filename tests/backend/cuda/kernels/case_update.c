@@ -105,7 +105,7 @@ static struct tdmi_step_facts facts_of(enum tdmi_update_rule rule)
 }
 
 /* Two steps, as one is not seen to read what it wrote. */
-static void run(struct world *it, struct tdmi_update_way way, struct tdmi_step_facts facts,
+static void run(struct world *it, struct tdmi_update_method way, struct tdmi_step_facts facts,
                 bool has_loss)
 {
     const struct tdmi_backend *shim = &tdmi_backend_shim;
@@ -215,7 +215,7 @@ static void step_tensor(struct law *law, enum tdmi_update_rule rule,
     }
 }
 
-static void step_law(const struct world *it, struct law *law, struct tdmi_update_way way,
+static void step_law(const struct world *it, struct law *law, struct tdmi_update_method way,
                      const struct tdmi_step_facts *facts)
 {
     double squares = 0.0, scale = (double)facts->scale;
@@ -248,7 +248,7 @@ static int64_t values_of(const struct world *it, int array)
                             : it->n_states;
 }
 
-static void evaluator(struct tdmi_update_way way, int64_t gap)
+static void evaluator(struct tdmi_update_method way, int64_t gap)
 {
     const struct tdmi_step_facts facts = facts_of(way.rule);
     struct world it, again;
@@ -286,7 +286,7 @@ static void evaluator(struct tdmi_update_way way, int64_t gap)
 
 static void scaled_gradients_give_the_same_bits(void)
 {
-    struct tdmi_update_way way = {TDMI_RULE_LAMB, true};
+    struct tdmi_update_method way = {TDMI_RULE_LAMB, true};
     struct world plain, scaled;
     open_world(&plain, 0);
     open_world(&scaled, 0);
@@ -313,7 +313,7 @@ static void a_sum_that_is_not_finite_leaves_the_step_out(enum tdmi_update_rule r
     open_world(&before, 0);
     it.loss = (struct tdmi_loss_scale){1024.0f, 17, 0};
     it.arrays[SUMS][it.n_params - 1] = sum;
-    run(&it, (struct tdmi_update_way){rule, false}, facts_of(rule), true);
+    run(&it, (struct tdmi_update_method){rule, false}, facts_of(rule), true);
     for (int a = 0; a <= STATE_MEANS; a++)
         if (a != SUMS)
             assert_memory_equal(it.arrays[a], before.arrays[a],
@@ -354,7 +354,7 @@ static void run_huge(void)
         sums[n - 1] = 7.0f;
         sums[n - 4] = 5.0f;
         tdmi_shim_use((struct tdmi_shim_way){.edge_blocks = 2});
-        shim->update->run(stream, list, (struct tdmi_update_way){TDMI_RULE_SGD, false}, sums,
+        shim->update->run(stream, list, (struct tdmi_update_method){TDMI_RULE_SGD, false}, sums,
                           &facts);
         assert_int_equal(shim->stream.wait(stream, NULL), TDM_OK);
         assert_true(params[5] == -3.0f && params[n - 1] == -7.0f && params[n - 4] == -5.0f);
@@ -377,7 +377,7 @@ void case_update(void **state)
     for (int rule = TDMI_RULE_SGD; rule <= TDMI_RULE_LAMB; rule++)
         for (int clips = 0; clips < 2; clips++)
             for (int64_t gap = 0; gap < 2; gap++)
-                evaluator((struct tdmi_update_way){(enum tdmi_update_rule)rule, clips}, gap);
+                evaluator((struct tdmi_update_method){(enum tdmi_update_rule)rule, clips}, gap);
     tdmi_shim_use((struct tdmi_shim_way){0});
     scaled_gradients_give_the_same_bits();
     a_sum_that_is_not_finite_leaves_the_step_out(TDMI_RULE_SGD, INFINITY);

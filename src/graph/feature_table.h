@@ -15,9 +15,9 @@
 
 #include "backend/backend.h"
 
-typedef struct tdmi_kept_rows tdmi_kept_rows;
+typedef struct tdmi_feature_table tdmi_feature_table;
 
-struct tdmi_kept_rows_options {
+struct tdmi_feature_table_options {
     const struct tdmi_backend *backend; /* one that gathers */
     tdmi_device *device;
     enum tdmi_dtype storage; /* the plan's */
@@ -27,24 +27,24 @@ struct tdmi_kept_rows_options {
 };
 
 /* Of the device. */
-int64_t tdmi_kept_rows_bytes(const struct tdmi_kept_rows_options *options);
+int64_t tdmi_feature_table_bytes(const struct tdmi_feature_table_options *options);
 
 /* All of it is reserved here; TDM_E_MEMORY says how much was wanted. */
-tdm_status tdmi_kept_rows_open(const struct tdmi_kept_rows_options *options, tdmi_kept_rows **kept,
+tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *options, tdmi_feature_table **kept,
                                tdm_error *err) TDM_MUST_USE;
 /* Once nobody gathers from it any more. Accepts NULL. */
-void tdmi_kept_rows_close(tdmi_kept_rows *kept);
+void tdmi_feature_table_close(tdmi_feature_table *kept);
 
 /* Takes a row of floats and says its number. TDM_E_FAILED: there is no room for it. */
-tdm_status tdmi_kept_rows_put(tdmi_kept_rows *kept, const float *values, int64_t *number,
+tdm_status tdmi_feature_table_put(tdmi_feature_table *kept, const float *values, int64_t *number,
                               tdm_error *err) TDM_MUST_USE;
 /* What was put is on its way: before a shard that names it is begun. */
-tdm_status tdmi_kept_rows_flush(tdmi_kept_rows *kept, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_feature_table_flush(tdmi_feature_table *kept, tdm_error *err) TDM_MUST_USE;
 
 /* What the stream does from here on finds all rows that are on their way. */
-void tdmi_kept_rows_await(const tdmi_kept_rows *kept, tdmi_stream *stream);
+void tdmi_feature_table_await(const tdmi_feature_table *kept, tdmi_stream *stream);
 /* Queues it: `to` becomes the n rows of these numbers, side by side. Both lie on the device. */
-void tdmi_kept_rows_gather(const tdmi_kept_rows *kept, tdmi_stream *stream, const int64_t *numbers,
+void tdmi_feature_table_gather(const tdmi_feature_table *kept, tdmi_stream *stream, const int64_t *numbers,
                            int n, void *to);
 
 #endif
