@@ -52,6 +52,18 @@ struct tdmi_network {
     void (*build)(tdmi_graph *graph, const struct tdmi_build *what);
 };
 
+/* The usual inputs: colour images cropped as ImageNet's are, or images padded to a small square. */
+#define TDMI_CROPPED(size, scaling)                                              \
+    {                                                                            \
+        .width = size, .height = size, .channels = 3, .fit = TDMI_FIT_CROP,      \
+        .crop_fraction = 0.875, .filter = TDMI_FILTER_BILINEAR, .scale = scaling \
+    }
+#define TDMI_PADDED(size, n_channels, scaling)                                                    \
+    {                                                                                             \
+        .width = size, .height = size, .channels = n_channels, .fit = TDMI_FIT_PAD,               \
+        .crop_fraction = 1.0, .filter = TDMI_FILTER_LANCZOS, .scale = scaling, .uses_draft = true \
+    }
+
 /* TDM_E_USAGE lists the names. */
 tdm_status tdmi_network_find(const char *name, struct tdmi_network *network,
                              tdm_error *err) TDM_MUST_USE;

@@ -334,10 +334,10 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_conv_gemm_backward(&state->conv, &training);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *result)
 {
     (void)desc;
-    snprintf(ways->forward.by, sizeof ways->forward.by, "products of its own");
+    snprintf(result->forward.by, sizeof result->forward.by, "products of its own");
 }
 
 #define GEMM_KERNEL(runs)                                                           \

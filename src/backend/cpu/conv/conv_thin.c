@@ -284,10 +284,10 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         tdmi_conv_thin_backward(&state->conv, &own);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     (void)desc;
-    snprintf(ways->forward.by, sizeof ways->forward.by, "lanes of images");
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "lanes of images");
 }
 
 const struct tdmi_kernel tdmi_conv_by_thin = {

@@ -262,10 +262,10 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     state->kernels->backward(&state->shape, &own);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     (void)desc;
-    snprintf(ways->forward.by, sizeof ways->forward.by, "walks over planes");
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "walks over planes");
 }
 
 const struct tdmi_kernel tdmi_conv_by_depthwise = {

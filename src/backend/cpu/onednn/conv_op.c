@@ -56,8 +56,8 @@ static void place_packed(struct onednn_conv_state *state, const struct tdmi_op_d
     size_t vector = sizeof(float) * (size_t)desc->out.c;
     state->bias_at = reserve(&state->packed_bytes, vector);
     state->factors_at = reserve(&state->packed_bytes, vector);
-    state->forward_at =
-        reserve(&state->packed_bytes, tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
+    state->forward_at = reserve(&state->packed_bytes,
+                                tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
     if (desc->is_training && desc->wants_dx)
         state->backward_at =
             reserve(&state->packed_bytes,
@@ -79,7 +79,7 @@ static void place_workspace(struct onednn_conv_state *state, const struct tdmi_o
     state->dx_at = reserve(&state->workspace_bytes, x_bytes);
     if (state->goes_by_picture)
         state->dweights_at = reserve(&state->workspace_bytes,
-                                   sizeof(float) * (state->n_weights + 16 + (size_t)desc->out.c));
+                                     sizeof(float) * (state->n_weights + 16 + (size_t)desc->out.c));
 }
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
@@ -115,10 +115,10 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     }
     int64_t n_values = tdmi_shape_values(desc->in[0]) + tdmi_shape_values(desc->out);
     state->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
-                     (size_t)desc->out.c;
+                       (size_t)desc->out.c;
     state->has_gradient_form = desc->fusion.reads_gradient_form;
-    state->goes_by_picture =
-        (has_read_form(desc) || state->has_gradient_form) && n_values > 2 * (int64_t)state->n_weights;
+    state->goes_by_picture = (has_read_form(desc) || state->has_gradient_form) &&
+                             n_values > 2 * (int64_t)state->n_weights;
     place_packed(state, desc);
     place_workspace(state, desc);
     *prepared = state;
@@ -175,15 +175,15 @@ static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
     tdmi_onednn_conv_forward(state->conv, &(struct tdmi_onednn_conv_call){
-                                            .n = call->n,
-                                            .stream = stream,
-                                            .packed = packed + state->forward_at,
-                                            .workspace = call->workspace,
-                                            .x = call->x[0],
-                                            .bias = (const float *)(packed + state->bias_at),
-                                            .residual = call->residual,
-                                            .y = call->y,
-                                        });
+                                              .n = call->n,
+                                              .stream = stream,
+                                              .packed = packed + state->forward_at,
+                                              .workspace = call->workspace,
+                                              .x = call->x[0],
+                                              .bias = (const float *)(packed + state->bias_at),
+                                              .residual = call->residual,
+                                              .y = call->y,
+                                          });
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -273,14 +273,14 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
         db = db ? dw + (state->n_weights + 15) / 16 * 16 : NULL;
     }
     tdmi_onednn_conv_backward_weights(state->conv, &(struct tdmi_onednn_conv_call){
-                                                     .n = slice->n,
-                                                     .stream = stream,
-                                                     .workspace = call->workspace,
-                                                     .x = slice->x,
-                                                     .dy = slice->dy,
-                                                     .dw = dw,
-                                                     .db = db,
-                                                 });
+                                                       .n = slice->n,
+                                                       .stream = stream,
+                                                       .workspace = call->workspace,
+                                                       .x = slice->x,
+                                                       .dy = slice->dy,
+                                                       .dw = dw,
+                                                       .db = db,
+                                                   });
     if (slice->first > 0) {
         add(call->dparams[0], dw, state->n_weights);
         if (db)
@@ -305,15 +305,15 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
         int64_t at = (slice->first + i) * x_values;
         float *dx = call->dx[0] + at;
         float *dv = is_direct ? dx : (float *)((char *)call->workspace + state->dx_at);
-        tdmi_onednn_conv_backward_data(state->conv,
-                                       &(struct tdmi_onednn_conv_call){
-                                           .n = 1,
-                                           .stream = stream,
-                                           .packed = (const char *)call->packed + state->backward_at,
-                                           .workspace = call->workspace,
-                                           .dy = slice->dy + i * y_values,
-                                           .dx = dv,
-                                       });
+        tdmi_onednn_conv_backward_data(
+            state->conv, &(struct tdmi_onednn_conv_call){
+                             .n = 1,
+                             .stream = stream,
+                             .packed = (const char *)call->packed + state->backward_at,
+                             .workspace = call->workspace,
+                             .dy = slice->dy + i * y_values,
+                             .dx = dv,
+                         });
         if (!is_direct)
             tdmi_carry_mask(&form, call->x[0] + at, dv,
                             call->dx_add[0] ? call->dx_add[0] + at : NULL, pixels, channels, dx);
@@ -337,10 +337,10 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     (void)desc;
-    snprintf(ways->forward.by, sizeof ways->forward.by, "oneDNN");
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "oneDNN");
 }
 
 const struct tdmi_kernel tdmi_conv_by_onednn = {
