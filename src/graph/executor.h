@@ -2,8 +2,8 @@
  * A lane: one plan bound to memory, running one shard at a time. Lanes share parameters, which they
  * only read, and each writes the sums it is given; so shards run side by side, one a thread.
  */
-#ifndef TANDEM_NN_LANE_H
-#define TANDEM_NN_LANE_H
+#ifndef TANDEM_GRAPH_EXECUTOR_H
+#define TANDEM_GRAPH_EXECUTOR_H
 
 #include "graph/feature_table.h"
 #include "graph/plan.h"

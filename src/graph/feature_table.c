@@ -1,20 +1,20 @@
-/* A table that grows from its beginning, and the memory in which its next rows are made ready. */
+/* The table grows from its beginning; its next rows are staged in host memory. */
 #include "graph/feature_table.h"
 #include "base/memory.h"
 #include "tensor/floats.h"
 
-enum { most_ready_bytes = 4 << 20 }; /* of more, the copy costs nothing beside its beginning */
+enum { most_ready_bytes = 4 << 20 }; /* larger copies are no faster */
 
 struct tdmi_feature_table {
     struct tdmi_feature_table_options options;
     size_t row_bytes;
     char *table;          /* of the device */
-    char *ready;          /* of the host: rows behind those that are there */
+    char *ready;          /* host memory: the rows to append next */
     tdmi_stream *copies;  /* of its own */
     tdmi_event *is_there; /* NULL where streams run at once */
-    int64_t n_there;      /* rows of the table that are copied, or on their way */
+    int64_t n_there;      /* rows of the table that are copied or being copied */
     int n_ready, most_ready;
-    bool is_lent; /* what is ready is being copied */
+    bool is_lent; /* `ready` is being copied */
 };
 
 int64_t tdmi_feature_table_bytes(const struct tdmi_feature_table_options *options)
@@ -56,8 +56,8 @@ static tdm_status reserve(tdmi_feature_table *kept, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *options, tdmi_feature_table **kept,
-                               tdm_error *err)
+tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *options,
+                                   tdmi_feature_table **kept, tdm_error *err)
 {
     tdmi_feature_table *made = tdmi_alloc(1, sizeof *made);
     if (!made)
@@ -122,7 +122,7 @@ static tdm_status take_back(tdmi_feature_table *kept, tdm_error *err)
 }
 
 tdm_status tdmi_feature_table_put(tdmi_feature_table *kept, const float *values, int64_t *number,
-                              tdm_error *err)
+                                  tdm_error *err)
 {
     if (kept->n_there + kept->n_ready >= kept->options.n_rows)
         return TDM_FAIL(err, TDM_E_FAILED,
@@ -143,8 +143,8 @@ void tdmi_feature_table_await(const tdmi_feature_table *kept, tdmi_stream *strea
         (void)kept->options.backend->stream.event_wait(stream, kept->is_there, NULL);
 }
 
-void tdmi_feature_table_gather(const tdmi_feature_table *kept, tdmi_stream *stream, const int64_t *numbers,
-                           int n, void *to)
+void tdmi_feature_table_gather(const tdmi_feature_table *kept, tdmi_stream *stream,
+                               const int64_t *numbers, int n, void *to)
 {
     kept->options.backend->memory.gather(stream, kept->table, kept->row_bytes, numbers, n, to);
 }

@@ -11,8 +11,8 @@
  * A builder function of src/models/networks adds nodes; the first mistake is remembered and
  * reported by tdmi_graph_finish, so builders read like the paper's table.
  */
-#ifndef TANDEM_NN_GRAPH_H
-#define TANDEM_NN_GRAPH_H
+#ifndef TANDEM_GRAPH_GRAPH_H
+#define TANDEM_GRAPH_GRAPH_H
 
 #include "base/arena.h"
 #include "graph/op.h"

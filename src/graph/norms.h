@@ -4,8 +4,8 @@
  * back, with scales and shifts that leave what the network computes as it is. And norms whose
  * running statistics are too slow for a training of hundreds of steps.
  */
-#ifndef TANDEM_NN_NORMS_H
-#define TANDEM_NN_NORMS_H
+#ifndef TANDEM_GRAPH_NORMS_H
+#define TANDEM_GRAPH_NORMS_H
 
 #include "graph/executor.h"
 

@@ -2,8 +2,8 @@
  * What the graph knows of an op: its attributes, shape rule, parameters, cost, and what its
  * gradient reads. How it is computed is the backend's business (backend/op.h).
  */
-#ifndef TANDEM_NN_OP_H
-#define TANDEM_NN_OP_H
+#ifndef TANDEM_GRAPH_OP_H
+#define TANDEM_GRAPH_OP_H
 
 #include "backend/op.h"
 #include "tandem/error.h"

@@ -2,8 +2,8 @@
  * Weights in the form that a plan's kernels want them: reordered, transposed, a batch norm folded
  * in. Made once for new values, read by all lanes of the plan.
  */
-#ifndef TANDEM_NN_PACKED_H
-#define TANDEM_NN_PACKED_H
+#ifndef TANDEM_GRAPH_PACKED_H
+#define TANDEM_GRAPH_PACKED_H
 
 #include "base/thread.h"
 #include "graph/executor.h"

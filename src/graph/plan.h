@@ -17,8 +17,8 @@
  *
  * Outer parts: `tdmi_executor` (graph/executor.h) binds a plan to memory and runs it.
  */
-#ifndef TANDEM_NN_PLAN_H
-#define TANDEM_NN_PLAN_H
+#ifndef TANDEM_GRAPH_PLAN_H
+#define TANDEM_GRAPH_PLAN_H
 
 #include "backend/backend.h"
 #include "base/text/text.h"

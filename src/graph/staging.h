@@ -19,8 +19,8 @@
  * the device (graph/feature_table.h) the head has the numbers. Where memory is the host's
  * nothing is staged: kernels follow the shard's own pointers.
  */
-#ifndef TANDEM_NN_STAGING_H
-#define TANDEM_NN_STAGING_H
+#ifndef TANDEM_GRAPH_STAGING_H
+#define TANDEM_GRAPH_STAGING_H
 
 #include "graph/executor.h"
 

@@ -1,6 +1,6 @@
 /* The shape rule of windows, and the functions that max_pool and avg_pool share. */
-#ifndef TANDEM_NN_WINDOW_H
-#define TANDEM_NN_WINDOW_H
+#ifndef TANDEM_GRAPH_WINDOW_H
+#define TANDEM_GRAPH_WINDOW_H
 
 #include "graph/op.h"
 

@@ -1,8 +1,8 @@
 /*
  * The networks that are known by name.
  */
-#ifndef TANDEM_NN_NETWORK_H
-#define TANDEM_NN_NETWORK_H
+#ifndef TANDEM_MODELS_NETWORK_H
+#define TANDEM_MODELS_NETWORK_H
 
 #include "graph/graph.h"
 

@@ -38,7 +38,8 @@ static void put(tdmi_feature_table *kept, int width, int64_t row, float *values)
 }
 
 /* Rows from the last to the first, and the first once more, as they are stored. */
-static void same_rows(const tdmi_feature_table *kept, struct tdmi_feature_table_options how, int64_t n)
+static void same_rows(const tdmi_feature_table *kept, struct tdmi_feature_table_options how,
+                      int64_t n)
 {
     const size_t row_bytes = (size_t)how.width * tdmi_dtype_bytes(how.storage);
     const size_t bytes = (size_t)(n + 1) * row_bytes;
@@ -81,9 +82,9 @@ static void rows_are_found_by_their_numbers(void **state)
     for (int t = 0; t < 3; t++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const struct tdmi_feature_table_options how = {.storage = types[t],
-                                                       .width = sizes[s].width,
-                                                       .at_once = sizes[s].at_once,
-                                                       .n_rows = sizes[s].n};
+                                                           .width = sizes[s].width,
+                                                           .at_once = sizes[s].at_once,
+                                                           .n_rows = sizes[s].n};
             tdmi_feature_table *kept = open_rows(how);
             float *values = calloc((size_t)how.width, sizeof *values);
             assert_non_null(values);

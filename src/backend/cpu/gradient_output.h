@@ -20,7 +20,8 @@ enum {
 /* Of a vector of channels. */
 LANES_INLINE lanes get_channels(const float *from, const enum access access, int n)
 {
-    return access == ACCESS_PART || access == ACCESS_OVER ? lanes_load_part(from, n) : lanes_load(from);
+    return access == ACCESS_PART || access == ACCESS_OVER ? lanes_load_part(from, n)
+                                                          : lanes_load(from);
 }
 
 static bool may_stream(const float *to, int64_t pixels, int channels)
@@ -30,8 +31,8 @@ static bool may_stream(const float *to, int64_t pixels, int channels)
 }
 
 /* z = scale · x + shift of channels from c on */
-LANES_INLINE lanes apply(const struct tdmi_read_form *form, lanes x, int c, const enum access access,
-                         int n)
+LANES_INLINE lanes apply(const struct tdmi_read_form *form, lanes x, int c,
+                         const enum access access, int n)
 {
     if (!form->scale)
         return x;
@@ -58,8 +59,8 @@ struct gradient_output {
     int first;         /* channel of the slab */
 };
 
-LANES_INLINE void store_gradient(const struct gradient_output *to, int64_t at, int c, lanes g, const enum access access,
-                          int n)
+LANES_INLINE void store_gradient(const struct gradient_output *to, int64_t at, int c, lanes g,
+                                 const enum access access, int n)
 {
     lanes x = to->x ? get(to->x + at, access, n) : lanes_all(0.0f);
     if (to->form.act != TDMI_ACT_NONE)

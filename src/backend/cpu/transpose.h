@@ -1,6 +1,6 @@
 /*
- * Inside kernels (isa.h): vectors turned so that rows become columns, and tensors of one picture
- * after the other into ones whose lanes are pictures, and back.
+ * For kernels (isa.h): transpose a square of vectors, and a tensor of consecutive images to one
+ * whose lanes are images, and back.
  */
 #ifndef TANDEM_BACKEND_CPU_TRANSPOSE_H
 #define TANDEM_BACKEND_CPU_TRANSPOSE_H
@@ -74,7 +74,8 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
 #endif
 
 /* Values first on of n pictures, picture apart, to vectors; lanes without a picture become 0. */
-LANES_INLINE void transpose_block(const float *from, int64_t picture, int n, float *to, const int count)
+LANES_INLINE void transpose_block(const float *from, int64_t picture, int n, float *to,
+                                  const int count)
 {
     lanes rows[LANES];
     for (int i = 0; i < LANES; i++)

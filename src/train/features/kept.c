@@ -28,14 +28,15 @@ static struct room room_now(const struct tdmi_session *session)
     return room;
 }
 
-static struct tdmi_feature_table_options options_of(const struct tdmi_session *session, int64_t n_rows)
+static struct tdmi_feature_table_options options_of(const struct tdmi_session *session,
+                                                    int64_t n_rows)
 {
     return (struct tdmi_feature_table_options){.backend = session->backend,
-                                           .device = session->device,
-                                           .storage = session->storage,
-                                           .width = session->features.width,
-                                           .n_rows = n_rows,
-                                           .at_once = session->batch};
+                                               .device = session->device,
+                                               .storage = session->storage,
+                                               .width = session->features.width,
+                                               .n_rows = n_rows,
+                                               .at_once = session->batch};
 }
 
 static double mib(int64_t bytes)
@@ -81,7 +82,7 @@ static void tell(struct tdmi_session *session, const struct room *room, int64_t 
 {
     const struct tdmi_features *features = &session->features;
     const struct tdmi_feature_table_options train = options_of(session, n_train),
-                                        val = options_of(session, session->split.n_val);
+                                            val = options_of(session, session->split.n_val);
     const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
                           (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
     char room_text[80];

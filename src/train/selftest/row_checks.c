@@ -1,6 +1,6 @@
 /*
- * Rows that stay on a device (graph/feature_table.h): brought by a stream of their own in a few turns,
- * each gathered by number as soon as it is on its way, as a training's are.
+ * Rows that stay on a device (graph/feature_table.h): brought by a stream of their own in a few
+ * turns, each gathered by number as soon as it is on its way, as a training's are.
  */
 #include "base/memory.h"
 #include "graph/feature_table.h"
@@ -39,11 +39,11 @@ static float value_of(int64_t row, int i)
 static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, tdm_error *err)
 {
     const struct tdmi_feature_table_options options = {.backend = it->backend,
-                                                   .device = it->device,
-                                                   .storage = type,
-                                                   .width = width,
-                                                   .n_rows = n_rows,
-                                                   .at_once = at_once};
+                                                       .device = it->device,
+                                                       .storage = type,
+                                                       .width = width,
+                                                       .n_rows = n_rows,
+                                                       .at_once = at_once};
     const struct tdmi_memory_table *memory = &it->backend->memory;
     TDM_TRY(it->backend->stream.open(it->device, &it->work, err), err, "a stream");
     TDM_TRY(tdmi_feature_table_open(&options, &it->kept, err), err, "a table of rows");

@@ -162,7 +162,7 @@ static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_stor
         TDM_TRY(read_row(feed, p, row, err), err, "keeping a feature");
     if (*number < 0 && feed->labels[p] >= 0)
         TDM_TRY(tdmi_feature_table_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
-                                   number, err),
+                                       number, err),
                 err, "keeping a feature");
     feed->named[p] = *number < 0 ? 0 : *number;
     return TDM_OK;

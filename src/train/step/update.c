@@ -50,7 +50,7 @@ struct tdmi_update {
     /* where all tensors are stepped at once */
     tdmi_device *device;
     tdmi_stream *own;                    /* NULL: stream is */
-    struct tdmi_update_method way;          /* as it was told last */
+    struct tdmi_update_method way;       /* as it was told last */
     int64_t n_lists;                     /* that were made */
     tdmi_update_list *list;              /* NULL: to be made from the pieces */
     struct tdmi_step_facts *facts, told; /* on the device; and here */

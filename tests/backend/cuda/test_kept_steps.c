@@ -105,7 +105,8 @@ static void name_rows(tdmi_feature_table *kept, const float *rows, size_t width,
         memcpy(values + (size_t)i * width, rows + (size_t)r * width, sizeof *rows * width);
         if (number_of[r] < 0)
             assert_int_equal(
-                tdmi_feature_table_put(kept, rows + (size_t)r * width, &number_of[r], NULL), TDM_OK);
+                tdmi_feature_table_put(kept, rows + (size_t)r * width, &number_of[r], NULL),
+                TDM_OK);
         numbers[i] = number_of[r];
     }
     assert_int_equal(tdmi_feature_table_flush(kept, NULL), TDM_OK);
@@ -118,11 +119,11 @@ static void compare(const struct bench *of, enum tdmi_dtype storage, int shard, 
     struct on_rows copied = open_training(of, storage, shard),
                    kept = open_training(of, storage, shard);
     const struct tdmi_feature_table_options options = {.backend = &tdmi_backend_shim,
-                                                   .device = kept.device,
-                                                   .storage = storage,
-                                                   .width = (int)width,
-                                                   .n_rows = n_rows,
-                                                   .at_once = 5};
+                                                       .device = kept.device,
+                                                       .storage = storage,
+                                                       .width = (int)width,
+                                                       .n_rows = n_rows,
+                                                       .at_once = 5};
     float *rows = calloc(n_rows * width, sizeof *rows),
           *values = calloc(most_batch * width, sizeof *values);
     int64_t number_of[n_rows], numbers[most_batch];

@@ -276,7 +276,8 @@ static void a_node_says_what_computes_it(void **state)
         struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
         assert_int_equal(tdmi_cuda_conv.prepare(&desc, &desc.prepared, NULL), TDM_OK);
         tdmi_cuda_conv.describe(&desc, &ways);
-        const struct tdmi_kernel_algorithm *all[] = {&ways.forward, &ways.of_input, &ways.of_weights};
+        const struct tdmi_kernel_algorithm *all[] = {&ways.forward, &ways.of_input,
+                                                     &ways.of_weights};
         for (int i = 0; i < 3; i++) {
             const char *wanted = k ? "cuBLASLt algorithm " : "cuDNN engine ";
             assert_memory_equal(all[i]->by, wanted, strlen(wanted));

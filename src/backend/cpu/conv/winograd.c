@@ -1,8 +1,8 @@
 /*
  * 3 × 3 convolutions of stride 1 with 16 products for 2 × 2 pixels where the definition has 36:
- * tiles of the input become 16 matrices (winograd_tiles.h), which are multiplied with 16 matrices of
- * weights, and the results are tiles again. Errors are no larger than those of the definition, whose
- * chains of additions are nine times as long.
+ * tiles of the input become 16 matrices (winograd_tiles.h), which are multiplied with 16 matrices
+ * of weights, and the results are tiles again. Errors are no larger than those of the definition,
+ * whose chains of additions are nine times as long.
  *
  * Work is done in chunks of tiles, so that the 16 matrices of both sides stay in the second cache
  * while the weights come from further away. The number of tiles depends on the shape alone, so that
