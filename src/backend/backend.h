@@ -102,7 +102,7 @@ typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *des
 
 struct tdmi_chain_table;
 
-/* With what a desc is computed, for people. */
+/* The algorithm that computes a desc, for reports. */
 struct tdmi_kernel_algorithm {
     char by[56];            /* "cuDNN engine 12"; "": nothing to tell, or not computed */
     size_t workspace_bytes; /* that this wants */
@@ -128,7 +128,7 @@ struct tdmi_kernel {
     /* Optional; NULL where there is nothing to choose from. ways is all 0; of a desc that is
      * prepared. */
     void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways);
-    /* Where needs asks for packed bytes. */
+    /* Required when needs asks for packed bytes. */
     void (*pack)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call);
     tdmi_kernel_run *forward;

@@ -9,7 +9,7 @@
 
 #include "graph/executor.h"
 
-/* Of the nodes from `first` on; states on the host. */
+/* The batch norms from node `first` on; states on the host. */
 int tdmi_norms_count(const tdmi_graph *graph, int first);
 int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
 

@@ -54,7 +54,7 @@ tdm_status tdmi_op_shape(enum tdmi_op_kind kind, const struct tdmi_op_attrs *att
                          tdm_error *err) TDM_MUST_USE;
 int tdmi_op_inputs(enum tdmi_op_kind kind);
 
-/* What all ops that judge refuse; what is the name of one. */
+/* The checks that all output ops share; what: the name of the op. */
 tdm_status tdmi_evaluator_shape(const char *what, const struct tdmi_op_attrs *attrs,
                                 struct tdmi_shape in, tdm_error *err) TDM_MUST_USE;
 

@@ -26,7 +26,7 @@
 
 typedef struct tdmi_staging tdmi_staging;
 
-/* What a plan reserves for it in its arena; 0 on the host. */
+/* Bytes that a plan reserves for it in its arena; 0 on the host. */
 size_t tdmi_staging_bytes(const tdmi_plan *plan);
 
 /* memory: of the device, tdmi_staging_bytes. rows: where rows that stand for pixels go, of the
@@ -35,7 +35,7 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
                              tdmi_staging **staging, tdm_error *err) TDM_MUST_USE;
 void tdmi_staging_close(tdmi_staging *staging);
 
-/* Of the lane's functions of these names (executor.h). */
+/* The parts of the executor's functions of these names (executor.h). */
 tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,
                                  tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err) TDM_MUST_USE;

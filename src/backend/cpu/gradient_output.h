@@ -17,7 +17,7 @@ enum {
     STREAM_BYTES = 1 << 20
 };
 
-/* Of a vector of channels. */
+/* Load part of a vector of channels. */
 LANES_INLINE lanes get_channels(const float *from, const enum access access, int n)
 {
     return access == ACCESS_PART || access == ACCESS_OVER ? lanes_load_part(from, n)

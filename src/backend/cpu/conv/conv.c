@@ -160,7 +160,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 
 /* ---- chains --------------------------------------------------------------------------------- */
 
-/* Asked before anything is prepared: these kernels are our own and never absent. */
+/* Called before preparing: these kernels are our own and never absent. */
 static bool is_product(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_kernel *kernel = choose(desc);

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/forms.h"
 
-/* What weights are packed for. */
+/* The direction that weights are packed for. */
 enum tdmi_conv_direction { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
 
 /* y = conv(act(scale · x + shift)) + bias */

@@ -4,7 +4,7 @@
 
 enum { POSITIONS = TDMI_WINOGRAD_POSITIONS, PANEL = 2 * LANES };
 
-/* Where a tile is. */
+/* The position of a tile. */
 struct place {
     int64_t image;
     int row, column; /* of its first pixel */
@@ -21,7 +21,7 @@ LANES_INLINE struct place place_of(const struct tdmi_winograd_tiles *tiles, int6
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-/* What reading a vector of channels needs. */
+/* Arguments for reading a vector of channels. */
 struct reader {
     lanes a, b, c, low, high;
 };

@@ -82,7 +82,7 @@ static struct phase phase_of(const struct tdmi_depthwise *shape, int phase)
                           most >= 0 ? most / shape->stride : -1};
 }
 
-/* What stays the same on a walk along the pixels of one phase of one row, in one block. */
+/* Constants of a walk along the pixels of one phase of one row, in one block. */
 struct backward_walk {
     const float *rows[3]; /* of dy: the one of tap (a, b) and column q is rows[a], q - b */
     lanes w[LARGEST], dw[LARGEST];

@@ -234,7 +234,7 @@ static int direct_band(const struct tdmi_depthwise *shape)
     return rows < DIRECT_ROWS ? DIRECT_ROWS : rows > shape->out_h ? shape->out_h : (int)rows;
 }
 
-/* What the next band will read. */
+/* The range that the next band will read. */
 static void aim_band(struct direct *it, const struct tdmi_depthwise *shape, int row, int rows,
                      const float *picture)
 {

@@ -85,7 +85,7 @@ struct job {
     struct ahead *ahead; /* of the band at work */
 };
 
-/* Where row r of x lies, in rows. */
+/* The index in memory of row r of x. */
 LANES_INLINE int64_t slot_of(const struct tdmi_depthwise_slots *slots, int r)
 {
     return slots->n > 0 ? (slots->first + r) % slots->n : r;

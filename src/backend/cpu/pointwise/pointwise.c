@@ -43,7 +43,7 @@ static int64_t backward_chunk(const struct tdmi_pointwise *desc)
                         BACKWARD_BYTES, MIN_BACKWARD, MAX_BACKWARD);
 }
 
-/* Where things lie in the workspace. */
+/* The layout of the workspace. */
 struct scratch {
     double *sum, *square, *dbias;
     float *x, *dy;
@@ -281,7 +281,7 @@ static void backward_weights(const struct tdmi_gemm_kernels *kernels,
                                              .ahead = {ahead[0], ahead[1]}});
 }
 
-/* What of dx is not a chunk's. */
+/* The fields of the job for dx that all chunks share. */
 static struct tdmi_gemm_rows input_job(const struct tdmi_pointwise *desc,
                                        const struct tdmi_conv_backward *call,
                                        const struct scratch *scratch)

@@ -20,7 +20,7 @@ struct tdmi_pointwise {
     bool is_split; /* inference by strassen.h, which must be for these channels */
 };
 
-/* Of any call. */
+/* Bytes for any call. */
 size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc);
 
 size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc,

@@ -56,7 +56,7 @@ static struct reader reader_of(const struct tdmi_pooling *pool,
                            (int64_t)pool->w * pool->channels};
 }
 
-/* Those taps of the window at (row, column) of the picture that are inside. */
+/* The taps of the window at (row, column) that are inside the image. */
 static void list_taps(const struct tdmi_pooling *pool, int row, int column, struct window *window)
 {
     window->n_taps = 0;
