@@ -1,5 +1,5 @@
 /*
- * What winograd.h does to tiles of 2 × 2 pixels, written once for every instruction set (isa.h). A
+ * The work of winograd.c on tiles of 2 × 2 pixels, written once for every instruction set (isa.h). A
  * tile becomes 16 vectors of channels, its positions, which lie in 16 matrices of (tiles,
  * channels):
  *
