@@ -102,13 +102,13 @@ typedef void tdmi_kernel_run(tdmi_stream *stream, const struct tdmi_op_desc *des
 
 struct tdmi_chain_table;
 
-/* With what a desc is computed, for people. */
-struct tdmi_kernel_way {
+/* The algorithm that computes a desc, for reports. */
+struct tdmi_kernel_algorithm {
     char by[56];            /* "cuDNN engine 12"; "": nothing to tell, or not computed */
     size_t workspace_bytes; /* that this wants */
 };
-struct tdmi_kernel_ways {
-    struct tdmi_kernel_way forward, of_input, of_weights; /* gradients, in training */
+struct tdmi_kernel_algorithms {
+    struct tdmi_kernel_algorithm forward, of_input, of_weights; /* gradients, in training */
 };
 
 struct tdmi_kernel {
@@ -127,8 +127,8 @@ struct tdmi_kernel {
     void (*needs)(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs);
     /* Optional; NULL where there is nothing to choose from. ways is all 0; of a desc that is
      * prepared. */
-    void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways);
-    /* Where needs asks for packed bytes. */
+    void (*describe)(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways);
+    /* Required when needs asks for packed bytes. */
     void (*pack)(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call);
     tdmi_kernel_run *forward;
@@ -200,7 +200,7 @@ struct tdmi_update_table {
                        tdm_error *err);
     void (*close)(tdmi_update_list *list);
     /* sums and facts lie on the device. */
-    void (*run)(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_way way,
+    void (*run)(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_method way,
                 const float *sums, const struct tdmi_step_facts *facts);
 };
 

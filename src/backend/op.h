@@ -22,7 +22,7 @@ enum tdmi_op_kind {
     TDMI_OP_KINDS
 };
 
-/* What may follow an op in the same pass. hswish: z · relu6(z + 3) / 6. */
+/* Activations that a kernel can fuse. hswish: z · relu6(z + 3) / 6. */
 enum tdmi_act { TDMI_ACT_NONE, TDMI_ACT_RELU, TDMI_ACT_RELU6, TDMI_ACT_HSWISH, TDMI_ACT_SIGMOID };
 
 enum { TDMI_OP_INPUTS = 2, TDMI_OP_PARAMS = 2, TDMI_OP_STATES = 2 };
@@ -131,7 +131,7 @@ struct tdmi_mixed_label {
     float weight; /* of its own label, 0 to 1; 1: not mixed */
 };
 
-/* What a shard says of itself: samples, how many were judged right, and the sum of their losses. */
+/* The totals of a group: samples, correct predictions, and the sum of the losses. */
 enum { TDMI_TAIL_SAMPLES, TDMI_TAIL_CORRECT, TDMI_TAIL_LOSS, TDMI_TAIL_VALUES };
 
 /* Whose draws a shard makes: keys of the counter generator. They change from step to step, so they

@@ -11,6 +11,11 @@
 #include "backend/ops.def"
 #undef X
 
+/* Batch norm in training on ordinary memory: the read form from the sums and the target of the
+ * running statistics; or the read form from the running statistics, which then stay. */
+void tdmi_ref_norm_finish(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call);
+void tdmi_ref_norm_keep(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call);
+
 /* Updates in plain C: the table of backend ref. */
 extern const struct tdmi_update_table tdmi_ref_update;
 

@@ -54,7 +54,7 @@ struct tdmi_loss_scale {
 
 enum { TDMI_LOSS_SCALE_STEPS = 2000 };
 
-/* What a list works on, all of it in the device's memory and lent for the list's life. */
+/* The arrays of a list, all in device memory and lent for the life of the list. */
 struct tdmi_update_arrays {
     float *params, *states, *slots[TDMI_UPDATE_SLOTS];
     float *mean_params, *mean_states;   /* averages that follow; NULL: none are kept */
@@ -62,7 +62,7 @@ struct tdmi_update_arrays {
     struct tdmi_loss_scale *loss_scale; /* NULL: gradients are as they are */
 };
 
-/* Of one step, in the device's memory. */
+/* The parameters of one step, in device memory. */
 struct tdmi_step_facts {
     float scale; /* 1 / samples: sums become means */
     float learning_rate, momentum, weight_decay;
@@ -74,7 +74,7 @@ struct tdmi_step_facts {
     double trust, trust_epsilon; /* of LARS */
 };
 
-struct tdmi_update_way {
+struct tdmi_update_method {
     enum tdmi_update_rule rule;
     bool clips;
 };

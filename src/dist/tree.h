@@ -21,12 +21,12 @@ struct tdmi_tree_part {
     float *values;
 };
 
-/* Of parts by number; below 0, of sums that are not kept. */
+/* Parts by number; below 0: sums that are not kept. */
 struct tdmi_tree_addition {
     int to, left, right;
 };
 
-/* Of n_shards, are those in [first, end) a subtree? */
+/* Do the groups [first, end) of n_shards form a subtree? */
 bool tdmi_tree_is_subtree(int first, int end, int n_shards);
 
 /* What is left to add until the first part holds the sum of the subtree that all parts are

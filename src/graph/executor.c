@@ -13,7 +13,7 @@ struct tdmi_executor {
     tdmi_stream *stream;
     char *memory;          /* plan->arena_bytes on the device */
     tdmi_staging *staging; /* NULL on the host */
-    const tdmi_kept_rows *kept;
+    const tdmi_feature_table *kept;
     struct tdmi_shard given; /* by the caller */
     struct tdmi_shard shard; /* the same as kernels find it */
     int total_images;        /* that share statistics with the shard; 0: it has its own */
@@ -21,12 +21,12 @@ struct tdmi_executor {
     struct tdmi_profile profile; /* arrays NULL: none wanted */
 };
 
-static void *at(const tdmi_executor *lane, struct tdmi_buffer buffer)
+static void *at(const tdmi_executor *executor, struct tdmi_buffer buffer)
 {
-    return buffer.bytes ? lane->memory + buffer.offset : NULL;
+    return buffer.bytes ? executor->memory + buffer.offset : NULL;
 }
 
-tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **lane,
+tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err)
 {
     tdmi_executor *made = tdmi_alloc(1, sizeof *made);
@@ -52,123 +52,125 @@ tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_e
         tdmi_executor_close(made);
         return status;
     }
-    *lane = made;
+    *executor = made;
     return TDM_OK;
 }
 
-void tdmi_executor_close(tdmi_executor *lane)
+void tdmi_executor_close(tdmi_executor *executor)
 {
-    if (!lane)
+    if (!executor)
         return;
-    if (lane->staging) /* what failed on the way has left work that reads its memory */
-        (void)lane->plan->backend->stream.wait(lane->stream, NULL);
-    tdmi_staging_close(lane->staging);
-    if (lane->memory)
-        lane->plan->backend->memory.free(lane->device, lane->memory);
-    if (lane->stream)
-        lane->plan->backend->stream.close(lane->stream);
-    tdmi_free(lane);
+    if (executor->staging) /* what failed on the way has left work that reads its memory */
+        (void)executor->plan->backend->stream.wait(executor->stream, NULL);
+    tdmi_staging_close(executor->staging);
+    if (executor->memory)
+        executor->plan->backend->memory.free(executor->device, executor->memory);
+    if (executor->stream)
+        executor->plan->backend->stream.close(executor->stream);
+    tdmi_free(executor);
 }
 
-tdmi_stream *tdmi_executor_stream(const tdmi_executor *lane)
+tdmi_stream *tdmi_executor_stream(const tdmi_executor *executor)
 {
-    return lane->stream;
+    return executor->stream;
 }
 
-bool tdmi_executor_can_prefetch(const tdmi_executor *lane)
+bool tdmi_executor_can_prefetch(const tdmi_executor *executor)
 {
-    return lane->staging != NULL;
+    return executor->staging != NULL;
 }
 
-tdm_status tdmi_executor_prefetch(tdmi_executor *lane, const uint8_t *pictures, int n,
+tdm_status tdmi_executor_prefetch(tdmi_executor *executor, const uint8_t *pictures, int n,
                                   tdm_error *err)
 {
-    return tdmi_staging_prefetch(lane->staging, pictures, n, err);
+    return tdmi_staging_prefetch(executor->staging, pictures, n, err);
 }
 
-tdm_status tdmi_executor_await_prefetch(tdmi_executor *lane, tdm_error *err)
+tdm_status tdmi_executor_await_prefetch(tdmi_executor *executor, tdm_error *err)
 {
-    return tdmi_executor_can_prefetch(lane) ? tdmi_staging_await_prefetch(lane->staging, err)
-                                            : TDM_OK;
+    return tdmi_executor_can_prefetch(executor)
+               ? tdmi_staging_await_prefetch(executor->staging, err)
+               : TDM_OK;
 }
 
-void tdmi_executor_keep(tdmi_executor *lane, const tdmi_kept_rows *kept)
+void tdmi_executor_keep(tdmi_executor *executor, const tdmi_feature_table *kept)
 {
-    lane->kept = kept;
+    executor->kept = kept;
 }
 
-void tdmi_executor_use(tdmi_executor *lane, const void *packed)
+void tdmi_executor_use(tdmi_executor *executor, const void *packed)
 {
-    lane->packed = packed;
+    executor->packed = packed;
 }
 
-void tdmi_executor_profile(tdmi_executor *lane, const struct tdmi_profile *profile)
+void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *profile)
 {
-    lane->profile = profile ? *profile : (struct tdmi_profile){0};
+    executor->profile = profile ? *profile : (struct tdmi_profile){0};
 }
 
 /* The gradient of the node's output, which may lie in another's. */
-static float *dy_at(const tdmi_executor *lane, int node)
+static float *dy_at(const tdmi_executor *executor, int node)
 {
-    const struct tdmi_node_plan *nodes = lane->plan->nodes;
-    return at(lane, nodes[nodes[node].dy_of].dy);
+    const struct tdmi_node_plan *nodes = executor->plan->nodes;
+    return at(executor, nodes[nodes[node].dy_of].dy);
 }
 
-static struct tdmi_norm norm_of(const tdmi_executor *lane, struct tdmi_values values, int index)
+static struct tdmi_norm norm_of(const tdmi_executor *executor, struct tdmi_values values, int index)
 {
-    const tdmi_graph *graph = lane->plan->graph;
+    const tdmi_graph *graph = executor->plan->graph;
     const struct tdmi_node *node = &graph->nodes[index];
-    struct tdmi_norm norm = tdmi_norm_at(at(lane, lane->plan->nodes[index].saved), node->out.c);
+    struct tdmi_norm norm =
+        tdmi_norm_at(at(executor, executor->plan->nodes[index].saved), node->out.c);
     norm.centre = values.states + graph->states[node->first_state].offset;
-    norm.total = lane->total_images ? norm.total : norm.sums;
-    norm.total_images = lane->total_images ? lane->total_images : lane->shard.n;
+    norm.total = executor->total_images ? norm.total : norm.sums;
+    norm.total_images = executor->total_images ? executor->total_images : executor->shard.n;
     return norm;
 }
 
-/* What the node reads. */
-static void take_inputs(const tdmi_executor *lane, struct tdmi_values values, int index,
+/* The input of the node. */
+static void take_inputs(const tdmi_executor *executor, struct tdmi_values values, int index,
                         struct tdmi_op_call *call)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
     for (int k = 0; k < plan->graph->nodes[index].n_inputs; k++) {
-        call->x[k] = at(lane, plan->nodes[it->in[k].node].y);
+        call->x[k] = at(executor, plan->nodes[it->in[k].node].y);
         if (it->in[k].norm >= 0 && !it->is_virtual)
-            call->in_norm[k] = norm_of(lane, values, it->in[k].norm);
+            call->in_norm[k] = norm_of(executor, values, it->in[k].norm);
     }
     if (it->residual >= 0)
-        call->residual = at(lane, plan->nodes[it->residual].y);
+        call->residual = at(executor, plan->nodes[it->residual].y);
     if (plan->graph->nodes[index].kind == TDMI_OP_BATCH_NORM && it->desc.is_training)
-        call->norm = norm_of(lane, values, index);
+        call->norm = norm_of(executor, values, index);
     else if (it->norm >= 0 && it->desc.is_training)
-        call->norm = norm_of(lane, values, it->norm);
+        call->norm = norm_of(executor, values, it->norm);
     if (it->packed_bytes)
-        call->packed = (const char *)lane->packed + it->packed_offset;
+        call->packed = (const char *)executor->packed + it->packed_offset;
 }
 
-static struct tdmi_op_call call_of(const tdmi_executor *lane, struct tdmi_values values, int index,
-                                   float *sums)
+static struct tdmi_op_call call_of(const tdmi_executor *executor, struct tdmi_values values,
+                                   int index, float *sums)
 {
-    const tdmi_graph *graph = lane->plan->graph;
+    const tdmi_graph *graph = executor->plan->graph;
     const struct tdmi_node *node = &graph->nodes[index];
-    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
     struct tdmi_op_call call = {
-        .n = lane->shard.n,
-        .y = at(lane, it->y),
-        .dy = dy_at(lane, index),
-        .saved = at(lane, it->saved),
-        .pixels = lane->shard.pixels,
-        .changes = lane->shard.changes,
-        .labels = lane->shard.labels,
-        .mixed = lane->shard.mixed,
-        .judgements = lane->shard.judgements,
-        .class_weights = lane->shard.class_weights,
-        .draws = lane->shard.draws,
-        .loss_scale = lane->shard.loss_scale,
+        .n = executor->shard.n,
+        .y = at(executor, it->y),
+        .dy = dy_at(executor, index),
+        .saved = at(executor, it->saved),
+        .pixels = executor->shard.pixels,
+        .changes = executor->shard.changes,
+        .labels = executor->shard.labels,
+        .mixed = executor->shard.mixed,
+        .judgements = executor->shard.judgements,
+        .class_weights = executor->shard.class_weights,
+        .draws = executor->shard.draws,
+        .loss_scale = executor->shard.loss_scale,
     };
-    take_inputs(lane, values, index, &call);
+    take_inputs(executor, values, index, &call);
     if (it->desc.fusion.reads_gradient_form)
-        call.dy = dy_at(lane, it->norm);
+        call.dy = dy_at(executor, it->norm);
     for (int i = 0; i < node->n_params; i++) {
         int64_t offset = graph->params[node->first_param + i].offset;
         call.params[i] = values.params + offset;
@@ -182,17 +184,18 @@ static struct tdmi_op_call call_of(const tdmi_executor *lane, struct tdmi_values
     return call;
 }
 
-/* Where the gradients of what the node reads go. A kernel that cannot add writes to the spill. */
-static void give_gradients(const tdmi_executor *lane, int index, struct tdmi_op_call *call)
+/* The places of the gradients of the node's inputs. A kernel that cannot add writes to the spill.
+ */
+static void give_gradients(const tdmi_executor *executor, int index, struct tdmi_op_call *call)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
     for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
         int at_node = tdmi_gradient_of(it->in[k]);
         const struct tdmi_node_plan *target = &plan->nodes[at_node];
         if (!target->has_backward || it->is_virtual)
             continue;
-        call->dx[k] = dy_at(lane, at_node);
+        call->dx[k] = dy_at(executor, at_node);
         if (it->in[k].norm >= 0 && target->last_writer == index)
             call->dx_sums[k] = call->in_norm[k].sums;
         if (target->first_writer == index)
@@ -200,7 +203,7 @@ static void give_gradients(const tdmi_executor *lane, int index, struct tdmi_op_
         if (it->kernel->adds_dx)
             call->dx_add[k] = call->dx[k];
         else
-            call->dx[k] = at(lane, it->spill[k]);
+            call->dx[k] = at(executor, it->spill[k]);
     }
 }
 
@@ -210,160 +213,162 @@ static bool is_trained_norm(const tdmi_plan *plan, int node)
            plan->graph->nodes[node].kind == TDMI_OP_BATCH_NORM;
 }
 
-/* What the conv before a virtual norm has not summed as it wrote. */
-static void reduce_forward(const tdmi_executor *lane, struct tdmi_values values, int index,
+/* Compute the sums of a virtual norm that the conv before it did not take. */
+static void reduce_forward(const tdmi_executor *executor, struct tdmi_values values, int index,
                            float *sums)
 {
-    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
     if (it->desc.keeps_statistics)
         return;
-    if (it->is_virtual && lane->plan->nodes[it->in[0].node].desc.fusion.gives_sums)
+    if (it->is_virtual && executor->plan->nodes[it->in[0].node].desc.fusion.gives_sums)
         return;
-    struct tdmi_op_call call = call_of(lane, values, index, sums);
-    call.workspace = at(lane, it->forward_workspace);
-    it->kernel->reduce_forward(lane->stream, &it->desc, &call);
+    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    call.workspace = at(executor, it->forward_workspace);
+    it->kernel->reduce_forward(executor->stream, &it->desc, &call);
 }
 
-static void run_forward(const tdmi_executor *lane, struct tdmi_values values, int index,
+static void run_forward(const tdmi_executor *executor, struct tdmi_values values, int index,
                         float *sums)
 {
-    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
-    struct tdmi_op_call call = call_of(lane, values, index, sums);
-    call.workspace = at(lane, it->forward_workspace);
-    it->kernel->forward(lane->stream, &it->desc, &call);
+    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
+    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    call.workspace = at(executor, it->forward_workspace);
+    it->kernel->forward(executor->stream, &it->desc, &call);
 }
 
 /* All links of the chain that ends here. */
-static void run_chain(const tdmi_executor *lane, struct tdmi_values values, int last)
+static void run_chain(const tdmi_executor *executor, struct tdmi_values values, int last)
 {
-    const struct tdmi_node_plan *nodes = lane->plan->nodes;
+    const struct tdmi_node_plan *nodes = executor->plan->nodes;
     const struct tdmi_op_desc *descs[TDMI_CHAIN_LINKS];
     struct tdmi_op_call calls[TDMI_CHAIN_LINKS];
-    int links[TDMI_CHAIN_LINKS], n = tdmi_chain_links(lane->plan, last, links);
+    int links[TDMI_CHAIN_LINKS], n = tdmi_chain_links(executor->plan, last, links);
     for (int i = 0; i < n; i++) {
         descs[i] = &nodes[links[i]].desc;
-        calls[i] = call_of(lane, values, links[i], NULL);
+        calls[i] = call_of(executor, values, links[i], NULL);
     }
-    calls[n - 1].workspace = at(lane, nodes[last].forward_workspace);
-    nodes[last].kernel->chain->forward(lane->stream, descs, calls, n);
+    calls[n - 1].workspace = at(executor, nodes[last].forward_workspace);
+    nodes[last].kernel->chain->forward(executor->stream, descs, calls, n);
 }
 
-/* Who wrote a virtual norm's gradient last took its sums, too. */
-static void reduce_backward(const tdmi_executor *lane, struct tdmi_values values, int index,
+/* The last writer of a virtual norm's gradient has taken its sums too. */
+static void reduce_backward(const tdmi_executor *executor, struct tdmi_values values, int index,
                             float *sums)
 {
-    const struct tdmi_node_plan *it = &lane->plan->nodes[index];
+    const struct tdmi_node_plan *it = &executor->plan->nodes[index];
     if (it->is_virtual)
         return;
-    struct tdmi_op_call call = call_of(lane, values, index, sums);
-    call.workspace = at(lane, it->backward_workspace);
-    it->kernel->reduce_backward(lane->stream, &it->desc, &call);
+    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    call.workspace = at(executor, it->backward_workspace);
+    it->kernel->reduce_backward(executor->stream, &it->desc, &call);
 }
 
-static void run_backward(const tdmi_executor *lane, struct tdmi_values values, int index,
+static void run_backward(const tdmi_executor *executor, struct tdmi_values values, int index,
                          float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     const struct tdmi_node_plan *it = &plan->nodes[index];
-    struct tdmi_op_call call = call_of(lane, values, index, sums);
-    call.workspace = at(lane, it->backward_workspace);
-    give_gradients(lane, index, &call);
-    it->kernel->backward(lane->stream, &it->desc, &call);
+    struct tdmi_op_call call = call_of(executor, values, index, sums);
+    call.workspace = at(executor, it->backward_workspace);
+    give_gradients(executor, index, &call);
+    it->kernel->backward(executor->stream, &it->desc, &call);
     for (int k = 0; k < tdmi_plan_reads(plan, index); k++) {
-        if (call.dx[k] && call.dx[k] == at(lane, it->spill[k]))
+        if (call.dx[k] && call.dx[k] == at(executor, it->spill[k]))
             plan->backend->update->accumulate(
-                lane->stream, it->desc.storage, dy_at(lane, tdmi_gradient_of(it->in[k])),
+                executor->stream, it->desc.storage, dy_at(executor, tdmi_gradient_of(it->in[k])),
                 call.dx[k],
-                lane->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k)));
+                executor->shard.n * tdmi_shape_values(tdmi_plan_shape_read(plan, index, k)));
     }
 }
 
 /* What the shard says of itself goes to the sums that travel; without training, who asked fetches
  * it. */
-static void end_forward(const tdmi_executor *lane, float *sums)
+static void end_forward(const tdmi_executor *executor, float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
-    const struct tdmi_shard *shard = &lane->shard;
+    const tdmi_plan *plan = executor->plan;
+    const struct tdmi_shard *shard = &executor->shard;
     if (plan->is_training)
-        plan->backend->update->tail(lane->stream, shard->judgements, shard->labels, shard->mixed,
-                                    shard->n, sums + tdmi_graph_tail_at(plan->graph));
+        plan->backend->update->tail(executor->stream, shard->judgements, shard->labels,
+                                    shard->mixed, shard->n, sums + tdmi_graph_tail_at(plan->graph));
 }
 
-tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *lane, tdm_error *err)
+tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor, tdm_error *err)
 {
-    const struct tdmi_shard *shard = &lane->shard;
-    if (!lane->staging || !shard->labels)
+    const struct tdmi_shard *shard = &executor->shard;
+    if (!executor->staging || !shard->labels)
         return TDM_OK; /* they are where they were wanted */
     return TDM_WRAP(err,
-                    lane->plan->backend->memory.download(
-                        lane->stream, lane->given.judgements, shard->judgements,
+                    executor->plan->backend->memory.download(
+                        executor->stream, executor->given.judgements, shard->judgements,
                         (size_t)shard->n * sizeof *shard->judgements, err),
                     "fetching verdicts");
 }
 
-static int64_t start_clock(const tdmi_executor *lane)
+static int64_t start_clock(const tdmi_executor *executor)
 {
-    return lane->profile.forward_s ? tdmi_clock_ns() : 0;
+    return executor->profile.forward_s ? tdmi_clock_ns() : 0;
 }
 
-static int in_a_row(const tdmi_executor *lane)
+static int in_a_row(const tdmi_executor *executor)
 {
-    return lane->profile.in_a_row > 0 ? lane->profile.in_a_row : 1;
+    return executor->profile.in_a_row > 0 ? executor->profile.in_a_row : 1;
 }
 
-static void stop_clock(const tdmi_executor *lane, double *seconds, int node, int64_t begin)
+static void stop_clock(const tdmi_executor *executor, double *seconds, int node, int64_t begin)
 {
     if (!seconds)
         return;
-    if (!lane->plan->backend->device.is_host) /* else it is done */
-        (void)lane->plan->backend->stream.wait(lane->stream,
-                                               NULL); /* a failure shows at the next use */
-    seconds[node] += tdmi_clock_seconds_since(begin) / in_a_row(lane);
+    if (!executor->plan->backend->device.is_host) /* else it is done */
+        (void)executor->plan->backend->stream.wait(executor->stream,
+                                                   NULL); /* a failure shows at the next use */
+    seconds[node] += tdmi_clock_seconds_since(begin) / in_a_row(executor);
 }
 
 /* One node, and the sums of the batch norm that comes next: after `index` in forward. */
-static void step_forward(tdmi_executor *lane, struct tdmi_values values, int index, float *sums)
+static void step_forward(tdmi_executor *executor, struct tdmi_values values, int index, float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     const bool is_silent = tdmi_plan_is_silent(plan, index) || plan->nodes[index].chained_by >= 0;
-    int64_t begin = start_clock(lane);
-    for (int i = 0; i < in_a_row(lane); i++)
+    int64_t begin = start_clock(executor);
+    for (int i = 0; i < in_a_row(executor); i++)
         if (plan->nodes[index].n_links > 1)
-            run_chain(lane, values, index);
+            run_chain(executor, values, index);
         else if (!is_silent)
-            run_forward(lane, values, index, sums);
-    stop_clock(lane, lane->profile.forward_s, index, begin);
+            run_forward(executor, values, index, sums);
+    stop_clock(executor, executor->profile.forward_s, index, begin);
     if (index + 1 >= plan->graph->n_nodes || !is_trained_norm(plan, index + 1))
         return;
-    begin = start_clock(lane);
-    for (int i = 0; i < in_a_row(lane); i++)
-        reduce_forward(lane, values, index + 1, sums);
-    stop_clock(lane, lane->profile.forward_s, index + 1, begin);
+    begin = start_clock(executor);
+    for (int i = 0; i < in_a_row(executor); i++)
+        reduce_forward(executor, values, index + 1, sums);
+    stop_clock(executor, executor->profile.forward_s, index + 1, begin);
 }
 
-static void step_backward(tdmi_executor *lane, struct tdmi_values values, int index, float *sums)
+static void step_backward(tdmi_executor *executor, struct tdmi_values values, int index,
+                          float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
-    int64_t begin = start_clock(lane);
-    for (int i = 0; i < in_a_row(lane); i++)
+    const tdmi_plan *plan = executor->plan;
+    int64_t begin = start_clock(executor);
+    for (int i = 0; i < in_a_row(executor); i++)
         if (plan->nodes[index].has_backward && !tdmi_plan_is_silent(plan, index))
-            run_backward(lane, values, index, sums);
-    stop_clock(lane, lane->profile.backward_s, index, begin);
+            run_backward(executor, values, index, sums);
+    stop_clock(executor, executor->profile.backward_s, index, begin);
     if (index == 0 || !is_trained_norm(plan, index - 1) || !plan->nodes[index - 1].has_backward)
         return;
-    begin = start_clock(lane);
-    for (int i = 0; i < in_a_row(lane); i++)
-        reduce_backward(lane, values, index - 1, sums);
-    stop_clock(lane, lane->profile.backward_s, index - 1, begin);
+    begin = start_clock(executor);
+    for (int i = 0; i < in_a_row(executor); i++)
+        reduce_backward(executor, values, index - 1, sums);
+    stop_clock(executor, executor->profile.backward_s, index - 1, begin);
 }
 
-void tdmi_executor_begin(tdmi_executor *lane, const struct tdmi_shard *shard, int total_images)
+void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images)
 {
-    lane->given = *shard;
-    lane->shard = lane->staging ? tdmi_staging_fill(lane->staging, lane->stream, shard) : *shard;
-    lane->total_images = total_images;
+    executor->given = *shard;
+    executor->shard =
+        executor->staging ? tdmi_staging_fill(executor->staging, executor->stream, shard) : *shard;
+    executor->total_images = total_images;
     if (shard->rows)
-        tdmi_kept_rows_await(lane->kept, lane->stream);
+        tdmi_feature_table_await(executor->kept, executor->stream);
 }
 
 int tdmi_executor_forward_end(const tdmi_plan *plan, int node)
@@ -383,82 +388,84 @@ int tdmi_executor_backward_end(const tdmi_plan *plan, int node, int lowest)
 /* What the nodes that are not there would have given. Elsewhere than on the host it is there
  * already, or is gathered from rows that are: the first thing of a shard that may be recorded, for
  * it is told three addresses that stay. */
-static void take_rows(const tdmi_executor *lane)
+static void take_rows(const tdmi_executor *executor)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     const size_t bytes = tdmi_plan_sample_bytes(plan);
-    char *y = at(lane, plan->nodes[plan->first_node - 1].y);
-    if (lane->shard.rows)
-        tdmi_kept_rows_gather(lane->kept, lane->stream, lane->shard.rows, lane->shard.n, y);
-    for (int i = 0; !lane->staging && i < lane->shard.n; i++) /* a failure shows at the next wait */
-        (void)plan->backend->memory.upload(lane->stream, y + (size_t)i * bytes,
-                                           lane->given.pixels[i], bytes, NULL);
+    char *y = at(executor, plan->nodes[plan->first_node - 1].y);
+    if (executor->shard.rows)
+        tdmi_feature_table_gather(executor->kept, executor->stream, executor->shard.rows,
+                                  executor->shard.n, y);
+    for (int i = 0; !executor->staging && i < executor->shard.n;
+         i++) /* a failure shows at the next wait */
+        (void)plan->backend->memory.upload(executor->stream, y + (size_t)i * bytes,
+                                           executor->given.pixels[i], bytes, NULL);
 }
 
-void tdmi_executor_forward_part(tdmi_executor *lane, struct tdmi_values values, int first, int last,
-                                float *sums)
+void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values values, int first,
+                                int last, float *sums)
 {
-    const tdmi_plan *plan = lane->plan;
+    const tdmi_plan *plan = executor->plan;
     if (first == 0 && plan->first_node > 0)
-        take_rows(lane);
+        take_rows(executor);
     for (int i = first; i <= last; i++)
-        step_forward(lane, values, i, sums);
+        step_forward(executor, values, i, sums);
     if (last + 1 == plan->graph->n_nodes)
-        end_forward(lane, sums);
+        end_forward(executor, sums);
 }
 
-void tdmi_executor_backward_part(tdmi_executor *lane, struct tdmi_values values, int first,
+void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
                                  int last, float *sums)
 {
     for (int i = first; i >= last; i--)
-        step_backward(lane, values, i, sums);
+        step_backward(executor, values, i, sums);
 }
 
-void tdmi_executor_forward(tdmi_executor *lane, struct tdmi_values values,
+void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, float *sums)
 {
-    tdmi_executor_begin(lane, shard, 0);
-    tdmi_executor_forward_part(lane, values, 0, lane->plan->graph->n_nodes - 1, sums);
+    tdmi_executor_begin(executor, shard, 0);
+    tdmi_executor_forward_part(executor, values, 0, executor->plan->graph->n_nodes - 1, sums);
 }
 
-void tdmi_executor_backward(tdmi_executor *lane, struct tdmi_values values, int segment,
+void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
                             float *sums)
 {
-    const struct tdmi_segment *range = &lane->plan->segments[segment];
-    tdmi_executor_backward_part(lane, values, range->first_node, range->last_node, sums);
+    const struct tdmi_segment *range = &executor->plan->segments[segment];
+    tdmi_executor_backward_part(executor, values, range->first_node, range->last_node, sums);
 }
 
-void tdmi_executor_measure(tdmi_executor *lane, struct tdmi_values values,
+void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, int first, double *sums)
 {
-    const tdmi_graph *graph = lane->plan->graph;
-    tdmi_executor_begin(lane, shard, 0);
+    const tdmi_graph *graph = executor->plan->graph;
+    tdmi_executor_begin(executor, shard, 0);
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tdmi_node_plan *it = &lane->plan->nodes[i];
+        const struct tdmi_node_plan *it = &executor->plan->nodes[i];
         if (i >= first && graph->nodes[i].kind == TDMI_OP_BATCH_NORM) {
-            struct tdmi_op_call call = call_of(lane, values, i, NULL);
+            struct tdmi_op_call call = call_of(executor, values, i, NULL);
             call.norm = (struct tdmi_norm){.centre = call.states[0], .sums = sums};
-            it->kernel->reduce_forward(lane->stream, &it->desc, &call);
+            it->kernel->reduce_forward(executor->stream, &it->desc, &call);
             sums += 2 * (int64_t)graph->nodes[i].out.c;
         }
-        step_forward(lane, values, i, NULL);
+        step_forward(executor, values, i, NULL);
     }
 }
 
-static struct tdmi_norm sums_at(const tdmi_executor *lane, int node)
+static struct tdmi_norm sums_at(const tdmi_executor *executor, int node)
 {
-    return tdmi_norm_at(at(lane, lane->plan->nodes[node].saved),
-                        lane->plan->graph->nodes[node].out.c);
+    return tdmi_norm_at(at(executor, executor->plan->nodes[node].saved),
+                        executor->plan->graph->nodes[node].out.c);
 }
 
-const double *tdmi_executor_norm_sums(const tdmi_executor *lane, int node)
+const double *tdmi_executor_norm_sums(const tdmi_executor *executor, int node)
 {
-    return sums_at(lane, node).sums;
+    return sums_at(executor, node).sums;
 }
 
-double *tdmi_executor_norm_total(const tdmi_executor *lane, int node)
+double *tdmi_executor_norm_total(const tdmi_executor *executor, int node)
 {
-    return sums_at(lane, node).total;
+    return sums_at(executor, node).total;
 }
 
 /* The node that computes what the last one gives. */
@@ -469,38 +476,40 @@ static int last_of(const tdmi_plan *plan)
 }
 
 /* n values of that type, as floats: they come to the end of the room for those. */
-static tdm_status fetch(const tdmi_executor *lane, enum tdmi_dtype type, const void *from,
+static tdm_status fetch(const tdmi_executor *executor, enum tdmi_dtype type, const void *from,
                         int64_t n, float *to, tdm_error *err)
 {
-    const struct tdmi_backend *backend = lane->plan->backend;
+    const struct tdmi_backend *backend = executor->plan->backend;
     const size_t bytes = tdmi_dtype_bytes(type) * (size_t)n;
     char *raw = (char *)(to + n) - bytes;
-    TDM_TRY(backend->memory.download(lane->stream, raw, from, bytes, err), err,
+    TDM_TRY(backend->memory.download(executor->stream, raw, from, bytes, err), err,
             "fetching what the network gives");
-    TDM_TRY(backend->stream.wait(lane->stream, err), err, "fetching what the network gives");
+    TDM_TRY(backend->stream.wait(executor->stream, err), err, "fetching what the network gives");
     if (type != TDMI_DTYPE_F32)
         tdmi_floats_load(type, to, raw, n);
     return TDM_OK;
 }
 
-tdm_status tdmi_executor_fetch_output(const tdmi_executor *lane, int n, float *to, tdm_error *err)
+tdm_status tdmi_executor_fetch_output(const tdmi_executor *executor, int n, float *to,
+                                      tdm_error *err)
 {
-    const tdmi_graph *graph = lane->plan->graph;
-    const int last = last_of(lane->plan);
+    const tdmi_graph *graph = executor->plan->graph;
+    const int last = last_of(executor->plan);
     const bool is_output = tdmi_op_of(graph->nodes[last].kind)->is_output;
-    return fetch(lane, is_output ? TDMI_DTYPE_F32 : lane->plan->storage,
-                 at(lane, lane->plan->nodes[last].y),
+    return fetch(executor, is_output ? TDMI_DTYPE_F32 : executor->plan->storage,
+                 at(executor, executor->plan->nodes[last].y),
                  n * tdmi_shape_values(graph->nodes[graph->n_nodes - 1].out), to, err);
 }
 
-tdm_status tdmi_executor_fetch_logits(const tdmi_executor *lane, int n, float *to, tdm_error *err)
+tdm_status tdmi_executor_fetch_logits(const tdmi_executor *executor, int n, float *to,
+                                      tdm_error *err)
 {
-    return fetch(lane, lane->plan->storage, tdmi_executor_logits(lane),
-                 (int64_t)n * tdmi_graph_logits(lane->plan->graph), to, err);
+    return fetch(executor, executor->plan->storage, tdmi_executor_logits(executor),
+                 (int64_t)n * tdmi_graph_logits(executor->plan->graph), to, err);
 }
 
-const float *tdmi_executor_logits(const tdmi_executor *lane)
+const float *tdmi_executor_logits(const tdmi_executor *executor)
 {
-    const tdmi_plan *plan = lane->plan;
-    return at(lane, plan->nodes[plan->nodes[plan->graph->n_nodes - 1].in[0].node].y);
+    const tdmi_plan *plan = executor->plan;
+    return at(executor, plan->nodes[plan->nodes[plan->graph->n_nodes - 1].in[0].node].y);
 }

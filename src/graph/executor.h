@@ -1,11 +1,12 @@
 /*
- * A lane: one plan bound to memory, running one shard at a time. Lanes share parameters, which they
- * only read, and each writes the sums it is given; so shards run side by side, one a thread.
+ * An executor: one plan bound to memory, the workspace of one thread, running one group of images
+ * at a time. Executors share the parameters, which they only read, and each writes its own sums, so
+ * groups run side by side, one a thread.
  */
-#ifndef TANDEM_NN_LANE_H
-#define TANDEM_NN_LANE_H
+#ifndef TANDEM_GRAPH_EXECUTOR_H
+#define TANDEM_GRAPH_EXECUTOR_H
 
-#include "graph/kept_rows.h"
+#include "graph/feature_table.h"
 #include "graph/plan.h"
 
 /* The images of one shard. */
@@ -16,7 +17,7 @@ struct tdmi_shard {
      * were the last to be brought ahead (tdmi_executor_prefetch); NULL: they are brought when the
      * shard is begun */
     const uint8_t *prefetched;
-    /* n, or NULL: rows by their numbers among those that the lane finds on the device
+    /* n, or NULL: rows by their numbers among those that the executor finds on the device
      * (tdmi_executor_keep); pixels are not looked at then */
     const int64_t *rows;
     const void *changes;   /* n, of tdmi_backend.changes; NULL: pictures stay as they are */
@@ -35,7 +36,7 @@ struct tdmi_values {
     const float *params, *states;
 };
 
-/* Seconds by node, added to by every run of a lane that was given one: the mean of so many runs of
+/* Seconds by node, added to by every run of an executor that has one: the mean of so many runs of
  * the node between two waits, which cost something on a device that queues. What it computes means
  * nothing after more than one. */
 struct tdmi_profile {
@@ -45,79 +46,79 @@ struct tdmi_profile {
 
 typedef struct tdmi_executor tdmi_executor;
 
-/* TDM_E_MEMORY says how much was wanted. */
-tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **lane,
+/* The message of TDM_E_MEMORY has the size. */
+tdm_status tdmi_executor_open(const tdmi_plan *plan, tdmi_device *device, tdmi_executor **executor,
                               tdm_error *err) TDM_MUST_USE;
-void tdmi_executor_close(tdmi_executor *lane);
-/* The weights as the plan's kernels want them (graph/packed.h), lent; needed before a run unless
- * the plan asks for none. */
-void tdmi_executor_use(tdmi_executor *lane, const void *packed);
-tdmi_stream *tdmi_executor_stream(const tdmi_executor *lane);
+void tdmi_executor_close(tdmi_executor *executor);
+/* Set the packed weights (graph/packed.h), lent; required before a run unless the plan has none. */
+void tdmi_executor_use(tdmi_executor *executor, const void *packed);
+tdmi_stream *tdmi_executor_stream(const tdmi_executor *executor);
 /* From now on (NULL: no more). Waits for the stream after each node, and after the sums that a
  * batch norm in training takes by itself, which count as its own. */
-void tdmi_executor_profile(tdmi_executor *lane, const struct tdmi_profile *profile);
+void tdmi_executor_profile(tdmi_executor *executor, const struct tdmi_profile *profile);
 
-/* Pictures, or rows, ahead of the shard that they are of, where memory is not the host's: n of
- * them, side by side, begin to be copied while the stream computes. They are lent until
- * tdmi_executor_await_prefetch has returned, and then may be the next shard's (shard.brought), or
- * nobody's. The shard before the one that was begun last must have been waited for. false: nothing
- * is brought ahead here. */
-bool tdmi_executor_can_prefetch(const tdmi_executor *lane);
-tdm_status tdmi_executor_prefetch(tdmi_executor *lane, const uint8_t *pictures, int n,
+/* Prefetch n consecutive images or rows to a device with memory of its own while the stream
+ * computes. They are lent until tdmi_executor_await_prefetch has returned; the next group may then
+ * use them (shard.prefetched). The group before the one that was started last must have been waited
+ * for. tdmi_executor_can_prefetch: false on the host. */
+bool tdmi_executor_can_prefetch(const tdmi_executor *executor);
+tdm_status tdmi_executor_prefetch(tdmi_executor *executor, const uint8_t *pictures, int n,
                                   tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_executor_await_prefetch(tdmi_executor *lane, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_executor_await_prefetch(tdmi_executor *executor, tdm_error *err) TDM_MUST_USE;
 
-/* Lent, from now on: where shards have their rows that name them by number. Once, and before the
- * first of those, for their address goes into what is recorded. */
-void tdmi_executor_keep(tdmi_executor *lane, const tdmi_kept_rows *kept);
+/* Set the feature table (lent) for groups that name their rows by number. Call it once, before the
+ * first such group, because recordings hold its address. */
+void tdmi_executor_keep(tdmi_executor *executor, const tdmi_feature_table *kept);
 
 /* Forward; when training, sums gets state sums and the tail. shard's arrays must stay until
  * backward has run, and the stream must have been waited for since the shard before. What cannot be
  * brought to the device shows at the stream's next wait. */
-void tdmi_executor_forward(tdmi_executor *lane, struct tdmi_values values,
+void tdmi_executor_forward(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, float *sums);
 /* Backward of one segment, in the order 0, 1, …, after forward of the same shard. */
-void tdmi_executor_backward(tdmi_executor *lane, struct tdmi_values values, int segment,
+void tdmi_executor_backward(tdmi_executor *executor, struct tdmi_values values, int segment,
                             float *sums);
 
 /* Forward without training, of a plan whose nodes are apart (is_apart); on the way sums get what
  * every batch norm from node `first` on reads: Σ(x - running mean) and its square, 2 · channels
  * each, one norm after the other. On the host. */
-void tdmi_executor_measure(tdmi_executor *lane, struct tdmi_values values,
+void tdmi_executor_measure(tdmi_executor *executor, struct tdmi_values values,
                            const struct tdmi_shard *shard, int first, double *sums);
 
-/* ---- statistics of batch norms shared among lanes -----------------------------------------
+/* ---- statistics of batch norms shared among executors -----------------------------------------
  *
- * The same work in parts, each up to the next point where sums of several lanes must be added: a
- * part takes the sums of the batch norm that follows it, and the next part begins with that norm.
+ * The same work in parts, each up to the next point where sums of several executors must be added:
+ * a part takes the sums of the batch norm that follows it, and the next part begins with that norm.
  *
  *     begin, then  forward_part(0, a - 1)  exchange at norm a  forward_part(a, b - 1)  …
  */
 
-/* Of so many images in all; shard's arrays must stay until backward has run. */
-void tdmi_executor_begin(tdmi_executor *lane, const struct tdmi_shard *shard, int total_images);
+/* Start a group of total_images over all executors; its arrays must stay until backward has run. */
+void tdmi_executor_begin(tdmi_executor *executor, const struct tdmi_shard *shard, int total_images);
 /* The last node of the part that begins at `node`. Forward parts end before a batch norm or at the
  * last node; backward ones, going down to `lowest`, after which one is next, or there. */
 int tdmi_executor_forward_end(const tdmi_plan *plan, int node);
 int tdmi_executor_backward_end(const tdmi_plan *plan, int node, int lowest);
-void tdmi_executor_forward_part(tdmi_executor *lane, struct tdmi_values values, int first, int last,
-                                float *sums);
-void tdmi_executor_backward_part(tdmi_executor *lane, struct tdmi_values values, int first,
+void tdmi_executor_forward_part(tdmi_executor *executor, struct tdmi_values values, int first,
+                                int last, float *sums);
+void tdmi_executor_backward_part(tdmi_executor *executor, struct tdmi_values values, int first,
                                  int last, float *sums);
-/* Of the batch norm at node: 2 · channels values, to be added over lanes, and where the totals are
- * wanted. */
-const double *tdmi_executor_norm_sums(const tdmi_executor *lane, int node);
-double *tdmi_executor_norm_total(const tdmi_executor *lane, int node);
+/* Of the batch norm at node: 2 · channels values, to be added over executors, and where the totals
+ * are wanted. */
+const double *tdmi_executor_norm_sums(const tdmi_executor *executor, int node);
+double *tdmi_executor_norm_total(const tdmi_executor *executor, int node);
 
-/* Of a shard with labels, after forward without training; there once the stream is waited for. */
-tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *lane, tdm_error *err) TDM_MUST_USE;
+/* Download loss and prediction of a group with labels, after forward without training; they are
+ * complete once the stream is waited for. */
+tdm_status tdmi_executor_fetch_evaluations(const tdmi_executor *executor,
+                                           tdm_error *err) TDM_MUST_USE;
 /* What the last node gives, after forward without training: (n, its shape); and logits, before
  * probabilities. As floats, in ordinary memory: waits for the stream. */
-tdm_status tdmi_executor_fetch_output(const tdmi_executor *lane, int n, float *to,
+tdm_status tdmi_executor_fetch_output(const tdmi_executor *executor, int n, float *to,
                                       tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_executor_fetch_logits(const tdmi_executor *lane, int n, float *to,
+tdm_status tdmi_executor_fetch_logits(const tdmi_executor *executor, int n, float *to,
                                       tdm_error *err) TDM_MUST_USE;
-/* The logits where they lie, and as they are stored: (n, tdmi_graph_logits). */
-const float *tdmi_executor_logits(const tdmi_executor *lane);
+/* The logits in the memory of the plan, as they are stored: (n, tdmi_graph_logits). */
+const float *tdmi_executor_logits(const tdmi_executor *executor);
 
 #endif

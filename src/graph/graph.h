@@ -11,8 +11,8 @@
  * A builder function of src/models/networks adds nodes; the first mistake is remembered and
  * reported by tdmi_graph_finish, so builders read like the paper's table.
  */
-#ifndef TANDEM_NN_GRAPH_H
-#define TANDEM_NN_GRAPH_H
+#ifndef TANDEM_GRAPH_GRAPH_H
+#define TANDEM_GRAPH_GRAPH_H
 
 #include "base/arena.h"
 #include "graph/op.h"
@@ -71,11 +71,11 @@ tdm_status tdmi_graph_base(const tdmi_graph *graph, int end, tdmi_graph **base,
 int64_t tdmi_graph_sums_values(const tdmi_graph *graph);
 int64_t tdmi_graph_state_sums_at(const tdmi_graph *graph); /* offsets into sums */
 int64_t tdmi_graph_tail_at(const tdmi_graph *graph);
-/* Of one image, forward. */
+/* Operations of one image, forward. */
 double tdmi_node_flops(const struct tdmi_node *node);
 const struct tdmi_preprocess *tdmi_graph_preprocess(const tdmi_graph *graph);
 int tdmi_graph_classes(const tdmi_graph *graph);
-/* What the last node makes probabilities of: one a class, or 1 for two classes. */
+/* Number of logits of the last node: one a class, or 1 for two classes. */
 int tdmi_graph_logits(const tdmi_graph *graph);
 
 /* Fill fresh values by each tensor's rule: a pure function of seed and tensor index. */

@@ -4,12 +4,12 @@
  * back, with scales and shifts that leave what the network computes as it is. And norms whose
  * running statistics are too slow for a training of hundreds of steps.
  */
-#ifndef TANDEM_NN_NORMS_H
-#define TANDEM_NN_NORMS_H
+#ifndef TANDEM_GRAPH_NORMS_H
+#define TANDEM_GRAPH_NORMS_H
 
 #include "graph/executor.h"
 
-/* Of the nodes from `first` on; states on the host. */
+/* The batch norms from node `first` on; states on the host. */
 int tdmi_norms_count(const tdmi_graph *graph, int first);
 int tdmi_norms_count_folded(const tdmi_graph *graph, int first, const float *states);
 

@@ -2,8 +2,8 @@
  * What the graph knows of an op: its attributes, shape rule, parameters, cost, and what its
  * gradient reads. How it is computed is the backend's business (backend/op.h).
  */
-#ifndef TANDEM_NN_OP_H
-#define TANDEM_NN_OP_H
+#ifndef TANDEM_GRAPH_OP_H
+#define TANDEM_GRAPH_OP_H
 
 #include "backend/op.h"
 #include "tandem/error.h"
@@ -54,7 +54,7 @@ tdm_status tdmi_op_shape(enum tdmi_op_kind kind, const struct tdmi_op_attrs *att
                          tdm_error *err) TDM_MUST_USE;
 int tdmi_op_inputs(enum tdmi_op_kind kind);
 
-/* What all ops that judge refuse; what is the name of one. */
+/* The checks that all output ops share; what: the name of the op. */
 tdm_status tdmi_evaluator_shape(const char *what, const struct tdmi_op_attrs *attrs,
                                 struct tdmi_shape in, tdm_error *err) TDM_MUST_USE;
 

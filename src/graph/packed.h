@@ -1,9 +1,9 @@
 /*
  * Weights in the form that a plan's kernels want them: reordered, transposed, a batch norm folded
- * in. Made once for new values, read by all lanes of the plan.
+ * in. Made once for new values, read by all executors of the plan.
  */
-#ifndef TANDEM_NN_PACKED_H
-#define TANDEM_NN_PACKED_H
+#ifndef TANDEM_GRAPH_PACKED_H
+#define TANDEM_GRAPH_PACKED_H
 
 #include "base/thread.h"
 #include "graph/executor.h"
@@ -14,7 +14,7 @@ typedef struct tdmi_packed tdmi_packed;
 tdm_status tdmi_packed_open(const tdmi_plan *plan, tdmi_device *device, tdmi_packed **packed,
                             tdm_error *err) TDM_MUST_USE;
 void tdmi_packed_close(tdmi_packed *packed);
-/* To give to lanes; NULL when the plan asks for none. */
+/* For tdmi_executor_use; NULL when the plan needs none. */
 const void *tdmi_packed_memory(const tdmi_packed *packed);
 
 /* From these values, node by node on the pool's threads, of this node and those behind it. Needed

@@ -140,7 +140,7 @@ static void extend(struct tdmi_buffer *buffer, int until)
     buffer->last = until > buffer->last ? until : buffer->last;
 }
 
-/* What node `index` keeps for itself, and how long what it reads must live for it. */
+/* The buffers of node `index`, and the lifetimes that it needs of its inputs. */
 static void live(tdmi_plan *plan, int index)
 {
     const tdmi_graph *graph = plan->graph;

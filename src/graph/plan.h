@@ -17,8 +17,8 @@
  *
  * Outer parts: `tdmi_executor` (graph/executor.h) binds a plan to memory and runs it.
  */
-#ifndef TANDEM_NN_PLAN_H
-#define TANDEM_NN_PLAN_H
+#ifndef TANDEM_GRAPH_PLAN_H
+#define TANDEM_GRAPH_PLAN_H
 
 #include "backend/backend.h"
 #include "base/text/text.h"
@@ -30,7 +30,7 @@ struct tdmi_buffer {
     int first, last; /* times, both included */
 };
 
-/* Where a reader finds an input: the y of an earlier node, perhaps through a read form. */
+/* The source of an input: the y of an earlier node, perhaps through a read form. */
 struct tdmi_node_source {
     int node;          /* its y is read */
     int norm;          /* the batch norm whose scale and shift apply, or -1 */
@@ -89,7 +89,7 @@ typedef struct tdmi_plan {
     int n_segments;             /* 0 when not training */
     struct tdmi_buffer staging; /* where memory is not the host's: graph/staging.h */
     size_t arena_bytes;
-    size_t packed_bytes; /* of weights as the kernels want them, shared by all lanes */
+    size_t packed_bytes; /* of weights as the kernels want them, shared by all executors */
     tdmi_arena arena;    /* holds the arrays */
 } tdmi_plan;
 
@@ -141,8 +141,9 @@ struct tdmi_shape tdmi_plan_shape_read(const tdmi_plan *plan, int index, int k);
  * a kernel that skips some of them, or has a cleverer way, gets them all the same. */
 double tdmi_plan_node_operations(const tdmi_plan *plan, int index);
 
-/* Decide which nodes are virtual and which carry what for them: fills is_virtual, in, computed_by,
- * norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set. */
+/* Decide which nodes are virtual and which kernels fuse their work: fills is_virtual, in,
+ * computed_by, norm, residual and desc.fusion of nodes whose desc, kernel and has_backward are set.
+ */
 void tdmi_fuse(tdmi_plan *plan);
 
 /* Decide which nodes run as links of a chain (graph/chain.c): fills n_links and chained_by. */

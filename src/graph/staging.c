@@ -7,7 +7,7 @@
 
 enum { places = 2 }; /* for pictures, on the device; for rows, here */
 
-/* Where each part begins, in both; here there is one place for pictures, or two for rows. */
+/* Offsets of the parts, in both memories; here there is one place for images, or two for rows. */
 struct layout {
     size_t judgements, pixels, labels, mixed, key, samples, numbers, class_weights, changes;
     size_t pictures, a_place, bytes;
@@ -51,13 +51,13 @@ static size_t row_bytes(const tdmi_plan *plan)
     return tdmi_dtype_bytes(plan->storage) * (tdmi_plan_sample_bytes(plan) / sizeof(float));
 }
 
-/* Of a row that is kept on the device. */
+/* The number of a cached row on the device. */
 static size_t number_bytes(const tdmi_plan *plan)
 {
     return plan->backend->memory.gather && plan->first_node > 0 ? sizeof(int64_t) : 0;
 }
 
-/* What is to be done to a picture, where the device does it. */
+/* The changes of an image, where the device makes them. */
 static size_t change_bytes(const tdmi_plan *plan)
 {
     return plan->backend->changes && plan->first_node == 0 ? plan->backend->changes->bytes : 0;
@@ -149,7 +149,7 @@ void tdmi_staging_close(tdmi_staging *staging)
     tdmi_free(staging);
 }
 
-/* Where it will be on the device; NULL stays NULL. */
+/* Its address on the device; NULL stays NULL. */
 static const void *copy(tdmi_staging *staging, size_t at, const void *from, size_t bytes)
 {
     if (!from)

@@ -16,17 +16,17 @@
  *
  * Rows that stand for pixels are no part of it: they go, as they are stored, to the place of what
  * they stand for; ahead of their shard they are made ready on the host. Of rows that are kept on
- * the device (graph/kept_rows.h) the head has the numbers. Where memory is the host's
+ * the device (graph/feature_table.h) the head has the numbers. Where memory is the host's
  * nothing is staged: kernels follow the shard's own pointers.
  */
-#ifndef TANDEM_NN_STAGING_H
-#define TANDEM_NN_STAGING_H
+#ifndef TANDEM_GRAPH_STAGING_H
+#define TANDEM_GRAPH_STAGING_H
 
 #include "graph/executor.h"
 
 typedef struct tdmi_staging tdmi_staging;
 
-/* What a plan reserves for it in its arena; 0 on the host. */
+/* Bytes that a plan reserves for it in its arena; 0 on the host. */
 size_t tdmi_staging_bytes(const tdmi_plan *plan);
 
 /* memory: of the device, tdmi_staging_bytes. rows: where rows that stand for pixels go, of the
@@ -35,7 +35,7 @@ tdm_status tdmi_staging_open(const tdmi_plan *plan, tdmi_device *device, void *m
                              tdmi_staging **staging, tdm_error *err) TDM_MUST_USE;
 void tdmi_staging_close(tdmi_staging *staging);
 
-/* Of the lane's functions of these names (executor.h). */
+/* The parts of the executor's functions of these names (executor.h). */
 tdm_status tdmi_staging_prefetch(tdmi_staging *staging, const uint8_t *pictures, int n,
                                  tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_staging_await_prefetch(tdmi_staging *staging, tdm_error *err) TDM_MUST_USE;

@@ -33,3 +33,16 @@ tdm_status tdmi_window_shape(const struct tdmi_op_attrs *attrs, int dilation, st
                         in.w, in.h, pads[2], pads[3], pads[0], pads[1], reach);
     return TDM_OK;
 }
+
+tdm_status tdmi_pool_shape(const struct tdmi_op_attrs *attrs, const struct tdmi_shape *in,
+                           struct tdmi_shape *out, tdm_error *err)
+{
+    return tdmi_window_shape(attrs, 1, in[0], out, err);
+}
+
+double tdmi_pool_flops(const struct tdmi_op_attrs *attrs, struct tdmi_shape in,
+                       struct tdmi_shape out)
+{
+    (void)in;
+    return (double)attrs->kernel * attrs->kernel * (double)tdmi_shape_values(out);
+}

@@ -46,7 +46,7 @@ static void add_window(tdmi_text *text, const struct tdmi_node *node)
     add_pads(text, a);
 }
 
-/* What the op's name does not say. */
+/* The attributes that the name of the op does not tell. */
 static void add_detail(tdmi_text *text, const struct tdmi_node *node)
 {
     const struct tdmi_op_attrs *a = &node->attrs;

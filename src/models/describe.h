@@ -1,6 +1,6 @@
 /* A network, described: what the public header promises, and the graph for the drawing. */
-#ifndef TANDEM_NN_DESCRIBE_H
-#define TANDEM_NN_DESCRIBE_H
+#ifndef TANDEM_MODELS_DESCRIBE_H
+#define TANDEM_MODELS_DESCRIBE_H
 
 #include "base/text/text.h"
 #include "graph/graph.h"

@@ -17,8 +17,8 @@
  * they follow, if nobody else reads that. A column ends only where all lines into the next come
  * from its last box.
  */
-#ifndef TANDEM_NN_LAYOUT_H
-#define TANDEM_NN_LAYOUT_H
+#ifndef TANDEM_MODELS_LAYOUT_H
+#define TANDEM_MODELS_LAYOUT_H
 
 #include "graph/graph.h"
 

@@ -108,7 +108,7 @@ const char *tdmi_padding_word(enum tdmi_padding padding)
     return words[padding];
 }
 
-/* Of one axis: "same" gives ceil(size / stride) windows. */
+/* Padding of one axis: "same" gives ceil(size / stride) windows. */
 static void pads_of(enum tdmi_padding padding, int size, int kernel, int stride, int *before,
                     int *after)
 {

@@ -1,8 +1,8 @@
 /*
  * The networks that are known by name.
  */
-#ifndef TANDEM_NN_NETWORK_H
-#define TANDEM_NN_NETWORK_H
+#ifndef TANDEM_MODELS_NETWORK_H
+#define TANDEM_MODELS_NETWORK_H
 
 #include "graph/graph.h"
 
@@ -18,7 +18,7 @@ const char *tdmi_padding_word(enum tdmi_padding padding);
  * strides, biases and batch norms of resnet50. */
 enum tdmi_publisher { TDMI_PUBLISHER_OURS, TDMI_PUBLISHER_KERAS, TDMI_PUBLISHER_TORCH };
 
-/* What turns features into classes: [dense + ReLU], [dropout], dense, softmax or logistic loss. */
+/* The head: [dense + ReLU], [dropout], dense, softmax or logistic loss. */
 struct tdmi_head {
     int classes;
     int hidden;     /* outputs of a dense layer before; 0: none */
@@ -27,7 +27,7 @@ struct tdmi_head {
     bool is_logistic; /* yes or no for every class, for two classes with one logit */
 };
 
-/* What a builder is asked for. */
+/* The request to a builder. */
 struct tdmi_build {
     struct tdmi_preprocess preprocess;
     struct tdmi_head head;
@@ -52,13 +52,25 @@ struct tdmi_network {
     void (*build)(tdmi_graph *graph, const struct tdmi_build *what);
 };
 
+/* The usual inputs: colour images cropped as ImageNet's are, or images padded to a small square. */
+#define TDMI_CROPPED(size, scaling)                                              \
+    {                                                                            \
+        .width = size, .height = size, .channels = 3, .fit = TDMI_FIT_CROP,      \
+        .crop_fraction = 0.875, .filter = TDMI_FILTER_BILINEAR, .scale = scaling \
+    }
+#define TDMI_PADDED(size, n_channels, scaling)                                                    \
+    {                                                                                             \
+        .width = size, .height = size, .channels = n_channels, .fit = TDMI_FIT_PAD,               \
+        .crop_fraction = 1.0, .filter = TDMI_FILTER_LANCZOS, .scale = scaling, .uses_draft = true \
+    }
+
 /* TDM_E_USAGE lists the names. */
 tdm_status tdmi_network_find(const char *name, struct tdmi_network *network,
                              tdm_error *err) TDM_MUST_USE;
 /* One of each file in models; NULL past the end. */
 const struct tdmi_network *tdmi_network_at(int index);
 
-/* What the network is built from unless someone asks otherwise. */
+/* The request that builds the network with its defaults. */
 struct tdmi_build tdmi_network_defaults(const struct tdmi_network *network, int classes);
 tdm_status tdmi_network_make(const struct tdmi_network *network, const struct tdmi_build *what,
                              tdmi_graph **graph, tdm_error *err) TDM_MUST_USE;

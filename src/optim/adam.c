@@ -3,9 +3,7 @@
 #include "optim/optimizer.h"
 
 static const struct tdmi_parameter parameters[] = {
-    {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},
-    {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"},
-    {"epsilon", 1e-8, 1e-15, 1, false, "added to its root"},
+    TDMI_MOMENTS_PARAMETERS(1e-8),
     {.name = NULL},
 };
 

@@ -13,10 +13,8 @@
 enum { BETA1, BETA2, EPSILON, MOMENTUM_DECAY };
 
 static const struct tdmi_parameter parameters[] = {
-    [BETA1] = {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},
-    [BETA2] = {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"},
-    [EPSILON] = {"epsilon", 1e-8, 1e-15, 1, false, "added to its root"},
-    [MOMENTUM_DECAY] = {"momentum-decay", 1, 0, 100, false, "how soon the momentum is full"},
+    TDMI_MOMENTS_PARAMETERS(1e-8),
+    {"momentum-decay", 1, 0, 100, false, "how soon the momentum is full"},
     {.name = NULL},
 };
 

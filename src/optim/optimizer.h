@@ -79,8 +79,14 @@ double tdmi_scaling_factor(enum tdmi_scaling scaling, double batch, double refer
 
 /* ---- inside this room ------------------------------------------------------------------------ */
 
-/* What adam, adamw, nadam and lamb have in common: parameters beta1, beta2 and epsilon come first.
- * momenta is nadam's business. */
+/* Shared by adam, adamw, nadam and lamb: the first three parameters, and the coefficients of a
+ * step. Only nadam uses momenta. */
+#define TDMI_MOMENTS_PARAMETERS(of_epsilon)                                                \
+    {"beta1", 0.9, 0, 0.9999, false, "what is kept of the mean of gradients"},             \
+        {"beta2", 0.999, 0, 0.999999, false, "what is kept of the mean of their squares"}, \
+    {                                                                                      \
+        "epsilon", of_epsilon, 1e-15, 1, false, "added to its root"                        \
+    }
 void tdmi_moments_prepare(const double *values, int64_t step, struct tdmi_momenta *momenta,
                           struct tdmi_update_call *call);
 /* The step of adam, adamw and nadam, and that of sgd and lars. */

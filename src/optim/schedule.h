@@ -15,7 +15,7 @@ struct tdmi_schedule_at {
     int n_reductions;     /* of plateau */
 };
 
-/* What follows the warm-up. */
+/* The schedule after the warm-up. */
 struct tdmi_schedule_place {
     double epochs, progress; /* since then; 0 to 1 at the end */
     int n_reductions;

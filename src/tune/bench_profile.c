@@ -141,7 +141,7 @@ static void fill_rates(const struct tdmi_profiled *it, int index, struct tdm_ben
     row->bytes_per_s = bytes * it->batch->n / seconds;
 }
 
-static struct tdm_bench_way way_of(const struct tdmi_kernel_way *way)
+static struct tdm_bench_way way_of(const struct tdmi_kernel_algorithm *way)
 {
     struct tdm_bench_way to = {.workspace_bytes = (int64_t)way->workspace_bytes};
     snprintf(to.by, sizeof to.by, "%s", way->by);
@@ -150,7 +150,7 @@ static struct tdm_bench_way way_of(const struct tdmi_kernel_way *way)
 
 static void fill_ways(const struct tdmi_node_plan *node, struct tdm_bench_node *row)
 {
-    struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+    struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
     if (node->kernel->describe)
         node->kernel->describe(&node->desc, &ways);
     row->forward_way = way_of(&ways.forward);

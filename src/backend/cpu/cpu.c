@@ -1,7 +1,7 @@
 /*
- * The backend of this processor: oneDNN where the build has it, kernels of our own chosen for the
- * processor at run time, and ref's for what is left. Memory is ordinary memory; a stream runs at
- * once, on the thread that calls.
+ * The backend of this CPU: oneDNN where the build has it, kernels of our own for the instruction
+ * set found at run time, and those of ref for the other ops. Memory is ordinary memory; a stream
+ * runs at once, on the calling thread.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"

@@ -10,7 +10,7 @@
 /* Larger shards and weights are for products that read a weight once for many pictures. */
 enum { MOST_VECTORS = 2, MOST_WEIGHTS = 1 << 16 };
 
-/* prepared of the other way, or one of ours. */
+/* Kernel dense_lanes, or the prepared desc of the other kernel. */
 struct chosen {
     bool is_by_lanes;
     struct tdmi_dense_lanes lanes;

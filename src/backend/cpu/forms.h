@@ -1,9 +1,9 @@
 /*
- * How kernels of backend cpu hand tensors to each other in training, without passes of their own
- * for batch norm and activation. A convolution stores its raw output y and the sums its statistics
- * are made of; whoever reads y applies scale, shift and activation while reading (read form);
- * whoever writes the gradient of what was read masks it and adds up what batch norm's backward
- * needs; and the convolution's own backward makes dy from that gradient and y (gradient form).
+ * Fusion of batch norm and activation with their neighbours in training, on backend cpu. A
+ * convolution stores its raw output y and the sums that its statistics are made of. Each reader of
+ * y applies scale, shift and activation while it reads (read form). The kernel that writes the
+ * gradient masks it and adds up the sums that batch norm's backward needs. The convolution's own
+ * backward makes dy from that gradient and y (gradient form).
  * Vectors have one value a channel. See docs/design/backend.md, "Fusion".
  */
 #ifndef TANDEM_BACKEND_CPU_FORMS_H
@@ -27,16 +27,16 @@ struct tdmi_gradient_form {
     const float *of_g, *of_y, *one; /* all NULL: dy = g, and y is not read */
 };
 
-/* Of a raw output, added up where it is written: Σ(y - centre), Σ(y - centre)². */
+/* Sums over a raw output, taken where it is written: Σ(y - centre), Σ(y - centre)². */
 struct tdmi_forward_sums {
     const float *centre;  /* NULL: 0; near the mean, so that squares do not cancel */
-    double *sum, *square; /* written, never added to; both NULL: not wanted */
+    double *sum, *square; /* written, never added to; both NULL: no sums */
 };
 
-/* Of a masked gradient g and the raw output x that it belongs to: Σg, Σg·(x - centre). */
+/* Sums over a masked gradient g and its raw output x: Σg, Σg·(x - centre). */
 struct tdmi_backward_sums {
     const float *centre;   /* NULL: 0 */
-    double *sum, *product; /* written, never added to; both NULL: not wanted */
+    double *sum, *product; /* written, never added to; both NULL: no sums */
 };
 
 #endif

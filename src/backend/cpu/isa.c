@@ -1,11 +1,10 @@
 /*
- * Which instruction set the kernels of backend cpu run with. The compiler's own question is asked
- * of the processor once, before main, so this may be called anywhere; it knows what the operating
- * system saves.
+ * Instruction sets of the kernels of backend cpu. The compiler's runtime asks the CPU once, before
+ * main, so tdmi_isa_supported may be called anywhere; it knows what the operating system saves.
  */
 #include "backend/cpu/isa.h"
 
-enum tdmi_isa tdmi_isa_best(void)
+enum tdmi_isa tdmi_isa_supported(void)
 {
 #if defined(__x86_64__)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))

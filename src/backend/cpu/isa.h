@@ -8,7 +8,9 @@
 
 enum tdmi_isa { TDMI_ISA_SCALAR, TDMI_ISA_AVX2, TDMI_ISA_AVX512, TDMI_ISAS };
 
-/* The best one that this processor and operating system run; all before it run too. */
+/* The best one that this CPU and operating system run; all before it run too. */
+enum tdmi_isa tdmi_isa_supported(void);
+/* The one that kernels are prepared for: the same. */
 enum tdmi_isa tdmi_isa_best(void);
 /* "avx512" */
 const char *tdmi_isa_name(enum tdmi_isa isa);

@@ -1,5 +1,5 @@
 /*
- * What ops of backend cpu that only read forms have in common: from a desc and a call to forms.h.
+ * Translation of a desc and a call to the forms of forms.h, for ops of backend cpu.
  */
 #ifndef TANDEM_BACKEND_CPU_OP_FORMS_H
 #define TANDEM_BACKEND_CPU_OP_FORMS_H
@@ -11,7 +11,7 @@ static inline bool tdmi_cpu_is_clamp(enum tdmi_act act)
     return act == TDMI_ACT_NONE || act == TDMI_ACT_RELU || act == TDMI_ACT_RELU6;
 }
 
-/* Forms of inputs, in training; an activation of its own result is the op's affair. */
+/* Does the desc fuse at most read forms of its inputs, and an activation of its result? */
 static inline bool tdmi_cpu_can_read(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_fusion *fusion = &desc->fusion;
@@ -46,8 +46,8 @@ static inline struct tdmi_backward_sums tdmi_cpu_sums_of(const struct tdmi_op_de
     return (struct tdmi_backward_sums){call->in_norm[k].mean, sums, sums + desc->in[k].c};
 }
 
-/* The input where its gradient is masked or summed by it; otherwise nobody needs to read it again,
- * and it may not live any more. */
+/* The input, if its gradient is masked or summed by it; otherwise NULL, since the input may no
+ * longer be alive. */
 static inline const float *tdmi_cpu_masked_input(const struct tdmi_op_desc *desc,
                                                  const struct tdmi_op_call *call, int k)
 {

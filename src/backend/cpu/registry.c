@@ -1,5 +1,5 @@
 /*
- * What backend cpu is made of in this build: the only file of it that asks.
+ * The kernels of backend cpu in this build: the only file with conditions on its libraries.
  */
 #include "backend/cpu/cpu.h"
 #include "backend/ref_kernels.h"

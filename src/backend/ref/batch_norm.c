@@ -44,8 +44,7 @@ static void finish_channel(const struct tdmi_op_call *call, int c, double mean, 
     norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
 }
 
-/* The read form from the running statistics, which move towards nothing. */
-static void keep_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+void tdmi_ref_norm_keep(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
     for (int c = 0; c < desc->out.c; c++) {
         const double variance = (double)call->states[1][c];
@@ -55,8 +54,7 @@ static void keep_statistics(const struct tdmi_op_desc *desc, const struct tdmi_o
     }
 }
 
-/* The read form, and what the running statistics move towards. */
-static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
+void tdmi_ref_norm_finish(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
 {
     const struct tdmi_norm *norm = &call->norm;
     int channels = desc->out.c;
@@ -87,9 +85,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     int channels = desc->out.c;
     const float *factor = call->norm.scale, *offset = call->norm.shift;
     if (desc->is_training && desc->keeps_statistics) {
-        keep_statistics(desc, call);
+        tdmi_ref_norm_keep(desc, call);
     } else if (desc->is_training) {
-        finish_statistics(desc, call);
+        tdmi_ref_norm_finish(desc, call);
     } else {
         float *own = call->workspace;
         for (int c = 0; c < channels; c++) {

@@ -83,7 +83,7 @@ static void fill_frame(struct frame frame, struct tdmi_shape shape, const float 
     }
 }
 
-/* What one output row of one image is made of: a run of taps, in one group. */
+/* The source of one output row of one image: a run of taps, in one group. */
 struct taps {
     int depth, columns;  /* values of the window; output channels of the group */
     const float *window; /* in the frame, of the row's first pixel */
@@ -152,7 +152,7 @@ static void multiply_back(const struct walk *walk, const struct taps *taps, cons
     });
 }
 
-/* What tap sees of the first pixel of an output row. */
+/* The input that a tap reads for the first pixel of an output row. */
 static const float *window_of(const struct walk *walk, const float *framed, int row, int tap)
 {
     int64_t y = row * walk->stride + tap / walk->kernel * walk->dilation;
@@ -174,7 +174,7 @@ static void depthwise_row(const struct walk *walk, const float *framed, int row,
     }
 }
 
-/* What it adds to the weights' gradient. */
+/* Add its contribution to the gradient of the weights. */
 TDMI_MULTIVERSION
 static void depthwise_row_back(const struct walk *walk, const float *framed, int row,
                                const float *dy, float *dw)

@@ -1,30 +1,15 @@
-/* min(max(x, 0), 6). Backward asks the output, as that of ReLU does. */
+/* min(max(x, 0), 6). Backward reads the output, as that of ReLU does. */
 #include "backend/ref/ref.h"
 
-static float between(float x, float low, float high)
+static float value(float x)
 {
-    float above = x > low ? x : low;
-    return above < high ? above : high;
+    float above = x > 0.0f ? x : 0.0f;
+    return above < 6.0f ? above : 6.0f;
 }
 
-static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                    const struct tdmi_op_call *call)
+static float gradient(float dy, float y)
 {
-    (void)stream;
-    int64_t n = call->n * tdmi_shape_values(desc->out);
-    for (int64_t i = 0; i < n; i++)
-        call->y[i] = between(call->x[0][i], 0.0f, 6.0f);
+    return y > 0.0f && y < 6.0f ? dy : 0.0f;
 }
 
-static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
-                     const struct tdmi_op_call *call)
-{
-    (void)stream;
-    if (!desc->wants_dx)
-        return;
-    int64_t n = call->n * tdmi_shape_values(desc->out);
-    for (int64_t i = 0; i < n; i++)
-        call->dx[0][i] = call->y[i] > 0.0f && call->y[i] < 6.0f ? call->dy[i] : 0.0f;
-}
-
-const struct tdmi_kernel tdmi_ref_relu6 = {.forward = forward, .backward = backward};
+TDMI_REF_ACTIVATION(relu6, call->y);

@@ -1,4 +1,4 @@
-/* What the losses compare with. */
+/* The targets of the losses. */
 #include "backend/ref/ref.h"
 
 double tdmi_ref_target(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call, int i,

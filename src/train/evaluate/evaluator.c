@@ -77,7 +77,7 @@ tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_
     return TDM_OK;
 }
 
-void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_kept_rows *kept)
+void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_feature_table *kept)
 {
     for (int i = 0; i < evaluator->n_lanes; i++)
         tdmi_executor_keep(evaluator->lanes[i], kept);

@@ -20,7 +20,7 @@ tdm_status tdmi_evaluator_open(const tdmi_plan *plan, tdmi_device *device, tdmi_
                                tdm_error *err) TDM_MUST_USE;
 void tdmi_evaluator_close(tdmi_evaluator *evaluator);
 /* Lent, from now on and before the first batch that names rows by number: where those are. */
-void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_kept_rows *kept);
+void tdmi_evaluator_keep(tdmi_evaluator *evaluator, const tdmi_feature_table *kept);
 
 /* The values to judge with from now on, lent; again whenever they have changed. */
 tdm_status tdmi_evaluator_take(tdmi_evaluator *evaluator, struct tdmi_values values,

@@ -28,14 +28,15 @@ static struct room room_now(const struct tdmi_session *session)
     return room;
 }
 
-static struct tdmi_kept_rows_options options_of(const struct tdmi_session *session, int64_t n_rows)
+static struct tdmi_feature_table_options options_of(const struct tdmi_session *session,
+                                                    int64_t n_rows)
 {
-    return (struct tdmi_kept_rows_options){.backend = session->backend,
-                                           .device = session->device,
-                                           .storage = session->storage,
-                                           .width = session->features.width,
-                                           .n_rows = n_rows,
-                                           .at_once = session->batch};
+    return (struct tdmi_feature_table_options){.backend = session->backend,
+                                               .device = session->device,
+                                               .storage = session->storage,
+                                               .width = session->features.width,
+                                               .n_rows = n_rows,
+                                               .at_once = session->batch};
 }
 
 static double mib(int64_t bytes)
@@ -46,14 +47,14 @@ static double mib(int64_t bytes)
 /* A card that has not as much after all is no failure of the training: rows are copied as where it
  * was known before. */
 static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
-                       struct room *room, tdmi_kept_rows **there, tdm_error *err)
+                       struct room *room, tdmi_feature_table **there, tdm_error *err)
 {
-    const struct tdmi_kept_rows_options options = options_of(session, n_rows);
-    const int64_t bytes = tdmi_kept_rows_bytes(&options);
+    const struct tdmi_feature_table_options options = options_of(session, n_rows);
+    const int64_t bytes = tdmi_feature_table_bytes(&options);
     tdm_error why = {0};
     if (n_rows == 0 || (room->is_known && bytes > room->bytes))
         return TDM_OK;
-    const tdm_status status = tdmi_kept_rows_open(&options, there, &why);
+    const tdm_status status = tdmi_feature_table_open(&options, there, &why);
     if (status == TDM_E_MEMORY)
         return TDM_OK;
     if (status != TDM_OK) {
@@ -80,10 +81,10 @@ static void say_room(const struct room *room, int64_t bytes, char *text, size_t 
 static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_features *features = &session->features;
-    const struct tdmi_kept_rows_options train = options_of(session, n_train),
-                                        val = options_of(session, session->split.n_val);
-    const int64_t bytes = (features->train_there ? 0 : tdmi_kept_rows_bytes(&train)) +
-                          (features->val_there ? 0 : tdmi_kept_rows_bytes(&val));
+    const struct tdmi_feature_table_options train = options_of(session, n_train),
+                                            val = options_of(session, session->split.n_val);
+    const int64_t bytes = (features->train_there ? 0 : tdmi_feature_table_bytes(&train)) +
+                          (features->val_there ? 0 : tdmi_feature_table_bytes(&val));
     char room_text[80];
     if (features->train_there)
         tdmi_session_note(session, "features that train%s stay on the card: %.1f MiB",
@@ -123,7 +124,7 @@ tdm_status tdmi_session_keep_rows(struct tdmi_session *session, tdm_error *err)
 void tdmi_session_give_rows_back(struct tdmi_session *session)
 {
     struct tdmi_features *features = &session->features;
-    tdmi_kept_rows_close(features->val_there);
-    tdmi_kept_rows_close(features->train_there);
+    tdmi_feature_table_close(features->val_there);
+    tdmi_feature_table_close(features->train_there);
     features->train_there = features->val_there = NULL;
 }

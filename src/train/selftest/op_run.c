@@ -444,7 +444,7 @@ tdm_status tdmi_op_run(const struct tdmi_backend *backend, tdmi_device *device,
 
 tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_case *it, enum tdmi_dtype storage,
-                            struct tdmi_kernel_ways *ways, tdm_error *err)
+                            struct tdmi_kernel_algorithms *ways, tdm_error *err)
 {
     struct tdmi_op_desc desc = {
         .kind = it->kind,

@@ -60,7 +60,7 @@ tdm_status tdmi_op_values_round(struct tdmi_op_values *values, enum tdmi_dtype s
 /* What computes the case in training, its activations stored as the type. */
 tdm_status tdmi_op_describe(const struct tdmi_backend *backend, tdmi_device *device,
                             const struct tdmi_case *it, enum tdmi_dtype storage,
-                            struct tdmi_kernel_ways *ways, tdm_error *err) TDM_MUST_USE;
+                            struct tdmi_kernel_algorithms *ways, tdm_error *err) TDM_MUST_USE;
 
 const char *tdmi_op_tensor_name(enum tdmi_op_tensor tensor);
 

@@ -1,9 +1,9 @@
 /*
- * Rows that stay on a device (graph/kept_rows.h): brought by a stream of their own in a few turns,
- * each gathered by number as soon as it is on its way, as a training's are.
+ * Rows that stay on a device (graph/feature_table.h): brought by a stream of their own in a few
+ * turns, each gathered by number as soon as it is on its way, as a training's are.
  */
 #include "base/memory.h"
-#include "graph/kept_rows.h"
+#include "graph/feature_table.h"
 #include "tensor/floats.h"
 #include "train/selftest/checks.h"
 
@@ -23,7 +23,7 @@ struct rows {
     const struct tdmi_backend *backend;
     tdmi_device *device;
     tdmi_stream *work;
-    tdmi_kept_rows *kept;
+    tdmi_feature_table *kept;
     int64_t *numbers; /* on the device */
     void *place;      /* likewise */
     int64_t named[n_gathered];
@@ -38,15 +38,15 @@ static float value_of(int64_t row, int i)
 
 static tdm_status open_rows(struct rows *it, enum tdmi_dtype type, int width, tdm_error *err)
 {
-    const struct tdmi_kept_rows_options options = {.backend = it->backend,
-                                                   .device = it->device,
-                                                   .storage = type,
-                                                   .width = width,
-                                                   .n_rows = n_rows,
-                                                   .at_once = at_once};
+    const struct tdmi_feature_table_options options = {.backend = it->backend,
+                                                       .device = it->device,
+                                                       .storage = type,
+                                                       .width = width,
+                                                       .n_rows = n_rows,
+                                                       .at_once = at_once};
     const struct tdmi_memory_table *memory = &it->backend->memory;
     TDM_TRY(it->backend->stream.open(it->device, &it->work, err), err, "a stream");
-    TDM_TRY(tdmi_kept_rows_open(&options, &it->kept, err), err, "a table of rows");
+    TDM_TRY(tdmi_feature_table_open(&options, &it->kept, err), err, "a table of rows");
     it->numbers = memory->alloc(it->device, sizeof it->named);
     it->place = memory->alloc(it->device, sizeof it->got);
     if (!it->numbers || !it->place)
@@ -59,7 +59,7 @@ static void close_rows(struct rows *it)
     const struct tdmi_backend *backend = it->backend;
     if (it->work)
         backend->stream.close(it->work);
-    tdmi_kept_rows_close(it->kept);
+    tdmi_feature_table_close(it->kept);
     if (it->numbers)
         backend->memory.free(it->device, it->numbers);
     if (it->place)
@@ -77,8 +77,8 @@ static tdm_status gather(struct rows *it, int64_t n_there, size_t row_bytes, tdm
         it->named[i] = i == 0 ? n_there - 1 : i * 7 % n_there;
     TDM_TRY(memory->upload(it->work, it->numbers, it->named, sizeof it->named, err), err,
             "naming rows");
-    tdmi_kept_rows_await(it->kept, it->work);
-    tdmi_kept_rows_gather(it->kept, it->work, it->numbers, n_gathered, it->place);
+    tdmi_feature_table_await(it->kept, it->work);
+    tdmi_feature_table_gather(it->kept, it->work, it->numbers, n_gathered, it->place);
     TDM_TRY(memory->download(it->work, it->got, it->place, n_gathered * row_bytes, err), err,
             "fetching rows");
     return TDM_WRAP(err, it->backend->stream.wait(it->work, err), "gathering rows");
@@ -108,11 +108,11 @@ static tdm_status check_width(struct rows *it, enum tdmi_dtype type, int width,
     for (int64_t row = 0; row < n_rows && check->has_passed; row++) {
         for (int k = 0; k < width; k++)
             it->row[k] = value_of(row, k);
-        TDM_TRY(tdmi_kept_rows_put(it->kept, it->row, &number, err), err, "row %lld",
+        TDM_TRY(tdmi_feature_table_put(it->kept, it->row, &number, err), err, "row %lld",
                 (long long)row);
         if (row % (at_once + 4) < at_once && row + 1 < n_rows)
             continue;
-        TDM_TRY(tdmi_kept_rows_flush(it->kept, err), err, "row %lld", (long long)row);
+        TDM_TRY(tdmi_feature_table_flush(it->kept, err), err, "row %lld", (long long)row);
         TDM_TRY(gather(it, row + 1, tdmi_dtype_bytes(type) * (size_t)width, err), err,
                 "%lld rows of %d values", (long long)row + 1, width);
         compare(it, type, width, check);

@@ -50,7 +50,7 @@ static tdm_status absent_fails(tdm_status status, struct tdmi_check *check, tdm_
 }
 
 static void report_way(const struct teller *teller, const struct tdmi_case *it,
-                       const char *direction, const struct tdmi_kernel_way *way)
+                       const char *direction, const struct tdmi_kernel_algorithm *way)
 {
     if (*way->by)
         teller->sink.computed(teller->sink.self, tdmi_op_name(it->kind), direction, way->by);
@@ -63,7 +63,7 @@ static tdm_status report_ways(const struct tdmi_backend *backend, tdmi_device *d
 {
     static const enum tdmi_dtype types[] = {TDMI_DTYPE_F32, TDMI_DTYPE_BF16, TDMI_DTYPE_F16};
     for (int k = 0; k < 3 && teller->sink.computed; k++) {
-        struct tdmi_kernel_ways ways;
+        struct tdmi_kernel_algorithms ways;
         if (!tdmi_backend_stores(backend, types[k]))
             continue;
         TDM_TRY(tdmi_op_describe(backend, device, it, types[k], &ways, err), err,

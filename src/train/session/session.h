@@ -40,7 +40,7 @@ struct tdmi_features {
     int64_t maker_bytes; /* of the device: what making rows takes for its time */
     /* Rows that are kept on a device whose memory is not the host's; NULL: they are copied there in
      * each step, and in each validation. features/kept.c */
-    tdmi_kept_rows *train_there, *val_there;
+    tdmi_feature_table *train_there, *val_there;
 };
 
 struct tdmi_session {

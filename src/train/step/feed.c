@@ -35,7 +35,7 @@ struct tdmi_feed {
     float *values;
     int32_t *labels;
     int64_t *items;
-    tdmi_kept_rows *there; /* NULL: rows are not kept on a device */
+    tdmi_feature_table *there; /* NULL: rows are not kept on a device */
     int64_t *numbers; /* in it, by place in the subset and view; -1: it was not asked for yet */
     int64_t *named;   /* of the batch */
 };
@@ -102,7 +102,7 @@ static int64_t views_of(const struct tdmi_feed_rows *rows)
     return rows->n_views > 0 ? rows->n_views : 1;
 }
 
-tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_kept_rows *kept, tdm_error *err)
+tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_feature_table *kept, tdm_error *err)
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
     const int64_t n = rows->n_items * views_of(rows);
@@ -161,8 +161,8 @@ static tdm_status name_row(tdmi_feed *feed, int p, int64_t nth, struct tdmi_stor
     if (*number < 0)
         TDM_TRY(read_row(feed, p, row, err), err, "keeping a feature");
     if (*number < 0 && feed->labels[p] >= 0)
-        TDM_TRY(tdmi_kept_rows_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
-                                   number, err),
+        TDM_TRY(tdmi_feature_table_put(feed->there, feed->values + (size_t)p * (size_t)rows->width,
+                                       number, err),
                 err, "keeping a feature");
     feed->named[p] = *number < 0 ? 0 : *number;
     return TDM_OK;
@@ -192,7 +192,7 @@ static tdm_status take_all(tdmi_feed *feed, int n, tdm_error *err)
         status = take(feed, p, err);
     if (!feed->there)
         return status;
-    const tdm_status flushed = tdmi_kept_rows_flush(feed->there, status == TDM_OK ? err : NULL);
+    const tdm_status flushed = tdmi_feature_table_flush(feed->there, status == TDM_OK ? err : NULL);
     return status == TDM_OK ? flushed : status;
 }
 

@@ -8,7 +8,7 @@
 
 #include "data/loader/loader.h"
 #include "features/store.h"
-#include "graph/kept_rows.h"
+#include "graph/feature_table.h"
 
 typedef struct tdmi_feed tdmi_feed;
 
@@ -38,7 +38,7 @@ void tdmi_feed_close(tdmi_feed *feed);
 
 /* Of rows, before the first batch: each is put there when it is first asked for, and batches name
  * them by number from then on. There must be room for all that will be asked for. Lent. */
-tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_kept_rows *kept, tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_feed_keep(tdmi_feed *feed, tdmi_feature_table *kept, tdm_error *err) TDM_MUST_USE;
 
 /* As the loader's of these names. What a row's batch calls pixels are floats. A sample without a
  * row has the label -1 and an empty problem: why it has none was told when rows were made. */

@@ -197,7 +197,7 @@ void tdmi_step_close(tdmi_step *step)
     tdmi_free(step);
 }
 
-void tdmi_step_keep(tdmi_step *step, const tdmi_kept_rows *kept)
+void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept)
 {
     for (int i = 0; i < step->n_lanes; i++)
         tdmi_executor_keep(step->lanes[i], kept);

@@ -61,7 +61,7 @@ tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool 
 void tdmi_step_close(tdmi_step *step);
 
 /* Lent, from now on and before the first batch that names rows by number: where those are. */
-void tdmi_step_keep(tdmi_step *step, const tdmi_kept_rows *kept);
+void tdmi_step_keep(tdmi_step *step, const tdmi_feature_table *kept);
 
 /* On a device whose memory is not the host's: the pictures of the first shard of the batch that is
  * begun next begin to be copied there, while the step before computes; what that step copied has

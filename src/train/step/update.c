@@ -50,7 +50,7 @@ struct tdmi_update {
     /* where all tensors are stepped at once */
     tdmi_device *device;
     tdmi_stream *own;                    /* NULL: stream is */
-    struct tdmi_update_way way;          /* as it was told last */
+    struct tdmi_update_method way;       /* as it was told last */
     int64_t n_lists;                     /* that were made */
     tdmi_update_list *list;              /* NULL: to be made from the pieces */
     struct tdmi_step_facts *facts, told; /* on the device; and here */
@@ -414,7 +414,7 @@ tdm_status tdmi_update_begin(tdmi_update *update, float n, struct tdmi_update_ra
     tdmi_parameters_usual(update->optimizer->parameters, usual);
     if (!update->list)
         TDM_TRY(make_list(update, err), err, "preparing optimizer steps");
-    update->way = (struct tdmi_update_way){update->optimizer->rule, rates.clip_norm > 0.0};
+    update->way = (struct tdmi_update_method){update->optimizer->rule, rates.clip_norm > 0.0};
     update->average = (float)(1.0 - rates.average);
     update->told = facts_of(update, rates.values ? rates.values : usual,
                             rates.step > 0 ? rates.step : 1, &call);

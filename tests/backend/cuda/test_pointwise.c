@@ -274,10 +274,11 @@ static void a_node_names_its_algorithm(void **state)
         make_slow(k);
         tdmi_device *device = open_gpu(&choices, NULL);
         struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
-        struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+        struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
         assert_int_equal(tdmi_cuda_conv.prepare(&desc, &desc.prepared, NULL), TDM_OK);
         tdmi_cuda_conv.describe(&desc, &ways);
-        const struct tdmi_kernel_way *all[] = {&ways.forward, &ways.of_input, &ways.of_weights};
+        const struct tdmi_kernel_algorithm *all[] = {&ways.forward, &ways.of_input,
+                                                     &ways.of_weights};
         for (int i = 0; i < 3; i++) {
             const char *wanted = k ? "cuBLASLt algorithm " : "cuDNN engine ";
             assert_memory_equal(all[i]->by, wanted, strlen(wanted));
@@ -305,7 +306,7 @@ static void workspace_is_planned_and_limited(void **state)
         tdmi_device *device = open_gpu(&choices, NULL);
         struct tdmi_op_desc desc = desc_of(device, TDMI_DTYPE_F32);
         struct tdmi_kernel_needs needs = {0};
-        struct tdmi_kernel_ways ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
+        struct tdmi_kernel_algorithms ways = {{{0}, 0}, {{0}, 0}, {{0}, 0}};
         desc.is_training = k < 4;
         desc.most_workspace = k & 2 ? 1 : 0;
         assert_int_equal(tdmi_cuda_conv.prepare(&desc, &desc.prepared, NULL), TDM_OK);

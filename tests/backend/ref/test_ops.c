@@ -1,99 +1,8 @@
 /*
- * Convolution, dense layers, batch norm and the input of the reference backend against their
- * formulas. The formulas below share nothing with the kernels: no frames, no matrix products.
+ * Dense layers, batch norm and the input of the reference backend against their formulas, which
+ * share nothing with the kernels: no frames, no matrix products. Convolutions: test_conv.c.
  */
 #include "backend/probe.h"
-
-/* ---- convolution: seven loops ------------------------------------------------------------- */
-
-static void check_conv_forward(const struct probe *p)
-{
-    const struct tdmi_op_attrs *a = &p->it.attrs;
-    int depth = p->it.in.c / a->groups, columns = p->out.c / a->groups, out_c = p->out.c;
-    for (int n = 0; n < p->it.n; n++)
-        for (int y = 0; y < p->out.h; y++)
-            for (int x = 0; x < p->out.w; x++)
-                for (int o = 0; o < out_c; o++) {
-                    double sum = a->has_bias ? param(p, 1, o) : 0.0;
-                    for (int ky = 0; ky < a->kernel; ky++)
-                        for (int kx = 0; kx < a->kernel; kx++)
-                            for (int c = 0; c < depth; c++)
-                                sum +=
-                                    x_at(p, n, y * a->stride + ky * a->dilation - a->pad_top,
-                                         x * a->stride + kx * a->dilation - a->pad_left,
-                                         o / columns * depth + c) *
-                                    param(p, 0,
-                                          ((int64_t)(ky * a->kernel + kx) * depth + c) * out_c + o);
-                    same(p, TDMI_T_Y, at(p->out, n, y, x, o), sum, a->kernel * a->kernel * depth);
-                }
-}
-
-/* Both gradients by going through every product of the forward pass once. */
-static void check_conv_backward(const struct probe *p)
-{
-    const struct tdmi_op_attrs *a = &p->it.attrs;
-    struct tdmi_shape in = p->it.in;
-    int depth = in.c / a->groups, columns = p->out.c / a->groups;
-    int64_t n_weights = (int64_t)a->kernel * a->kernel * depth * p->out.c;
-    int64_t n_x = p->it.n * tdmi_shape_values(in);
-    double *dw = calloc((size_t)n_weights, sizeof *dw), *dx = calloc((size_t)n_x, sizeof *dx);
-    double *db = calloc((size_t)p->out.c, sizeof *db);
-    assert_true(dw && dx && db);
-    for (int n = 0; n < p->it.n; n++)
-        for (int y = 0; y < p->out.h; y++)
-            for (int x = 0; x < p->out.w; x++)
-                for (int o = 0; o < p->out.c; o++) {
-                    double dy = dy_at(p, n, y, x, o);
-                    db[o] += dy;
-                    for (int ky = 0; ky < a->kernel; ky++)
-                        for (int kx = 0; kx < a->kernel; kx++)
-                            for (int c = 0; c < depth; c++) {
-                                int row = y * a->stride + ky * a->dilation - a->pad_top;
-                                int column = x * a->stride + kx * a->dilation - a->pad_left;
-                                int from = o / columns * depth + c;
-                                int64_t w =
-                                    ((int64_t)(ky * a->kernel + kx) * depth + c) * p->out.c + o;
-                                dw[w] += dy * x_at(p, n, row, column, from);
-                                if (row >= 0 && row < in.h && column >= 0 && column < in.w)
-                                    dx[at(in, n, row, column, from)] += dy * param(p, 0, w);
-                            }
-                }
-    for (int64_t i = 0; i < n_weights; i++)
-        same(p, TDMI_T_DPARAM0, i, dw[i], (double)(p->it.n * tdmi_shape_pixels(p->out)));
-    for (int64_t i = 0; i < n_x; i++)
-        same(p, TDMI_T_DX, i, dx[i], (double)(a->kernel * a->kernel * p->out.c));
-    for (int o = 0; a->has_bias && o < p->out.c; o++)
-        same(p, TDMI_T_DPARAM1, o, db[o], (double)(p->it.n * tdmi_shape_pixels(p->out)));
-    free(dw);
-    free(dx);
-    free(db);
-}
-
-static void convolution_is_its_seven_loops(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 240; i++) {
-        tdmi_rng rng = tdmi_rng_at(seed(), TDMI_RNG_TEST, 1, (uint64_t)i);
-        struct tdmi_case it = {.kind = TDMI_OP_CONV, .n = between(&rng, 1, 3)};
-        it.attrs = random_window(&rng, &it.in, 7, i % 3 == 0 ? 3 : 1);
-        it.attrs.channels = between(&rng, 1, i % 10 == 0 ? 40 : 9);
-        if (i % 4 == 1) { /* groups, as many as channels at last */
-            it.attrs.groups = between(&rng, 1, 20);
-            it.in.c = it.attrs.groups * (i % 8 == 1 ? 1 : between(&rng, 1, 4));
-            it.attrs.channels = it.attrs.groups * (i % 16 == 1 ? 1 : between(&rng, 1, 3));
-        }
-        it.attrs.has_bias = tdmi_rng_below(&rng, 2);
-        it.max_images = it.n + between(&rng, 0, 2);
-        struct probe probe;
-        run(&probe, it, true);
-        check_conv_forward(&probe);
-        check_conv_backward(&probe);
-        end(&probe);
-        run(&probe, it, false);
-        check_conv_forward(&probe);
-        end(&probe);
-    }
-}
 
 /* ---- dense -------------------------------------------------------------------------------- */
 
@@ -242,7 +151,6 @@ static void input_turns_bytes_into_numbers_by_the_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convolution_is_its_seven_loops),
         cmocka_unit_test(a_dense_layer_is_a_sum_of_products),
         cmocka_unit_test(batch_norm_uses_the_statistics_of_the_shard_or_the_running_ones),
         cmocka_unit_test(input_turns_bytes_into_numbers_by_the_scale),

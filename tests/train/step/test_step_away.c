@@ -239,14 +239,14 @@ enum { n_kept = 3 * most_batch };
 /* So many rows, of which a batch names any, and some of them twice. */
 struct kept {
     float *rows;
-    tdmi_kept_rows *there;
+    tdmi_feature_table *there;
     int64_t numbers[n_kept]; /* by row */
     size_t width;
 };
 
 static struct kept keep_rows(size_t width)
 {
-    const struct tdmi_kept_rows_options options = {
+    const struct tdmi_feature_table_options options = {
         .backend = away(), .width = (int)width, .n_rows = n_kept, .at_once = most_batch};
     struct kept it = {.rows = calloc(n_kept * width, sizeof(float)), .width = width};
     tdmi_rng rng = tdmi_rng_at(4, TDMI_RNG_TEST, 7, 0);
@@ -254,15 +254,15 @@ static struct kept keep_rows(size_t width)
     assert_true(it.rows && row);
     for (size_t i = 0; i < n_kept * width; i++)
         it.rows[i] = (float)tdmi_rng_unit(&rng) - 0.5f;
-    assert_int_equal(tdmi_kept_rows_open(&options, &it.there, NULL), TDM_OK);
+    assert_int_equal(tdmi_feature_table_open(&options, &it.there, NULL), TDM_OK);
     for (int i = 0; i < n_kept; i++) { /* in another order than they are counted in */
         const int r = (i * 7 + 3) % n_kept;
         memcpy(row, it.rows + (size_t)r * width, sizeof *row * width);
-        assert_int_equal(tdmi_kept_rows_put(it.there, row, &it.numbers[r], NULL), TDM_OK);
+        assert_int_equal(tdmi_feature_table_put(it.there, row, &it.numbers[r], NULL), TDM_OK);
         if (i % 5 == 4)
-            assert_int_equal(tdmi_kept_rows_flush(it.there, NULL), TDM_OK);
+            assert_int_equal(tdmi_feature_table_flush(it.there, NULL), TDM_OK);
     }
-    assert_int_equal(tdmi_kept_rows_flush(it.there, NULL), TDM_OK);
+    assert_int_equal(tdmi_feature_table_flush(it.there, NULL), TDM_OK);
     free(row);
     return it;
 }
@@ -327,7 +327,7 @@ static void rows_that_are_kept_there_give_the_same_bits(void **state)
         end_rows(&host);
         end_rows(&there);
     }
-    tdmi_kept_rows_close(kept.there);
+    tdmi_feature_table_close(kept.there);
     tdmi_pool_free(pool);
     free(kept.rows);
     free(values);
@@ -379,7 +379,7 @@ static void rows_that_are_kept_there_are_judged_alike(void **state)
     }
     away()->memory.free(NULL, params);
     away()->memory.free(NULL, states);
-    tdmi_kept_rows_close(kept.there);
+    tdmi_feature_table_close(kept.there);
     tdmi_pool_free(pool);
     free(kept.rows);
     free(values);

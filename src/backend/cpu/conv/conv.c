@@ -1,16 +1,16 @@
 /*
- * Convolution of backend cpu: which way a desc is run. The choice is a fixed rule, the first way of
- * the list (registry.c) that can do all the desc says, so that the same network gives the same bits
- * on every run; bench/results/cpu.md has the measurements behind its order. oneDNN alone
- * says no only when it is asked for the very shape, which is when a desc is prepared.
+ * Convolution of backend cpu: the choice of a kernel for a desc. The first kernel of the list
+ * (registry.c) that can do all of the desc runs it, so that the same network gives the same bits on
+ * every run; bench/results/cpu.md has the measurements behind the order. Only oneDNN may refuse
+ * later, when the desc is prepared.
  */
 #include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/cpu.h"
 #include "base/memory.h"
 
-/* A way and the desc it was prepared for. */
+/* A kernel and the desc it was prepared for. */
 struct chosen {
-    const struct tdmi_kernel *way;
+    const struct tdmi_kernel *kernel;
     struct tdmi_op_desc desc;
 };
 
@@ -21,22 +21,22 @@ static bool is_alone(const struct tdmi_op_fusion *fusion)
            fusion->in[0].act == TDMI_ACT_NONE && fusion->pool == 0;
 }
 
-static bool carries(const struct tdmi_kernel *way, const struct tdmi_op_desc *desc)
+static bool carries(const struct tdmi_kernel *kernel, const struct tdmi_op_desc *desc)
 {
-    bool pools = desc->fusion.pool == 0 || way == &tdmi_conv_by_thin;
-    return is_alone(&desc->fusion) || (pools && way->can_fuse && way->can_fuse(desc));
+    bool pools = desc->fusion.pool == 0 || kernel == &tdmi_conv_by_thin;
+    return is_alone(&desc->fusion) || (pools && kernel->can_fuse && kernel->can_fuse(desc));
 }
 
 /* The first of the list that can do all the desc says, or its end. */
-static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *ways,
+static const struct tdmi_kernel *const *next(const struct tdmi_kernel *const *kernels,
                                              const struct tdmi_op_desc *desc)
 {
-    for (; *ways; ways++) {
-        bool runs = !(*ways)->can_run || (*ways)->can_run(desc);
-        if (runs && carries(*ways, desc))
+    for (; *kernels; kernels++) {
+        bool runs = !(*kernels)->can_run || (*kernels)->can_run(desc);
+        if (runs && carries(*kernels, desc))
             break;
     }
-    return ways;
+    return kernels;
 }
 
 static const struct tdmi_kernel *choose(const struct tdmi_op_desc *desc)
@@ -49,15 +49,16 @@ static bool can(const struct tdmi_op_desc *desc)
     return choose(desc) != NULL;
 }
 
-tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *ways, struct tdmi_op_desc *desc,
-                                  const struct tdmi_kernel **way, tdm_error *err)
+tdm_status tdmi_cpu_prepare_first(const struct tdmi_kernel *const *kernels,
+                                  struct tdmi_op_desc *desc, const struct tdmi_kernel **kernel,
+                                  tdm_error *err)
 {
-    for (ways = next(ways, desc); *ways; ways = next(ways + 1, desc)) {
+    for (kernels = next(kernels, desc); *kernels; kernels = next(kernels + 1, desc)) {
         tdm_status status = TDM_OK;
-        *way = *ways;
-        if ((*ways)->prepare)
-            status = (*ways)->prepare(desc, &desc->prepared, err);
-        if (status != TDM_E_ABSENT || !*next(ways + 1, desc))
+        *kernel = *kernels;
+        if ((*kernels)->prepare)
+            status = (*kernels)->prepare(desc, &desc->prepared, err);
+        if (status != TDM_E_ABSENT || !*next(kernels + 1, desc))
             return status;
     }
     return TDM_FAIL(err, TDM_E_ABSENT, "preparing a convolution: there is no way to run it");
@@ -69,7 +70,8 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
     if (!chosen)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
     chosen->desc = *desc;
-    tdm_status status = tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->way, err);
+    tdm_status status =
+        tdmi_cpu_prepare_first(tdmi_cpu_convs(), &chosen->desc, &chosen->kernel, err);
     if (status != TDM_OK) {
         tdmi_free(chosen);
         return status;
@@ -84,14 +86,14 @@ static void release(void *prepared)
     if (!chosen)
         return;
     if (chosen->desc.prepared)
-        chosen->way->release(chosen->desc.prepared);
+        chosen->kernel->release(chosen->desc.prepared);
     tdmi_free(chosen);
 }
 
-/* A way that only writes dx gets room to write it to, and the sum is made here. */
+/* A kernel that only writes dx gets room to write it to, and the sum is made here. */
 static bool has_spill(const struct chosen *chosen)
 {
-    return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->way->adds_dx;
+    return chosen->desc.is_training && chosen->desc.wants_dx && !chosen->kernel->adds_dx;
 }
 
 static size_t spill_at(size_t workspace_bytes)
@@ -107,36 +109,36 @@ static size_t spill_bytes(const struct tdmi_op_desc *desc)
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
     const struct chosen *chosen = desc->prepared;
-    *needs = tdmi_kernel_needs_of(chosen->way, &chosen->desc);
+    *needs = tdmi_kernel_needs_of(chosen->kernel, &chosen->desc);
     if (has_spill(chosen))
         needs->workspace_bytes = spill_at(needs->workspace_bytes) + spill_bytes(&chosen->desc);
 }
 
-/* A way is one for all directions. */
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+/* A kernel is one for all directions. */
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     const struct chosen *chosen = desc->prepared;
-    if (chosen->way->describe)
-        chosen->way->describe(&chosen->desc, ways);
+    if (chosen->kernel->describe)
+        chosen->kernel->describe(&chosen->desc, algorithms);
     if (desc->is_training)
-        ways->of_weights = ways->forward;
+        algorithms->of_weights = algorithms->forward;
     if (desc->is_training && desc->wants_dx)
-        ways->of_input = ways->forward;
+        algorithms->of_input = algorithms->forward;
 }
 
 static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call)
 {
     const struct chosen *chosen = desc->prepared;
-    if (chosen->way->pack)
-        chosen->way->pack(stream, &chosen->desc, call);
+    if (chosen->kernel->pack)
+        chosen->kernel->pack(stream, &chosen->desc, call);
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
     const struct chosen *chosen = desc->prepared;
-    chosen->way->forward(stream, &chosen->desc, call);
+    chosen->kernel->forward(stream, &chosen->desc, call);
 }
 
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -144,25 +146,25 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 {
     const struct chosen *chosen = desc->prepared;
     if (!call->dx_add[0] || !has_spill(chosen)) {
-        chosen->way->backward(stream, &chosen->desc, call);
+        chosen->kernel->backward(stream, &chosen->desc, call);
         return;
     }
-    const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(chosen->way, &chosen->desc);
+    const struct tdmi_kernel_needs needs = tdmi_kernel_needs_of(chosen->kernel, &chosen->desc);
     struct tdmi_op_call spilled = *call;
     float *spill = (float *)((char *)call->workspace + spill_at(needs.workspace_bytes));
     spilled.dx[0] = spill;
-    chosen->way->backward(stream, &chosen->desc, &spilled);
+    chosen->kernel->backward(stream, &chosen->desc, &spilled);
     for (int64_t i = 0; i < call->n * tdmi_shape_values(desc->in[0]); i++)
         call->dx[0][i] = call->dx_add[0][i] + spill[i];
 }
 
 /* ---- chains --------------------------------------------------------------------------------- */
 
-/* Asked before anything is prepared: these ways are our own and never absent. */
+/* Called before preparing: these kernels are our own and never absent. */
 static bool is_product(const struct tdmi_op_desc *desc)
 {
-    const struct tdmi_kernel *way = choose(desc);
-    return way == &tdmi_conv_by_gemm || way == &tdmi_conv_by_gemm_if_best;
+    const struct tdmi_kernel *kernel = choose(desc);
+    return kernel == &tdmi_conv_by_gemm || kernel == &tdmi_conv_by_gemm_if_best;
 }
 
 static bool can_chain(const struct tdmi_op_desc *const *links, int n)

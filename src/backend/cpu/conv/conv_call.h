@@ -9,8 +9,8 @@
 
 #include "backend/cpu/forms.h"
 
-/* What weights are packed for. */
-enum tdmi_conv_way { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
+/* The direction that weights are packed for. */
+enum tdmi_conv_direction { TDMI_CONV_FORWARD, TDMI_CONV_BACKWARD };
 
 /* y = conv(act(scale · x + shift)) + bias */
 struct tdmi_conv_forward {

@@ -16,15 +16,15 @@
  * memory? A rule of the shapes alone. */
 bool tdmi_conv_chain_is_for(const struct tdmi_op_desc *const *links, int n);
 size_t tdmi_conv_chain_workspace_bytes(const struct tdmi_op_desc *const *links, int n);
-/* desc->prepared of each link is what its own way made. */
+/* desc->prepared of each link was made by its own kernel. */
 void tdmi_conv_chain_forward(const struct tdmi_op_desc *const *links,
                              const struct tdmi_op_call *calls, int n);
 
-/* From op.h to the kernels' own terms; desc->prepared is that of the way. conv_gemm_way.c: */
+/* The kernel's own description and call of a desc that it has prepared: conv_gemm.c, */
 struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc);
 struct tdmi_conv_infer tdmi_conv_gemm_call_of(const struct tdmi_op_desc *desc,
                                               const struct tdmi_op_call *call);
-/* depthwise_way.c: */
+/* and depthwise.c. */
 struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc);
 struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
                                                      const struct tdmi_op_call *call);

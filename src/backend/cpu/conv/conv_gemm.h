@@ -1,10 +1,8 @@
 /*
- * Convolutions of one group with any window, stride, dilation and padding, f32, on one thread. The
- * input is read through its form into a frame of scratch memory that has the padding around it (so
- * padding is zero after the form), and the window is a few segments of the depth of one product: a
- * frame is written once, not once for each place of the window. The gradient of the input is a
- * product over a frame of dy for each phase of the stride, so no product is made with zeros
- * between pixels, and nothing is added up in memory. 1 × 1 of stride 1 goes to pointwise.h.
+ * Convolutions of one group, f32, on one thread. One of three algorithms runs a shape: pointwise
+ * (1 × 1 of stride 1: one product of whole tensors, pointwise.h), Winograd (3 × 3 of stride 1:
+ * winograd.c) or the window (any window, stride, dilation and padding: conv_window.c). The input is
+ * read through its form, and padding is zero after the form.
  */
 #ifndef TANDEM_BACKEND_CPU_CONV_GEMM_H
 #define TANDEM_BACKEND_CPU_CONV_GEMM_H
@@ -34,13 +32,28 @@ bool tdmi_conv_gemm_is_pointwise(const struct tdmi_conv_gemm *desc);
  * network. */
 bool tdmi_conv_gemm_is_of_picture(const struct tdmi_conv_gemm *desc);
 
-/* Of any call. */
+/* A method to compute such a convolution, on shapes that it accepts. */
+struct tdmi_conv_algorithm {
+    bool (*accepts)(const struct tdmi_conv_gemm *desc);
+    size_t (*workspace_bytes)(const struct tdmi_conv_gemm *desc);
+    size_t (*packed_bytes)(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction);
+    void (*pack)(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
+                 const float *weights, const float *scale, float *packed);
+    void (*forward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call);
+    void (*infer)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call);
+    void (*backward)(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call);
+};
+
+extern const struct tdmi_conv_algorithm tdmi_conv_by_winograd, tdmi_conv_by_window;
+
+/* Bytes of workspace for any call. */
 size_t tdmi_conv_gemm_workspace_bytes(const struct tdmi_conv_gemm *desc);
 
-size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way);
+size_t tdmi_conv_gemm_packed_bytes(const struct tdmi_conv_gemm *desc,
+                                   enum tdmi_conv_direction direction);
 /* weights (kernel_h, kernel_w, in_c, out_c); FORWARD: scale (out_c) multiplies all weights of an
  * output, NULL: 1. BACKWARD has no scale. */
-void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way,
+void tdmi_conv_gemm_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
                          const float *weights, const float *scale, float *packed);
 
 void tdmi_conv_gemm_forward(const struct tdmi_conv_gemm *desc,

@@ -29,12 +29,12 @@ static inline int64_t tdmi_conv_frame_floats(const struct tdmi_conv_frame *frame
 
 /* Is the row of a window contiguous in the frame, so that it is one segment? */
 bool tdmi_conv_has_long_rows(const struct tdmi_conv_gemm *desc);
-/* Of output rows, over a frame of x. */
+/* The chunk of output rows, over a frame of x. */
 struct tdmi_conv_chunk tdmi_conv_chunk_forward(const struct tdmi_conv_gemm *desc);
-/* Of input rows, a multiple of the stride (or all), over a frame of dy. */
+/* The chunk of input rows, a multiple of the stride (or all), over a frame of dy. */
 struct tdmi_conv_chunk tdmi_conv_chunk_input(const struct tdmi_conv_gemm *desc);
 
-/* Where the frame of dy begins: the lowest output that reads input row (or column) first. */
+/* First row (or column) of the frame of dy: the lowest output that reads input row `first`. */
 int tdmi_conv_first_output(int first, int pad, int kernel, int dilation, int stride);
 /* The highest output that reads it, or would if there were so many. */
 int tdmi_conv_last_output(int last, int pad, int stride);

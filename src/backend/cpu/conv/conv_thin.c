@@ -1,7 +1,23 @@
-/* Thin convolutions: sizes, packed weights, and which instruction set runs them. */
+/*
+ * Thin convolutions (conv_thin.h): sizes, packed weights, and the kernel of the op. It runs shapes
+ * of few channels, images that fit the second cache and groups that fill the lanes of a vector, in
+ * training. It can fuse a max pool, with or without ReLU between; only the winners of that pool
+ * then have a gradient (conv_winners.h).
+ */
 #include "backend/cpu/conv/conv_thin.h"
+#include "backend/cpu/conv/conv_winners.h"
+#include "backend/cpu/cpu.h"
+#include "base/memory.h"
 
-enum { MAX_LANES = 16, STRETCH_PIXELS = 48 };
+#include <stdio.h>
+
+enum {
+    MAX_LANES = 16,
+    STRETCH_PIXELS = 48,
+    MOST_IN = 15,
+    MOST_OUT = 16,       /* more fill vectors of channels themselves */
+    MOST_BYTES = 1 << 20 /* of frames and sums */
+};
 
 static const struct tdmi_conv_thin_kernels *kernels_of(enum tdmi_isa isa)
 {
@@ -24,7 +40,8 @@ static int wide_of(int channels)
     return 1;
 }
 
-struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc, enum tdmi_conv_way way)
+struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
+                                          enum tdmi_conv_direction direction)
 {
     const int last = desc->kernel - 1;
     struct tdmi_thin_walk walk = {.h = desc->h,
@@ -37,7 +54,7 @@ struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc, enu
                                   .top = desc->top,
                                   .left = desc->left};
     /* The gradient of the input is a correlation over dy with the window turned around. */
-    if (way == TDMI_CONV_BACKWARD)
+    if (direction == TDMI_CONV_BACKWARD)
         walk = (struct tdmi_thin_walk){.h = desc->out_h,
                                        .w = desc->out_w,
                                        .in = desc->out,
@@ -96,25 +113,26 @@ size_t tdmi_conv_thin_workspace_bytes(const struct tdmi_conv_thin *desc)
     return sizeof(float) * (size_t)tdmi_conv_thin_scratch(desc, NULL).total;
 }
 
-size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc, enum tdmi_conv_way way)
+size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc,
+                                   enum tdmi_conv_direction direction)
 {
-    (void)way;
+    (void)direction;
     return sizeof(float) * (size_t)desc->kernel * (size_t)desc->kernel * (size_t)desc->in *
            (size_t)desc->out;
 }
 
 /* (out / wide, kernel, kernel, in, wide), in the roles of the walk. */
-void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_way way,
+void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direction direction,
                          const float *weights, float *packed)
 {
-    const struct tdmi_thin_walk walk = tdmi_conv_thin_walk(desc, way);
+    const struct tdmi_thin_walk walk = tdmi_conv_thin_walk(desc, direction);
     const int taps = walk.kernel * walk.kernel;
     for (int group = 0; group < walk.out; group += walk.wide)
         for (int tap = 0; tap < taps; tap++)
             for (int i = 0; i < walk.in; i++)
                 for (int k = 0; k < walk.wide; k++) {
                     int64_t at =
-                        way == TDMI_CONV_FORWARD
+                        direction == TDMI_CONV_FORWARD
                             ? ((int64_t)tap * desc->in + i) * desc->out + group + k
                             : ((int64_t)(taps - 1 - tap) * desc->in + group + k) * desc->out + i;
                     *packed++ = weights[at];
@@ -132,3 +150,154 @@ void tdmi_conv_thin_backward(const struct tdmi_conv_thin *desc,
 {
     kernels_of(desc->isa)->backward(desc, call);
 }
+
+/* ---- the kernel of the op ---- */
+
+struct conv_thin_state {
+    struct tdmi_conv_thin conv;
+    size_t backward_at; /* bytes into packed */
+};
+
+static struct tdmi_conv_thin conv_of(const struct tdmi_op_desc *desc)
+{
+    return (struct tdmi_conv_thin){.h = desc->in[0].h,
+                                   .w = desc->in[0].w,
+                                   .in = desc->in[0].c,
+                                   .out_h = desc->out.h,
+                                   .out_w = desc->out.w,
+                                   .out = desc->out.c,
+                                   .kernel = desc->attrs.kernel,
+                                   .top = desc->attrs.pad_top,
+                                   .left = desc->attrs.pad_left,
+                                   .wants_dx = desc->wants_dx,
+                                   .pool = desc->fusion.pool,
+                                   .act = desc->fusion.act,
+                                   .isa = tdmi_isa_best()};
+}
+
+static bool can_run(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_attrs *a = &desc->attrs;
+    const bool is_thin = desc->in[0].c <= MOST_IN && desc->out.c <= MOST_OUT;
+    if (!desc->is_training || !is_thin || a->groups != 1 || a->stride != 1 || a->dilation != 1 ||
+        a->kernel == 1)
+        return false;
+    const struct tdmi_conv_thin conv = conv_of(desc);
+    return conv.isa >= TDMI_ISA_AVX2 && desc->max_images >= tdmi_conv_thin_lanes(conv.isa) &&
+           tdmi_conv_thin_workspace_bytes(&conv) <= MOST_BYTES;
+}
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_fusion *fusion = &desc->fusion;
+    const struct tdmi_conv_thin conv = conv_of(desc);
+    bool has_more = fusion->folds_norm || fusion->adds_residual || fusion->gives_sums ||
+                    fusion->reads_gradient_form || fusion->in[0].has_norm ||
+                    fusion->in[0].act != TDMI_ACT_NONE;
+    return !has_more && tdmi_conv_winners_can(&conv) &&
+           (fusion->act == TDMI_ACT_NONE || fusion->act == TDMI_ACT_RELU);
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct conv_thin_state *state = tdmi_alloc(1, sizeof *state);
+    if (!state)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
+    state->conv = conv_of(desc);
+    state->backward_at =
+        (tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_FORWARD) + 63) / 64 * 64;
+    *prepared = state;
+    return TDM_OK;
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    const struct conv_thin_state *state = desc->prepared;
+    needs->workspace_bytes = tdmi_conv_thin_workspace_bytes(&state->conv);
+    needs->packed_bytes = state->backward_at;
+    if (state->conv.pool) {
+        size_t bytes = tdmi_conv_winners_workspace_bytes(&state->conv);
+        needs->saved_bytes =
+            (size_t)desc->max_images * (size_t)tdmi_shape_values(tdmi_op_result(desc));
+        if (bytes > needs->workspace_bytes)
+            needs->workspace_bytes = bytes;
+    }
+    if (desc->wants_dx)
+        needs->packed_bytes += state->conv.pool
+                                   ? tdmi_conv_winners_packed_bytes(&state->conv)
+                                   : tdmi_conv_thin_packed_bytes(&state->conv, TDMI_CONV_BACKWARD);
+}
+
+static float *backward_part(const struct conv_thin_state *state, const void *packed)
+{
+    return (float *)(void *)((const char *)packed + state->backward_at);
+}
+
+static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call)
+{
+    const struct conv_thin_state *state = desc->prepared;
+    (void)stream;
+    tdmi_conv_thin_pack(&state->conv, TDMI_CONV_FORWARD, call->params[0], call->packed);
+    if (desc->wants_dx && state->conv.pool)
+        tdmi_conv_winners_pack(&state->conv, call->params[0], backward_part(state, call->packed));
+    else if (desc->wants_dx)
+        tdmi_conv_thin_pack(&state->conv, TDMI_CONV_BACKWARD, call->params[0],
+                            backward_part(state, call->packed));
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct conv_thin_state *state = desc->prepared;
+    (void)stream;
+    tdmi_conv_thin_forward(&state->conv,
+                           &(struct tdmi_conv_forward){
+                               .n = call->n,
+                               .x = call->x[0],
+                               .packed = call->packed,
+                               .bias = desc->attrs.has_bias ? call->params[1] : NULL,
+                               .y = call->y,
+                               .workspace = call->workspace,
+                           },
+                           call->saved);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct conv_thin_state *state = desc->prepared;
+    (void)stream;
+    const struct tdmi_conv_backward own = {
+        .n = call->n,
+        .x = call->x[0],
+        .g = call->dy,
+        .packed = desc->wants_dx ? backward_part(state, call->packed) : NULL,
+        .dweights = call->dparams[0],
+        .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
+        .dx = call->dx[0],
+        .workspace = call->workspace,
+    };
+    if (state->conv.pool)
+        tdmi_conv_winners_backward(&state->conv, &own, call->saved);
+    else
+        tdmi_conv_thin_backward(&state->conv, &own);
+}
+
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
+{
+    (void)desc;
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "lanes of images");
+}
+
+const struct tdmi_kernel tdmi_conv_by_thin = {
+    .can_run = can_run,
+    .can_fuse = can_fuse,
+    .prepare = prepare,
+    .release = tdmi_free,
+    .needs = needs,
+    .describe = describe,
+    .pack = pack,
+    .forward = forward,
+    .backward = backward,
+};

@@ -29,12 +29,13 @@ struct tdmi_conv_thin {
 
 /* Lanes of a vector: pictures that are worked on at a time. */
 int tdmi_conv_thin_lanes(enum tdmi_isa isa);
-/* Of frames, for one call: a measure of what the second cache must hold. */
+/* Bytes of frames for one call: they should fit the second cache. */
 size_t tdmi_conv_thin_workspace_bytes(const struct tdmi_conv_thin *desc);
 
-size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc, enum tdmi_conv_way way);
+size_t tdmi_conv_thin_packed_bytes(const struct tdmi_conv_thin *desc,
+                                   enum tdmi_conv_direction direction);
 /* weights: (kernel, kernel, in, out) */
-void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_way way,
+void tdmi_conv_thin_pack(const struct tdmi_conv_thin *desc, enum tdmi_conv_direction direction,
                          const float *weights, float *packed);
 
 /* Without forms and sums: of the calls n, x, packed, bias, y and workspace; n, x, g, packed,
@@ -58,9 +59,9 @@ struct tdmi_thin_walk {
 };
 
 struct tdmi_thin_walk tdmi_conv_thin_walk(const struct tdmi_conv_thin *desc,
-                                          enum tdmi_conv_way way);
+                                          enum tdmi_conv_direction direction);
 
-/* Where things lie in the workspace, in floats. */
+/* The layout of the workspace, in floats. */
 struct tdmi_thin_scratch {
     float *x;      /* frame of x */
     float *dy;     /* frame of dy; some rows of it, without padding, where no dx is wanted */

@@ -4,7 +4,7 @@
  */
 #include "backend/cpu/conv/conv_thin.h"
 #include "backend/cpu/conv/conv_thin_pool_body.h"
-#include "backend/cpu/turn.h"
+#include "backend/cpu/transpose.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void fill_frame(const struct tdmi_thin_walk *walk, const float *pictures,
     for (int row = 0; row < walk->h; row++) {
         memset(frame, 0, before * sizeof *frame);
         frame += before;
-        turn_in(pictures + (int64_t)row * values, picture, n, values, frame);
+        transpose_in(pictures + (int64_t)row * values, picture, n, values, frame);
         frame += (size_t)values * LANES;
         memset(frame, 0, after * sizeof *frame);
         frame += after;
@@ -149,8 +149,8 @@ static void correlate_pictures(const struct tdmi_thin_walk *walk, const float *f
     const int values = walk->out_w * walk->out;
     for (int row = 0; row < walk->out_h; row++) {
         correlate(walk, frame, row, packed, bias, row_memory);
-        turn_out(row_memory, values, pictures + (int64_t)row * values,
-                 (int64_t)walk->out_h * values, n);
+        transpose_out(row_memory, values, pictures + (int64_t)row * values,
+                      (int64_t)walk->out_h * values, n);
     }
 }
 
@@ -170,7 +170,7 @@ static void correlate_and_pool(const struct tdmi_conv_thin *desc,
             correlate(&walk, scratch->x, row * desc->pool + r, call->packed, call->bias,
                       scratch->row + (int64_t)r * desc->out_w * desc->out * LANES);
         pool_rows(desc, scratch->row, scratch->pooled, numbers);
-        turn_out(scratch->pooled, values, call->y + at, picture, n);
+        transpose_out(scratch->pooled, values, call->y + at, picture, n);
         turn_out_bytes(numbers, values, winners + at, picture, n);
     }
 }
@@ -294,7 +294,7 @@ static void add_lanes(float *sums, int n, float *to)
         lanes rows[LANES];
         for (int i = 0; i < LANES; i++)
             rows[i] = i < count ? lanes_load(sums + (int64_t)(at + i) * LANES) : lanes_all(0.0f);
-        lanes_turn(rows);
+        lanes_transpose(rows);
         for (int step = LANES / 2; step > 0; step /= 2)
             for (int i = 0; i < step; i++)
                 rows[i] = lanes_add(rows[i], rows[i + step]);
@@ -306,11 +306,11 @@ static void add_lanes(float *sums, int n, float *to)
  */
 
 /* Rows of dy into scratch memory where no frame of it is needed. */
-static void turn_rows(const struct tdmi_thin_walk *walk, const float *dy, int n, int first,
-                      int rows, float *to)
+static void transpose_rows(const struct tdmi_thin_walk *walk, const float *dy, int n, int first,
+                           int rows, float *to)
 {
     const int values = walk->out_w * walk->out;
-    turn_in(dy + (int64_t)first * values, (int64_t)walk->out_h * values, n, rows * values, to);
+    transpose_in(dy + (int64_t)first * values, (int64_t)walk->out_h * values, n, rows * values, to);
 }
 
 /* Some pictures, as many as there are lanes or fewer: frames, and the weights' sums. */
@@ -332,7 +332,7 @@ static void backward_pictures(const struct tdmi_conv_thin *desc, const float *x,
         if (desc->wants_dx)
             it.dy = scratch->dy + it.first * it.dy_row + back.left * it.dy_pixel;
         else
-            turn_rows(&walk, g, n, it.first, it.rows, scratch->dy);
+            transpose_rows(&walk, g, n, it.first, it.rows, scratch->dy);
         outer(&it, scratch->sums);
         add_bias(&it, scratch->sums + weights * LANES);
     }

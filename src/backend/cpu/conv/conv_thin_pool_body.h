@@ -7,7 +7,7 @@
 #define TANDEM_BACKEND_CPU_CONV_THIN_POOL_BODY_H
 
 #include "backend/cpu/conv/conv_thin.h"
-#include "backend/cpu/turn.h"
+#include "backend/cpu/transpose.h"
 
 #include <math.h>
 
@@ -52,7 +52,7 @@ static void pool_rows(const struct tdmi_conv_thin *desc, const float *rows, floa
         pool_values(desc, rows, to, winners, desc->pool);
 }
 
-/* As turn_out, for whole numbers of a byte. */
+/* As transpose_out, for whole numbers of a byte. */
 static void turn_out_bytes(const float *from, int values, uint8_t *to, int64_t picture, int n)
 {
     int v = 0;
@@ -60,7 +60,7 @@ static void turn_out_bytes(const float *from, int values, uint8_t *to, int64_t p
         lanes rows[LANES];
         for (int i = 0; i < LANES; i++)
             rows[i] = lanes_load(from + (int64_t)(v + i) * LANES);
-        lanes_turn(rows);
+        lanes_transpose(rows);
         for (int i = 0; i < LANES; i++)
             if (i < n)
                 lanes_store_bytes(to + v + i * picture, rows[i]);

@@ -137,7 +137,7 @@ LANES_INLINE void add_outer(const struct winners_walk *it, int k, int first, con
                                                          eights_add(bias[0], bias[1])));
 }
 
-/* What one output channel adds to the frame of dx. */
+/* Add the contribution of one output channel to the frame of dx. */
 LANES_INLINE void add_inner(const struct winners_walk *it, int k, const float *packed,
                             const int rows, const int vectors)
 {

@@ -7,7 +7,7 @@
 #define TANDEM_BACKEND_CPU_CONV_WINNERS_LIST_BODY_H
 
 #include "backend/cpu/conv/conv_winners.h"
-#include "backend/cpu/turn.h"
+#include "backend/cpu/transpose.h"
 
 /* Where windows of the convolution begin in the frame: the first of each window of the pool, and
  * from there to the winner's. */
@@ -40,8 +40,8 @@ static void list_block(const struct tdmi_winners_frame *frame, int out, int wind
         taken[i] = _mm512_castsi512_ps(
             _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, winners + (int64_t)i * out)));
     }
-    lanes_turn(gs);
-    lanes_turn(taken);
+    lanes_transpose(gs);
+    lanes_transpose(taken);
     for (int k = 0; k < channels; k++) {
         const __m512i winner = _mm512_castps_si512(taken[k]);
         const __mmask16 mask =

@@ -1,9 +1,14 @@
 /*
- * Chunks of tiles, so that the 16 matrices of both sides stay in the second cache while weights,
- * of which there are 16 / 9 as many as there were, come from further away. How many tiles is a rule
- * of the shape alone, so that bits do not depend on anything else.
+ * 3 × 3 convolutions of stride 1 with 16 products for 2 × 2 pixels where the definition has 36:
+ * tiles of the input become 16 matrices (winograd_tiles.h), which are multiplied with 16 matrices
+ * of weights, and the results are tiles again. Errors are no larger than those of the definition,
+ * whose chains of additions are nine times as long.
+ *
+ * Work is done in chunks of tiles, so that the 16 matrices of both sides stay in the second cache
+ * while the weights come from further away. The number of tiles depends on the shape alone, so that
+ * bits do not depend on anything else.
  */
-#include "backend/cpu/conv/winograd.h"
+#include "backend/cpu/conv/conv_gemm.h"
 #include "backend/cpu/conv/conv_sums.h"
 #include "backend/cpu/conv/winograd_tiles.h"
 
@@ -28,7 +33,7 @@ static const struct tdmi_winograd_kernels *kernels_of(enum tdmi_isa isa)
     return tables[isa];
 }
 
-bool tdmi_winograd_is_for(const struct tdmi_conv_gemm *desc)
+static bool accepts(const struct tdmi_conv_gemm *desc)
 {
     return desc->kernel_h == 3 && desc->kernel_w == 3 && desc->stride == 1 && desc->dilation == 1 &&
            desc->in_c % TDMI_WINOGRAD_CHANNELS == 0 && desc->out_c % TDMI_WINOGRAD_CHANNELS == 0 &&
@@ -122,7 +127,7 @@ static int64_t chunk_floats(const struct tdmi_conv_gemm *desc, int64_t tiles)
     return tiles * tile_floats(desc) + (int64_t)2 * POSITIONS * TDMI_GEMM_ROUND;
 }
 
-size_t tdmi_winograd_workspace_bytes(const struct tdmi_conv_gemm *desc)
+static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
 {
     int64_t forward = chunk_floats(desc, forward_tiles(desc));
     int64_t input = chunk_floats(desc, input_tiles(desc));
@@ -132,20 +137,21 @@ size_t tdmi_winograd_workspace_bytes(const struct tdmi_conv_gemm *desc)
            sizeof(float) * (size_t)(most > weights ? most : weights);
 }
 
-size_t tdmi_winograd_packed_bytes(const struct tdmi_conv_gemm *desc)
+static size_t packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction)
 {
+    (void)direction;
     return sizeof(float) * (size_t)gradient_floats(desc);
 }
 
-void tdmi_winograd_pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_way way,
-                        const float *weights, const float *scale, float *packed)
+static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
+                 const float *weights, const float *scale, float *packed)
 {
     const struct tdmi_winograd_kernels *kernels = kernels_of(desc->isa);
     const struct tdmi_winograd_pack job = {weights, scale, desc->in_c, desc->out_c, packed};
-    if (way == TDMI_CONV_FORWARD)
+    if (direction == TDMI_CONV_FORWARD)
         kernels->pack(&job);
     else
-        kernels->pack_turned(&job);
+        kernels->pack_transposed(&job);
 }
 
 /* ---- products ----------------------------------------------------------------------------------
@@ -209,7 +215,7 @@ static void run_forward(const struct tdmi_conv_gemm *desc, int n, const float *x
     }
 }
 
-void tdmi_winograd_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
+static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
 {
     const struct scratch scratch = scratch_of(desc, call->workspace, forward_tiles(desc));
     struct tdmi_gemm_rows end = {
@@ -219,7 +225,7 @@ void tdmi_winograd_forward(const struct tdmi_conv_gemm *desc, const struct tdmi_
     tdmi_conv_sums_deliver(call->sums.square, scratch.square, desc->out_c);
 }
 
-void tdmi_winograd_infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
+static void infer(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_infer *call)
 {
     const struct scratch scratch = scratch_of(desc, call->workspace, forward_tiles(desc));
     const struct tdmi_read_form plain = {NULL, NULL, TDMI_ACT_NONE};
@@ -323,11 +329,13 @@ static void backward_input(const struct tdmi_conv_gemm *desc, const struct tdmi_
     tdmi_conv_sums_deliver(call->sums.product, scratch.square, desc->in_c);
 }
 
-void tdmi_winograd_backward(const struct tdmi_conv_gemm *desc,
-                            const struct tdmi_conv_backward *call)
+static void backward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call)
 {
     if (call->dweights || call->dbias)
         backward_weights(desc, call);
     if (call->dx)
         backward_input(desc, call);
 }
+
+const struct tdmi_conv_algorithm tdmi_conv_by_winograd = {
+    accepts, workspace_bytes, packed_bytes, pack, forward, infer, backward};

@@ -4,7 +4,7 @@
 
 enum { POSITIONS = TDMI_WINOGRAD_POSITIONS, PANEL = 2 * LANES };
 
-/* Where a tile is. */
+/* The position of a tile. */
 struct place {
     int64_t image;
     int row, column; /* of its first pixel */
@@ -21,7 +21,7 @@ LANES_INLINE struct place place_of(const struct tdmi_winograd_tiles *tiles, int6
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-/* What reading a vector of channels needs. */
+/* Arguments for reading a vector of channels. */
 struct reader {
     lanes a, b, c, low, high;
 };
@@ -267,7 +267,7 @@ static void put_turned(const float *block, int64_t matrix, float *to)
     }
 }
 
-static void pack_turned(const struct tdmi_winograd_pack *job)
+static void pack_transposed(const struct tdmi_winograd_pack *job)
 {
     const int64_t matrix = (int64_t)job->in * job->out;
     float block[POSITIONS * LANES * LANES];
@@ -314,4 +314,4 @@ static void gather(const float *positions, int in, int out, float *dweights)
 }
 
 const struct tdmi_winograd_kernels TDMI_THIS_ISA(tdmi_winograd) = {
-    patches, spread, finish_tiles, pack, pack_turned, gather};
+    patches, spread, finish_tiles, pack, pack_transposed, gather};

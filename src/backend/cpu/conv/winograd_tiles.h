@@ -1,5 +1,5 @@
 /*
- * What winograd.h does to tiles of 2 × 2 pixels, written once for every instruction set (isa.h). A
+ * The work of winograd.c on tiles of 2 × 2 pixels, written once for every instruction set (isa.h). A
  * tile becomes 16 vectors of channels, its positions, which lie in 16 matrices of (tiles,
  * channels):
  *
@@ -68,7 +68,7 @@ struct tdmi_winograd_kernels {
     /* G w Gᵀ: depth in, columns out */
     void (*pack)(const struct tdmi_winograd_pack *job);
     /* The same of the weights turned by 180°: depth out, columns in; no scale. */
-    void (*pack_turned)(const struct tdmi_winograd_pack *job);
+    void (*pack_transposed)(const struct tdmi_winograd_pack *job);
     /* dweights = Gᵀ d G, from positions of (in, out) each */
     void (*gather)(const float *positions, int in, int out, float *dweights);
 };

@@ -1,8 +1,17 @@
 /*
- * Shapes of depthwise convolution: how rows are grouped into bands, and what lies where in the
- * workspace. The arithmetic is in depthwise_forward_body.h and depthwise_backward_body.h.
+ * Depthwise convolution of backend cpu, one output channel for each input channel: how rows are
+ * grouped into bands, the layout of the workspace, and the kernel of the op. The arithmetic is in
+ * depthwise_forward_body.h and depthwise_backward_body.h. Without training a folded batch norm is
+ * part of the packed weights and bias.
  */
+#include "backend/cpu/conv/conv_chain.h"
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise/depthwise.h"
+#include "backend/cpu/op_forms.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdio.h>
 
 enum {
     WIDEST = 16,             /* lanes of the widest instruction set */
@@ -112,3 +121,162 @@ const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels(enum tdmi_isa isa)
     static const struct tdmi_depthwise_kernels *const kernels[] = TDMI_PER_ISA(tdmi_depthwise);
     return kernels[isa];
 }
+
+/* ---- the kernel of the op ---- */
+
+struct depthwise_state {
+    struct tdmi_depthwise shape;
+    const struct tdmi_depthwise_kernels *kernels;
+};
+
+static bool can_run(const struct tdmi_op_desc *desc)
+{
+    return desc->attrs.groups == desc->in[0].c && desc->out.c == desc->in[0].c && desc->out.c > 1;
+}
+
+static bool can_fuse(const struct tdmi_op_desc *desc)
+{
+    return !desc->fusion.adds_residual && tdmi_cpu_is_clamp(desc->fusion.act) &&
+           tdmi_cpu_is_clamp(desc->fusion.in[0].act);
+}
+
+struct tdmi_depthwise tdmi_depthwise_of(const struct tdmi_op_desc *desc)
+{
+    const struct tdmi_op_attrs *a = &desc->attrs;
+    return (struct tdmi_depthwise){
+        .h = desc->in[0].h,
+        .w = desc->in[0].w,
+        .channels = desc->out.c,
+        .out_h = desc->out.h,
+        .out_w = desc->out.w,
+        .kernel = a->kernel,
+        .stride = a->stride,
+        .dilation = a->dilation,
+        .top = a->pad_top,
+        .left = a->pad_left,
+    };
+}
+
+static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
+{
+    struct depthwise_state *state = tdmi_alloc(1, sizeof *state);
+    if (!state)
+        return TDM_FAIL(err, TDM_E_MEMORY, "preparing a depthwise convolution: out of memory");
+    state->kernels = tdmi_depthwise_kernels(tdmi_isa_best());
+    state->shape = tdmi_depthwise_of(desc);
+    *prepared = state;
+    return TDM_OK;
+}
+
+static size_t packed_weights(const struct tdmi_op_desc *desc)
+{
+    return (size_t)desc->attrs.kernel * (size_t)desc->attrs.kernel * (size_t)desc->out.c;
+}
+
+static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
+{
+    const struct depthwise_state *state = desc->prepared;
+    needs->workspace_bytes = tdmi_depthwise_workspace_bytes(&state->shape);
+    if (desc->fusion.folds_norm)
+        needs->packed_bytes = sizeof(float) * (packed_weights(desc) + (size_t)desc->out.c);
+}
+
+/* Weights, then the bias. */
+static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                 const struct tdmi_pack_call *call)
+{
+    const int channels = desc->out.c;
+    const size_t n_weights = packed_weights(desc);
+    float *weights = call->packed, *bias = weights + n_weights;
+    (void)stream;
+    if (!desc->fusion.folds_norm)
+        return;
+    for (int c = 0; c < channels; c++) {
+        double rstd = 1.0 / sqrt((double)call->norm_states[1][c] + call->norm_epsilon);
+        double factor = (double)call->norm_params[0][c] * rstd;
+        double own = desc->attrs.has_bias ? (double)call->params[1][c] : 0.0;
+        bias[c] = (float)((double)call->norm_params[1][c] +
+                          (own - (double)call->norm_states[0][c]) * factor);
+        for (size_t at = (size_t)c; at < n_weights; at += (size_t)channels)
+            weights[at] = (float)((double)call->params[0][at] * factor);
+    }
+}
+
+struct tdmi_depthwise_forward tdmi_depthwise_call_of(const struct tdmi_op_desc *desc,
+                                                     const struct tdmi_op_call *call)
+{
+    struct tdmi_depthwise_forward own = {
+        .n = call->n,
+        .x = call->x[0],
+        .form = tdmi_cpu_form_of(desc, call, 0),
+        .weights = call->params[0],
+        .bias = desc->attrs.has_bias ? call->params[1] : NULL,
+        .act = desc->fusion.act,
+        .y = call->y,
+        .workspace = call->workspace,
+    };
+    if (desc->fusion.folds_norm) {
+        own.weights = call->packed;
+        own.bias = own.weights + packed_weights(desc);
+    }
+    if (desc->fusion.gives_sums)
+        own.sums = (struct tdmi_forward_sums){call->norm.centre, call->norm.sums,
+                                              call->norm.sums + desc->out.c};
+    return own;
+}
+
+static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                    const struct tdmi_op_call *call)
+{
+    const struct depthwise_state *state = desc->prepared;
+    const struct tdmi_depthwise_forward own = tdmi_depthwise_call_of(desc, call);
+    (void)stream;
+    state->kernels->forward(&state->shape, &own);
+}
+
+static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
+                     const struct tdmi_op_call *call)
+{
+    const struct depthwise_state *state = desc->prepared;
+    struct tdmi_depthwise_backward own = {
+        .n = call->n,
+        .x = call->x[0],
+        .form = tdmi_cpu_form_of(desc, call, 0),
+        .g = call->dy,
+        .weights = call->params[0],
+        .dweights = call->dparams[0],
+        .dbias = desc->attrs.has_bias ? call->dparams[1] : NULL,
+        .dx = call->dx[0],
+        .add = call->dx_add[0],
+        .workspace = call->workspace,
+    };
+    (void)stream;
+    if (desc->fusion.reads_gradient_form) {
+        own.y = call->y;
+        own.gradient =
+            (struct tdmi_gradient_form){call->norm.of_g, call->norm.of_x, call->norm.one};
+    }
+    if (call->dx_sums[0])
+        own.sums = (struct tdmi_backward_sums){call->in_norm[0].mean, call->dx_sums[0],
+                                               call->dx_sums[0] + desc->in[0].c};
+    state->kernels->backward(&state->shape, &own);
+}
+
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
+{
+    (void)desc;
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "walks over planes");
+}
+
+const struct tdmi_kernel tdmi_conv_by_depthwise = {
+    .can_run = can_run,
+    .can_fuse = can_fuse,
+    .adds_dx = true,
+    .prepare = prepare,
+    .release = tdmi_free,
+    .needs = needs,
+    .describe = describe,
+    .pack = pack,
+    .forward = forward,
+    .backward = backward,
+};

@@ -62,7 +62,7 @@ struct tdmi_depthwise_kernels {
 
 /* For isa up to tdmi_isa_best(). */
 const struct tdmi_depthwise_kernels *tdmi_depthwise_kernels(enum tdmi_isa isa);
-/* Of either direction, for any instruction set. */
+/* The larger of both directions, for any instruction set. */
 size_t tdmi_depthwise_workspace_bytes(const struct tdmi_depthwise *shape);
 
 /* ---- between depthwise.c and the kernels ----------------------------------------------------- */

@@ -15,14 +15,15 @@
 #include "backend/cpu/depthwise/depthwise_job_body.h"
 
 LANES_INLINE void fill_backward_block(const struct job *job, const float *g, const float *y, int b,
-                                      float *to, const bool has_y, const enum way way, int n)
+                                      float *to, const bool has_y, const enum access access, int n)
 {
     const struct tdmi_depthwise_room *room = &job->room;
-    lanes dy = lanes_multiply_add(get(g + b * LANES, way, n), lanes_load(room->of_g + b * LANES),
+    lanes dy = lanes_multiply_add(get(g + b * LANES, access, n), lanes_load(room->of_g + b * LANES),
                                   lanes_load(room->one + b * LANES));
     if (has_y)
-        dy = lanes_multiply_add(get(y + b * LANES, way, n), lanes_load(room->of_y + b * LANES), dy);
-    if (way == WAY_PART)
+        dy = lanes_multiply_add(get(y + b * LANES, access, n), lanes_load(room->of_y + b * LANES),
+                                dy);
+    if (access == ACCESS_PART)
         lanes_store_part(to + b * job->block_values, dy, n);
     else
         lanes_store(to + b * job->block_values, dy);
@@ -40,9 +41,9 @@ LANES_INLINE void fill_backward_row(const struct job *job,
     for (int j = 0; j < shape->out_w; j++, at += shape->channels, to += LANES) {
         const float *g = call->g + at, *y = has_y ? call->y + at : NULL;
         for (int b = 0; b < whole; b++)
-            fill_backward_block(job, g, y, b, to, has_y, WAY_WHOLE, LANES);
+            fill_backward_block(job, g, y, b, to, has_y, ACCESS_WHOLE, LANES);
         if (whole < job->blocks)
-            fill_backward_block(job, g, y, whole, to, has_y, WAY_PART,
+            fill_backward_block(job, g, y, whole, to, has_y, ACCESS_PART,
                                 shape->channels - whole * LANES);
     }
 }
@@ -81,7 +82,7 @@ static struct phase phase_of(const struct tdmi_depthwise *shape, int phase)
                           most >= 0 ? most / shape->stride : -1};
 }
 
-/* What stays the same on a walk along the pixels of one phase of one row, in one block. */
+/* Constants of a walk along the pixels of one phase of one row, in one block. */
 struct backward_walk {
     const float *rows[3]; /* of dy: the one of tap (a, b) and column q is rows[a], q - b */
     lanes w[LARGEST], dw[LARGEST];
@@ -95,23 +96,23 @@ struct backward_walk {
 
 /* The end of a gradient's way: the mask, what others wrote, the sums. */
 LANES_INLINE void finish_pixel(struct backward_walk *walk, int64_t at, lanes x, lanes z, lanes dx,
-                               const enum way way)
+                               const enum access access)
 {
     dx = lanes_between(dx, z, walk->range.low, walk->range.high);
     if (walk->add)
-        dx = lanes_add(dx, get(walk->add + at, way, walk->n));
-    put(walk->dx + at, dx, way, walk->n);
+        dx = lanes_add(dx, get(walk->add + at, access, walk->n));
+    put(walk->dx + at, dx, access, walk->n);
     walk->sum = lanes_add(walk->sum, dx);
     walk->product = lanes_multiply_add(dx, lanes_sub(x, walk->centre), walk->product);
 }
 
 LANES_INLINE void backward_tile(struct backward_walk *walk, int q, const int tile, const int n_y,
-                                const int n_x, const enum way way)
+                                const int n_x, const enum access access)
 {
     lanes x[2], z[2], v[2], dx[2];
 #pragma GCC unroll 2
     for (int t = 0; t < tile; t++) {
-        x[t] = get(walk->x + (q + t) * walk->step, way, walk->n);
+        x[t] = get(walk->x + (q + t) * walk->step, access, walk->n);
         z[t] = lanes_multiply_add(x[t], walk->scale, walk->shift);
         v[t] = lanes_clamp(z[t], walk->range.low, walk->range.high);
         dx[t] = lanes_all(0.0f);
@@ -132,13 +133,13 @@ LANES_INLINE void backward_tile(struct backward_walk *walk, int q, const int til
 #pragma GCC unroll 2
     for (int t = 0; t < tile; t++)
         if (walk->dx)
-            finish_pixel(walk, (q + t) * walk->step, x[t], z[t], dx[t], way);
+            finish_pixel(walk, (q + t) * walk->step, x[t], z[t], dx[t], access);
 }
 
 /* Taps of a phase: ky = y_phase + a · stride, kx = x_phase + b · stride. */
 LANES_INLINE void backward_phase(const struct job *job, struct backward_walk *walk, int b,
                                  int y_phase, int x_phase, const int n_y, const int n_x,
-                                 const enum way way)
+                                 const enum access access)
 {
     const struct tdmi_depthwise *shape = job->shape;
     const int k = shape->kernel, stride = shape->stride;
@@ -156,10 +157,10 @@ LANES_INLINE void backward_phase(const struct job *job, struct backward_walk *wa
     int q = phase.first;
     for (; q + 1 <= phase.last; q += 2) {
         look_ahead(job->ahead);
-        backward_tile(&at_work, q, 2, n_y, n_x, way);
+        backward_tile(&at_work, q, 2, n_y, n_x, access);
     }
     if (q <= phase.last)
-        backward_tile(&at_work, q, 1, n_y, n_x, way);
+        backward_tile(&at_work, q, 1, n_y, n_x, access);
 #pragma GCC unroll 3
     for (int a = 0; a < n_y; a++)
 #pragma GCC unroll 3
@@ -173,18 +174,19 @@ LANES_INLINE void backward_phase(const struct job *job, struct backward_walk *wa
 
 /* A row and phase with n_y · n_x taps. */
 LANES_INLINE void backward_phase_of(const struct job *job, struct backward_walk *walk, int b,
-                                    int y_phase, int x_phase, int n_y, int n_x, const enum way way)
+                                    int y_phase, int x_phase, int n_y, int n_x,
+                                    const enum access access)
 {
     if (n_y == 3)
-        backward_phase(job, walk, b, y_phase, x_phase, 3, 3, way);
+        backward_phase(job, walk, b, y_phase, x_phase, 3, 3, access);
     else if (n_y == 2 && n_x == 2)
-        backward_phase(job, walk, b, y_phase, x_phase, 2, 2, way);
+        backward_phase(job, walk, b, y_phase, x_phase, 2, 2, access);
     else if (n_y == 2)
-        backward_phase(job, walk, b, y_phase, x_phase, 2, 1, way);
+        backward_phase(job, walk, b, y_phase, x_phase, 2, 1, access);
     else if (n_x == 2)
-        backward_phase(job, walk, b, y_phase, x_phase, 1, 2, way);
+        backward_phase(job, walk, b, y_phase, x_phase, 1, 2, access);
     else
-        backward_phase(job, walk, b, y_phase, x_phase, 1, 1, way);
+        backward_phase(job, walk, b, y_phase, x_phase, 1, 1, access);
 }
 
 /* Taps of a phase when the kernel has so many in all. */
@@ -195,7 +197,7 @@ static int taps_of(const struct tdmi_depthwise *shape, int phase)
 
 /* Row by row of few taps: those that stay in registers. rows: of dy, at this block, by q. */
 LANES_INLINE void backward_row(const struct job *job, struct backward_walk *walk, int b, int row,
-                               int first_dy, const enum way way)
+                               int first_dy, const enum access access)
 {
     const struct tdmi_depthwise *shape = job->shape;
     int y_phase = (row + shape->top) % shape->stride, q_y = (row + shape->top) / shape->stride;
@@ -209,7 +211,8 @@ LANES_INLINE void backward_row(const struct job *job, struct backward_walk *walk
         at_phase.x = walk->x + at;
         at_phase.add = walk->add ? walk->add + at : NULL;
         at_phase.dx = walk->dx ? walk->dx + at : NULL;
-        backward_phase_of(job, &at_phase, b, y_phase, x_phase, n_y, taps_of(shape, x_phase), way);
+        backward_phase_of(job, &at_phase, b, y_phase, x_phase, n_y, taps_of(shape, x_phase),
+                          access);
     }
     walk->sum = at_phase.sum;
     walk->product = at_phase.product;
@@ -217,14 +220,14 @@ LANES_INLINE void backward_row(const struct job *job, struct backward_walk *walk
 
 /* Any kernel, any dilation: taps one by one, their sums in memory. */
 LANES_INLINE void backward_row_any(const struct job *job, struct backward_walk *walk, int b,
-                                   int row, int first_dy, const enum way way)
+                                   int row, int first_dy, const enum access access)
 {
     const struct tdmi_depthwise *shape = job->shape;
     const int k = shape->kernel, stride = shape->stride;
     const float *weights = job->room.weights + (int64_t)b * k * k * LANES;
     for (int j = 0; j < shape->w; j++) {
         int64_t at = (int64_t)j * shape->channels;
-        lanes x = get(walk->x + at, way, walk->n), dx = lanes_all(0.0f);
+        lanes x = get(walk->x + at, access, walk->n), dx = lanes_all(0.0f);
         lanes z = lanes_multiply_add(x, walk->scale, walk->shift);
         lanes v = lanes_clamp(z, walk->range.low, walk->range.high);
         for (int tap = 0; tap < k * k; tap++) {
@@ -239,7 +242,7 @@ LANES_INLINE void backward_row_any(const struct job *job, struct backward_walk *
             lanes_store(dw, lanes_multiply_add(dy, v, lanes_load(dw)));
         }
         if (walk->dx)
-            finish_pixel(walk, at, x, z, dx, way);
+            finish_pixel(walk, at, x, z, dx, access);
     }
 }
 
@@ -258,7 +261,7 @@ struct backward_band {
 };
 
 LANES_INLINE void backward_block(const struct job *job, const struct tdmi_depthwise_backward *call,
-                                 const struct backward_band *band, int b, const enum way way)
+                                 const struct backward_band *band, int b, const enum access access)
 {
     const struct tdmi_depthwise *shape = job->shape;
     const int taps = shape->kernel * shape->kernel;
@@ -279,9 +282,9 @@ LANES_INLINE void backward_block(const struct job *job, const struct tdmi_depthw
         walk.add = call->add ? call->add + at : NULL;
         walk.dx = call->dx ? call->dx + at : NULL;
         if (HAS_USUAL && has_few)
-            backward_row(job, &walk, b, band->row + i, band->first_dy, way);
+            backward_row(job, &walk, b, band->row + i, band->first_dy, access);
         else
-            backward_row_any(job, &walk, b, band->row + i, band->first_dy, way);
+            backward_row_any(job, &walk, b, band->row + i, band->first_dy, access);
     }
     for (int tap = 0; tap < taps; tap++)
         lanes_add_to_doubles(room->dweights + ((int64_t)b * taps + tap) * LANES,
@@ -296,11 +299,11 @@ static void backward_blocks(const struct job *job, const struct tdmi_depthwise_b
     int whole = job->shape->channels / LANES, b = 0;
     if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
-            backward_block(job, call, band, b, WAY_STREAM);
+            backward_block(job, call, band, b, ACCESS_STREAM);
     for (; b < whole; b++)
-        backward_block(job, call, band, b, WAY_WHOLE);
+        backward_block(job, call, band, b, ACCESS_WHOLE);
     if (b < job->blocks)
-        backward_block(job, call, band, b, WAY_PART);
+        backward_block(job, call, band, b, ACCESS_PART);
 }
 
 static int floor_divided(int a, int b)

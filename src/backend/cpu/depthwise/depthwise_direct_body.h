@@ -50,14 +50,14 @@ struct direct_block {
 
 LANES_INLINE void direct_put(lanes sums[DIRECT_ROWS][DIRECT_TILE], float *y, int64_t y_row,
                              int64_t channels, const struct lanes_range range, const int tile,
-                             const int rows, const enum way way)
+                             const int rows, const enum access access)
 {
     UNROLL(2)
     for (int r = 0; r < rows; r++) {
         UNROLL(7)
         for (int t = 0; t < tile; t++)
-            put(y + r * y_row + t * channels, lanes_clamp(sums[r][t], range.low, range.high), way,
-                LANES);
+            put(y + r * y_row + t * channels, lanes_clamp(sums[r][t], range.low, range.high),
+                access, LANES);
     }
 }
 
@@ -142,9 +142,9 @@ LANES_INLINE void direct_tile(struct direct *it, const struct direct_block *bloc
             direct_sampled_row(it, block, row, sums, i, first, end, tile, rows, stride, reads_act);
     }
     if (CAN_STREAM && it->streams)
-        direct_put(sums, y, it->y_row, channels, block->range, tile, rows, WAY_STREAM);
+        direct_put(sums, y, it->y_row, channels, block->range, tile, rows, ACCESS_STREAM);
     else
-        direct_put(sums, y, it->y_row, channels, block->range, tile, rows, WAY_WHOLE);
+        direct_put(sums, y, it->y_row, channels, block->range, tile, rows, ACCESS_WHOLE);
     look_ahead(&it->ahead);
 }
 
@@ -234,7 +234,7 @@ static int direct_band(const struct tdmi_depthwise *shape)
     return rows < DIRECT_ROWS ? DIRECT_ROWS : rows > shape->out_h ? shape->out_h : (int)rows;
 }
 
-/* What the next band will read. */
+/* The range that the next band will read. */
 static void aim_band(struct direct *it, const struct tdmi_depthwise *shape, int row, int rows,
                      const float *picture)
 {

@@ -11,13 +11,14 @@
 #include "backend/cpu/depthwise/depthwise_direct_body.h"
 
 LANES_INLINE void fill_forward_block(const struct job *job, const float *x, int b, float *to,
-                                     const struct lanes_range *range, const enum way way, int n)
+                                     const struct lanes_range *range, const enum access access,
+                                     int n)
 {
     lanes v =
-        lanes_multiply_add(get(x + b * LANES, way, n), lanes_load(job->room.scale + b * LANES),
+        lanes_multiply_add(get(x + b * LANES, access, n), lanes_load(job->room.scale + b * LANES),
                            lanes_load(job->room.shift + b * LANES));
     v = lanes_clamp(v, range->low, range->high);
-    if (way == WAY_PART) /* the lanes behind the last channel stay what they are: zero */
+    if (access == ACCESS_PART) /* the lanes behind the last channel stay what they are: zero */
         lanes_store_part(to + b * job->block_values, v, n);
     else
         lanes_store(to + b * job->block_values, v);
@@ -34,9 +35,9 @@ static void fill_forward(const struct job *job, const struct tdmi_depthwise_slot
     x += slot_of(slots, row) * shape->w * shape->channels;
     for (int j = 0; j < shape->w && j < end; j++, x += shape->channels, to += LANES) {
         for (int b = 0; b < whole; b++)
-            fill_forward_block(job, x, b, to, &range, WAY_WHOLE, LANES);
+            fill_forward_block(job, x, b, to, &range, ACCESS_WHOLE, LANES);
         if (whole < job->blocks)
-            fill_forward_block(job, x, whole, to, &range, WAY_PART,
+            fill_forward_block(job, x, whole, to, &range, ACCESS_PART,
                                shape->channels - whole * LANES);
     }
 }
@@ -56,7 +57,7 @@ struct forward_walk {
 };
 
 LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int tile, const int k,
-                               const int stride, const int dilation, const enum way way,
+                               const int stride, const int dilation, const enum access access,
                                const bool has_sums)
 {
     lanes y[4];
@@ -89,7 +90,7 @@ LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int 
         } else {
             y[t] = lanes_clamp(y[t], walk->range.low, walk->range.high);
         }
-        put(walk->y + (int64_t)(column + t) * walk->channels, y[t], way, walk->n);
+        put(walk->y + (int64_t)(column + t) * walk->channels, y[t], access, walk->n);
     }
     if (has_sums) {
         walk->sum = lanes_add(walk->sum, sum);
@@ -98,26 +99,26 @@ LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int 
 }
 
 LANES_INLINE void forward_row(struct forward_walk *walk, int out_w, const int k, const int stride,
-                              const int dilation, const enum way way, const bool has_sums)
+                              const int dilation, const enum access access, const bool has_sums)
 {
     int column = 0;
     for (; column + 4 <= out_w; column += 4) {
-        if (way == WAY_STREAM) /* else y is being brought in, and more at once is slower */
+        if (access == ACCESS_STREAM) /* else y is being brought in, and more at once is slower */
             look_ahead(walk->ahead);
-        forward_tile(walk, column, 4, k, stride, dilation, way, has_sums);
+        forward_tile(walk, column, 4, k, stride, dilation, access, has_sums);
     }
     if (column + 2 <= out_w) {
-        forward_tile(walk, column, 2, k, stride, dilation, way, has_sums);
+        forward_tile(walk, column, 2, k, stride, dilation, access, has_sums);
         column += 2;
     }
     if (column < out_w)
-        forward_tile(walk, column, 1, k, stride, dilation, way, has_sums);
+        forward_tile(walk, column, 1, k, stride, dilation, access, has_sums);
 }
 
 /* A block of channels of a band of rows; rows of the band's window are in room.rows. */
 LANES_INLINE void forward_block(const struct job *job, const struct tdmi_depthwise_forward *call,
                                 float *y, int n_rows, int b, const int k, const int stride,
-                                const int dilation, const enum way way, const bool has_sums)
+                                const int dilation, const enum access access, const bool has_sums)
 {
     const struct tdmi_depthwise *shape = job->shape;
     struct forward_walk walk = {.offset = b * job->block_values,
@@ -143,7 +144,7 @@ LANES_INLINE void forward_block(const struct job *job, const struct tdmi_depthwi
             for (int ky = 0; ky < k; ky++)
                 walk.rows[ky] = walk.all_rows[ky * dilation] + walk.offset;
         }
-        forward_row(&walk, shape->out_w, k, stride, dilation, way, has_sums);
+        forward_row(&walk, shape->out_w, k, stride, dilation, access, has_sums);
         walk.y += (int64_t)shape->out_w * shape->channels;
     }
     if (has_sums) {
@@ -159,11 +160,11 @@ LANES_INLINE void forward_blocks(const struct job *job, const struct tdmi_depthw
     int whole = job->shape->channels / LANES, b = 0;
     if (CAN_STREAM && job->streams)
         for (; b < whole; b++)
-            forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_STREAM, has_sums);
+            forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_STREAM, has_sums);
     for (; b < whole; b++)
-        forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_WHOLE, has_sums);
+        forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_WHOLE, has_sums);
     if (b < job->blocks)
-        forward_block(job, call, y, n_rows, b, k, stride, dilation, WAY_PART, has_sums);
+        forward_block(job, call, y, n_rows, b, k, stride, dilation, ACCESS_PART, has_sums);
 }
 
 /* The sizes that networks use have loops of their own, for which the compiler knows all bounds. */

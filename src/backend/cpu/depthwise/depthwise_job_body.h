@@ -6,11 +6,10 @@
 #ifndef TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
 #define TANDEM_BACKEND_CPU_DEPTHWISE_JOB_BODY_H
 
+#include "backend/cpu/access.h"
 #include "backend/cpu/depthwise/depthwise.h"
-#include "backend/cpu/lanes.h"
 
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
 enum { LARGEST = 9 }; /* taps that are kept in registers */
@@ -18,30 +17,6 @@ enum { LARGEST = 9 }; /* taps that are kept in registers */
 /* What a set gets loops of its own for: stores of whole lines past the caches; in plain C there are
  * only the loops for everything, since others would take minutes to compile. */
 enum { CAN_STREAM = LANES == 16, HAS_USUAL = LANES > 4 };
-
-/* How a vector leaves: past the caches, whole, or with its first channels only. */
-enum way { WAY_STREAM, WAY_WHOLE, WAY_PART };
-
-LANES_INLINE void put(float *to, lanes a, const enum way way, int n)
-{
-    if (way == WAY_STREAM)
-        lanes_stream(to, a);
-    else if (way == WAY_WHOLE)
-        lanes_store(to, a);
-    else
-        lanes_store_part(to, a, n);
-}
-
-LANES_INLINE lanes get(const float *from, const enum way way, int n)
-{
-    return way == WAY_PART ? lanes_load_part(from, n) : lanes_load(from);
-}
-
-static struct lanes_range range_of(enum tdmi_act act)
-{
-    return (struct lanes_range){lanes_all(act == TDMI_ACT_NONE ? -INFINITY : 0.0f),
-                                lanes_all(act == TDMI_ACT_RELU6 ? 6.0f : INFINITY)};
-}
 
 /* ---- what the next band reads -----------------------------------------------------------------
  */
@@ -110,7 +85,7 @@ struct job {
     struct ahead *ahead; /* of the band at work */
 };
 
-/* Where row r of x lies, in rows. */
+/* The index in memory of row r of x. */
 LANES_INLINE int64_t slot_of(const struct tdmi_depthwise_slots *slots, int r)
 {
     return slots->n > 0 ? (slots->first + r) % slots->n : r;

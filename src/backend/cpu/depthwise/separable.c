@@ -37,7 +37,7 @@ static int64_t row_floats(const struct tdmi_depthwise *shape)
     return (int64_t)shape->out_w * shape->channels;
 }
 
-/* Of one window, whole lines. */
+/* Floats of one window, whole cache lines. */
 static int64_t window_floats(const struct tdmi_depthwise *shape)
 {
     return tdmi_gemm_round(window_rows(shape) * row_floats(shape));

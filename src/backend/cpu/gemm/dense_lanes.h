@@ -43,7 +43,7 @@ void tdmi_dense_lanes_backward(const struct tdmi_dense_lanes *desc,
 
 /* ---- what the instruction sets share -------------------------------------------------------- */
 
-/* Where things lie in the workspace. */
+/* The layout of the workspace. */
 struct tdmi_dense_scratch {
     float *x;      /* (vector of pictures, in, picture): all of the shard */
     float *dy;     /* (out, picture): of one vector */

@@ -3,7 +3,7 @@
  * block does not fit at the end, it begins early: what it makes again are the same bits.
  */
 #include "backend/cpu/gemm/dense_lanes.h"
-#include "backend/cpu/turn.h"
+#include "backend/cpu/transpose.h"
 
 #include <string.h>
 
@@ -78,9 +78,9 @@ static void forward(const struct tdmi_dense_lanes *desc, const struct tdmi_dense
                                .next_term = out,
                                .first = call->bias,
                                .to = scratch.result};
-        turn_in(call->x + (int64_t)i * in, in, n, in, scratch.x);
+        transpose_in(call->x + (int64_t)i * in, in, n, in, scratch.x);
         sum_all(&y, true);
-        turn_out(scratch.result, out, call->y + (int64_t)i * out, out, n);
+        transpose_out(scratch.result, out, call->y + (int64_t)i * out, out, n);
     }
 }
 
@@ -191,7 +191,7 @@ static void backward(const struct tdmi_dense_lanes *desc, const struct tdmi_dens
     const int in = desc->in, out = desc->out;
     for (int i = 0; i < call->n; i += LANES) {
         const int n = call->n - i < LANES ? call->n - i : LANES;
-        turn_in(call->x + (int64_t)i * in, in, n, in, scratch.x + (int64_t)i * in);
+        transpose_in(call->x + (int64_t)i * in, in, n, in, scratch.x + (int64_t)i * in);
         if (!call->dx)
             continue;
         const struct sums dx = {.depth = out,
@@ -200,9 +200,9 @@ static void backward(const struct tdmi_dense_lanes *desc, const struct tdmi_dens
                                 .weights = call->weights,
                                 .next_result = out,
                                 .to = scratch.result};
-        turn_in(call->dy + (int64_t)i * out, out, n, out, scratch.dy);
+        transpose_in(call->dy + (int64_t)i * out, out, n, out, scratch.dy);
         sum_all(&dx, false);
-        turn_out(scratch.result, in, call->dx + (int64_t)i * in, in, n);
+        transpose_out(scratch.result, in, call->dx + (int64_t)i * in, in, n);
     }
     keep_rows(desc, call, &scratch);
     outer(&(struct outer){in, out, call->n, &scratch, call->dweights});

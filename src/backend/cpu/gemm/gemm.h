@@ -31,7 +31,7 @@ struct tdmi_gemm_segment {
     int depth;
 };
 
-/* What happens to C on its way out. */
+/* The last operation on C before it is stored. */
 enum tdmi_gemm_end {
     TDMI_GEMM_RAW,       /* c = C + bias;                  sums of c - centre and of its square */
     TDMI_GEMM_ACTIVATED, /* c = act(C + bias + residual);  no sums */
@@ -72,7 +72,8 @@ struct tdmi_gemm_rows {
 
 enum { TDMI_GEMM_SPLIT = 7, TDMI_GEMM_SPLIT_TALL = 14 }; /* products; pairs of a block */
 
-/* What one of seven products reads of each pair of pixels; whole blocks of pairs can be read. */
+/* The operand that one of seven products reads of each pair of pixels; whole blocks are readable.
+ */
 struct tdmi_gemm_split_pixels {
     const float *at;
     int64_t row; /* floats from a pair to the next */

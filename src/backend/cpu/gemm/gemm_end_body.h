@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* What a column of vectors needs, part of whose lanes are columns of C. */
+/* Arguments for a column of vectors, some of whose lanes are columns of C. */
 struct column {
     lanes centre, scale, shift, bias, low, high;
     lanes sum, square;
@@ -105,7 +105,7 @@ LANES_INLINE bool is_usual(const struct tdmi_gemm_rows *job, const int end, int6
                                         : job->x != NULL;
 }
 
-/* What else is added to a value at the end. */
+/* The other terms that are added to a value at the end. */
 LANES_INLINE const float *added(const struct tdmi_gemm_rows *job, const int end)
 {
     return end == TDMI_GEMM_RAW ? NULL : end == TDMI_GEMM_ACTIVATED ? job->residual : job->add;

@@ -10,7 +10,7 @@
 
 enum { NO = -1, SLOTS = 3, SPLIT_VALUES = TALL_2 * 2 * LANES };
 
-/* What is done with one product P; slots are blocks in memory. */
+/* The use of one product P; slots are blocks in memory. */
 struct split_step {
     int product;   /* its number in strassen.h, less 1 */
     int begins;    /* 0: with zeros, 1: with what is in registers, 2: with slot 0 */

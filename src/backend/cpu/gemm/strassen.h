@@ -37,7 +37,7 @@ struct tdmi_strassen_feed {
     /* Where pixels first to end lie, until the half is asked for others; all of them in one array.
      */
     const float *(*pixels)(void *self, int half, int first, int end);
-    /* What these will be made of. */
+    /* The memory that these pixels will be made of. */
     struct tdmi_gemm_ahead (*ahead)(const void *self, int half, int first, int end);
 };
 

@@ -24,7 +24,7 @@ struct tdmi_onednn_conv {
     size_t scratch_bytes; /* the most of passes */
 };
 
-/* What open() needs and nobody after it. */
+/* Temporary objects of open(). */
 struct maker {
     dnnl_engine_t engine;                    /* the convolution's */
     dnnl_memory_desc_t x, y;                 /* of one image */
@@ -396,7 +396,7 @@ static size_t weights_pass_bytes(const struct weights_pass *pass)
     return pass->packed_bytes + aligned(pass->scratch_bytes);
 }
 
-/* Of a ragged shard: one image's gradients beside the sums. */
+/* For a ragged group: the gradients of one image, beside the sums. */
 static size_t image_gradient_bytes(const tdmi_onednn_conv *conv)
 {
     return aligned(weights_values(conv) * sizeof(float)) +

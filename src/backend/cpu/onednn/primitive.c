@@ -32,7 +32,7 @@ struct tdmi_onednn_primitive {
 
 /* ---- one thread --------------------------------------------------------------------------- */
 
-/* Asked for by name: oneDNN may as well have been built without OpenMP. */
+/* Looked up by name, because oneDNN may have been built without OpenMP. */
 struct tdmi_onednn_threads tdmi_onednn_threads_find(void)
 {
     struct tdmi_onednn_threads threads = {NULL, NULL};

@@ -17,7 +17,7 @@
 
 enum { TDMI_ONEDNN_ARGUMENTS = 8 };
 
-/* What a primitive reads or writes: DNNL_ARG_… and its layout. A NULL layout is left out. */
+/* An argument of a primitive: DNNL_ARG_… and its layout. A NULL layout is left out. */
 struct tdmi_onednn_argument {
     int name;
     const_dnnl_memory_desc_t layout;

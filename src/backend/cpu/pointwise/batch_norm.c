@@ -5,6 +5,7 @@
  */
 #include "backend/cpu/conv/carry.h"
 #include "backend/cpu/cpu.h"
+#include "backend/ref_kernels.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,43 +35,6 @@ static void reduce_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     tdmi_carry_forward_sums(call->x[0], pixels_of(desc, call->n), channels, &sums);
 }
 
-static void finish_channel(const struct tdmi_op_call *call, int c, double mean, double rstd)
-{
-    const struct tdmi_norm *norm = &call->norm;
-    norm->mean[c] = (float)mean;
-    norm->rstd[c] = (float)rstd;
-    norm->scale[c] = call->params[0][c] * norm->rstd[c];
-    norm->shift[c] = call->params[1][c] - norm->mean[c] * norm->scale[c];
-}
-
-/* The read form from the running statistics, which move towards nothing. */
-static void keep_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
-{
-    for (int c = 0; c < desc->out.c; c++) {
-        const double variance = (double)call->states[1][c];
-        finish_channel(call, c, (double)call->states[0][c],
-                       1.0 / sqrt(variance + desc->attrs.epsilon));
-        call->state_sums[0][c] = call->state_sums[1][c] = 0.0f;
-    }
-}
-
-/* The read form, and what the running statistics move towards. */
-static void finish_statistics(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call)
-{
-    const struct tdmi_norm *norm = &call->norm;
-    int channels = desc->out.c;
-    double m = (double)pixels_of(desc, norm->total_images);
-    double unbiased = m > 1.0 && !desc->attrs.is_biased ? m / (m - 1.0) : 1.0;
-    for (int c = 0; c < channels; c++) {
-        double off = norm->total[c] / m;
-        double variance = fmax(norm->total[channels + c] / m - off * off, 0.0);
-        double mean = (double)norm->centre[c] + off;
-        finish_channel(call, c, mean, 1.0 / sqrt(variance + desc->attrs.epsilon));
-        call->state_sums[0][c] = (float)(mean * call->n);
-        call->state_sums[1][c] = (float)(variance * unbiased * call->n);
-    }
-}
-
 /* From the running statistics. */
 static struct tdmi_read_form frozen_form(const struct tdmi_op_desc *desc,
                                          const struct tdmi_op_call *call)
@@ -91,9 +55,9 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     struct tdmi_read_form form = {call->norm.scale, call->norm.shift, TDMI_ACT_NONE};
     (void)stream;
     if (desc->is_training && desc->keeps_statistics)
-        keep_statistics(desc, call);
+        tdmi_ref_norm_keep(desc, call);
     else if (desc->is_training)
-        finish_statistics(desc, call);
+        tdmi_ref_norm_finish(desc, call);
     else
         form = frozen_form(desc, call);
     if (!desc->fusion.is_virtual)

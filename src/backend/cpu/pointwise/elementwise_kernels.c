@@ -4,7 +4,7 @@
  * f32 for a stretch of pixels, in double across stretches, always cut at the same places.
  */
 #include "backend/cpu/pointwise/elementwise.h"
-#include "backend/cpu/outlet.h"
+#include "backend/cpu/gradient_output.h"
 
 /* ---- sum and activation ---------------------------------------------------------------------- */
 
@@ -13,37 +13,37 @@ struct combine_ranges {
 };
 
 LANES_INLINE void combine_block(const struct tdmi_combine *call, const struct combine_ranges *range,
-                                int64_t at, int c, const enum way way, int n)
+                                int64_t at, int c, const enum access access, int n)
 {
-    lanes y = apply(&call->form[0], get(call->x[0] + at, way, n), c, way, n);
+    lanes y = apply(&call->form[0], get(call->x[0] + at, access, n), c, access, n);
     y = lanes_clamp(y, range->in[0].low, range->in[0].high);
     if (call->x[1]) {
-        lanes v = apply(&call->form[1], get(call->x[1] + at, way, n), c, way, n);
+        lanes v = apply(&call->form[1], get(call->x[1] + at, access, n), c, access, n);
         y = lanes_add(y, lanes_clamp(v, range->in[1].low, range->in[1].high));
     }
-    put(call->y + at, lanes_clamp(y, range->out.low, range->out.high), way, n);
+    put(call->y + at, lanes_clamp(y, range->out.low, range->out.high), access, n);
 }
 
-LANES_INLINE void combine_all(const struct tdmi_combine *call, const enum way way)
+LANES_INLINE void combine_all(const struct tdmi_combine *call, const enum access access)
 {
     const struct combine_ranges range = {{range_of(call->form[0].act), range_of(call->form[1].act)},
                                          range_of(call->act)};
     int whole = call->channels / LANES * LANES;
     for (int64_t p = 0, at = 0; p < call->pixels; p++, at += call->channels) {
         for (int c = 0; c < whole; c += LANES)
-            combine_block(call, &range, at + c, c, way, LANES);
+            combine_block(call, &range, at + c, c, access, LANES);
         if (whole < call->channels)
-            combine_block(call, &range, at + whole, whole, WAY_PART, call->channels - whole);
+            combine_block(call, &range, at + whole, whole, ACCESS_PART, call->channels - whole);
     }
 }
 
 static void combine(const struct tdmi_combine *call)
 {
     if (may_stream(call->y, call->pixels, call->channels)) {
-        combine_all(call, WAY_STREAM);
+        combine_all(call, ACCESS_STREAM);
         lanes_fence();
     } else {
-        combine_all(call, WAY_WHOLE);
+        combine_all(call, ACCESS_WHOLE);
     }
 }
 
@@ -51,19 +51,20 @@ static void combine(const struct tdmi_combine *call)
  */
 
 LANES_INLINE void combine_backward_block(const struct tdmi_combine_gradient *call,
-                                         const struct outlet *to, const struct lanes_range *gate,
-                                         int64_t at, int c, const enum way way, int n)
+                                         const struct gradient_output *to,
+                                         const struct lanes_range *gate, int64_t at, int c,
+                                         const enum access access, int n)
 {
-    lanes g = get(call->dy + at, way, n);
+    lanes g = get(call->dy + at, access, n);
     if (call->act != TDMI_ACT_NONE)
-        g = lanes_between(g, get(call->y + at, way, n), gate->low, gate->high);
-    let_out(to, at, c, g, way, n);
+        g = lanes_between(g, get(call->y + at, access, n), gate->low, gate->high);
+    store_gradient(to, at, c, g, access, n);
 }
 
 /* Channels first to end of a stretch of pixels. */
 LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *call,
-                                           const struct outlet *to, int64_t pixel,
-                                           int64_t end_pixel, int end, const enum way way)
+                                           const struct gradient_output *to, int64_t pixel,
+                                           int64_t end_pixel, int end, const enum access access)
 {
     const struct lanes_range gate = range_of(call->act);
     int whole = to->first + (end - to->first) / LANES * LANES;
@@ -72,9 +73,9 @@ LANES_INLINE void combine_backward_stretch(const struct tdmi_combine_gradient *c
     for (; pixel < end_pixel; pixel++) {
         int64_t at = pixel * call->channels;
         for (int c = to->first; c < whole; c += LANES)
-            combine_backward_block(call, to, &gate, at + c, c, way, LANES);
+            combine_backward_block(call, to, &gate, at + c, c, access, LANES);
         if (whole < end)
-            combine_backward_block(call, to, &gate, at + whole, whole, WAY_PART, end - whole);
+            combine_backward_block(call, to, &gate, at + whole, whole, ACCESS_PART, end - whole);
     }
     end_stretch(to, end);
 }
@@ -83,17 +84,17 @@ static void combine_backward(const struct tdmi_combine_gradient *call)
 {
     struct slab slab;
     const bool streams = may_stream(call->dx, call->pixels, call->channels);
-    struct outlet to = {call->x,   call->form, range_of(call->form.act),      call->dx,
-                        call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
+    struct gradient_output to = {call->x,   call->form, range_of(call->form.act),      call->dx,
+                                 call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
     start_sums(&call->sums, call->channels);
     for (; to.first < call->channels; to.first += SLAB) {
         int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
         for (int64_t p = 0; p < call->pixels; p += STRETCH) {
             int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
             if (streams)
-                combine_backward_stretch(call, &to, p, end_pixel, end, WAY_STREAM);
+                combine_backward_stretch(call, &to, p, end_pixel, end, ACCESS_STREAM);
             else
-                combine_backward_stretch(call, &to, p, end_pixel, end, WAY_WHOLE);
+                combine_backward_stretch(call, &to, p, end_pixel, end, ACCESS_WHOLE);
         }
     }
     if (streams)
@@ -104,9 +105,9 @@ static void combine_backward(const struct tdmi_combine_gradient *call)
  */
 
 LANES_INLINE void pool_block(const struct tdmi_global_pool *call, const struct lanes_range *range,
-                             const float *x, int c, float *sum, const enum way way, int n)
+                             const float *x, int c, float *sum, const enum access access, int n)
 {
-    lanes v = apply(&call->form, get(x + c, way, n), c, way, n);
+    lanes v = apply(&call->form, get(x + c, access, n), c, access, n);
     v = lanes_clamp(v, range->low, range->high);
     lanes_store(sum, lanes_add(lanes_load(sum), v));
 }
@@ -125,9 +126,9 @@ static void pool_slab(const struct tdmi_global_pool *call, const float *x, int f
         for (int64_t pixel = p; pixel < end_pixel; pixel++) {
             const float *at = x + pixel * call->channels;
             for (int c = first; c < whole; c += LANES)
-                pool_block(call, &range, at, c, sum + c - first, WAY_WHOLE, LANES);
+                pool_block(call, &range, at, c, sum + c - first, ACCESS_WHOLE, LANES);
             if (whole < end)
-                pool_block(call, &range, at, whole, sum + whole - first, WAY_PART, end - whole);
+                pool_block(call, &range, at, whole, sum + whole - first, ACCESS_PART, end - whole);
         }
         for (int c = 0; c < end - first; c++)
             total[c] += (double)sum[c];
@@ -146,8 +147,9 @@ static void global_pool(const struct tdmi_global_pool *call)
 }
 
 LANES_INLINE void pool_backward_stretch(const struct tdmi_global_pool *call,
-                                        const struct outlet *to, int64_t image, int64_t pixel,
-                                        int64_t end_pixel, int end, const enum way way)
+                                        const struct gradient_output *to, int64_t image,
+                                        int64_t pixel, int64_t end_pixel, int end,
+                                        const enum access access)
 {
     const lanes part = lanes_all(1.0f / (float)call->pixels);
     const float *dy = call->dy + image * call->channels;
@@ -157,11 +159,11 @@ LANES_INLINE void pool_backward_stretch(const struct tdmi_global_pool *call,
     for (; pixel < end_pixel; pixel++) {
         int64_t at = (image * call->pixels + pixel) * call->channels;
         for (int c = to->first; c < whole; c += LANES)
-            let_out(to, at + c, c, lanes_multiply(lanes_load(dy + c), part), way, LANES);
+            store_gradient(to, at + c, c, lanes_multiply(lanes_load(dy + c), part), access, LANES);
         if (whole < end)
-            let_out(to, at + whole, whole,
-                    lanes_multiply(lanes_load_part(dy + whole, end - whole), part), WAY_PART,
-                    end - whole);
+            store_gradient(to, at + whole, whole,
+                           lanes_multiply(lanes_load_part(dy + whole, end - whole), part),
+                           ACCESS_PART, end - whole);
     }
     end_stretch(to, end);
 }
@@ -170,8 +172,8 @@ static void global_pool_backward(const struct tdmi_global_pool *call)
 {
     struct slab slab;
     const bool streams = may_stream(call->dx, call->n * call->pixels, call->channels);
-    struct outlet to = {call->x,   call->form, range_of(call->form.act),      call->dx,
-                        call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
+    struct gradient_output to = {call->x,   call->form, range_of(call->form.act),      call->dx,
+                                 call->add, call->sums, call->sums.sum ? &slab : NULL, 0};
     start_sums(&call->sums, call->channels);
     for (; to.first < call->channels; to.first += SLAB) {
         int end = call->channels - to.first < SLAB ? call->channels : to.first + SLAB;
@@ -179,9 +181,9 @@ static void global_pool_backward(const struct tdmi_global_pool *call)
             for (int64_t p = 0; p < call->pixels; p += STRETCH) {
                 int64_t end_pixel = call->pixels - p < STRETCH ? call->pixels : p + STRETCH;
                 if (streams)
-                    pool_backward_stretch(call, &to, i, p, end_pixel, end, WAY_STREAM);
+                    pool_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_STREAM);
                 else
-                    pool_backward_stretch(call, &to, i, p, end_pixel, end, WAY_WHOLE);
+                    pool_backward_stretch(call, &to, i, p, end_pixel, end, ACCESS_WHOLE);
             }
     }
     if (streams)

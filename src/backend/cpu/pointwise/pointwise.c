@@ -43,7 +43,7 @@ static int64_t backward_chunk(const struct tdmi_pointwise *desc)
                         BACKWARD_BYTES, MIN_BACKWARD, MAX_BACKWARD);
 }
 
-/* Where things lie in the workspace. */
+/* The layout of the workspace. */
 struct scratch {
     double *sum, *square, *dbias;
     float *x, *dy;
@@ -84,16 +84,17 @@ size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc)
            sizeof(float) * (size_t)(backward_chunk(desc) * out + most * in);
 }
 
-size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc, enum tdmi_conv_way way)
+size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc,
+                                   enum tdmi_conv_direction direction)
 {
     if (desc->is_split)
         return sizeof(float) * (size_t)tdmi_strassen_packed_floats(desc->in, desc->out);
-    return sizeof(float) * (size_t)(way == TDMI_CONV_FORWARD
+    return sizeof(float) * (size_t)(direction == TDMI_CONV_FORWARD
                                         ? tdmi_gemm_packed_floats(desc->in, desc->out)
                                         : tdmi_gemm_packed_floats(desc->out, desc->in));
 }
 
-void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_way way,
+void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_direction direction,
                          const float *weights, const float *scale, float *packed)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
@@ -102,7 +103,7 @@ void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_way w
         return;
     }
     struct tdmi_gemm_matrix matrix = {weights, desc->out, 1, desc->in, desc->out, scale};
-    if (way == TDMI_CONV_BACKWARD)
+    if (direction == TDMI_CONV_BACKWARD)
         matrix = (struct tdmi_gemm_matrix){weights, 1, desc->out, desc->out, desc->in, NULL};
     tdmi_gemm_pack(&matrix, kernels->lanes, WIDE, matrix.rows, 0, packed);
 }
@@ -280,7 +281,7 @@ static void backward_weights(const struct tdmi_gemm_kernels *kernels,
                                              .ahead = {ahead[0], ahead[1]}});
 }
 
-/* What of dx is not a chunk's. */
+/* The fields of the job for dx that all chunks share. */
 static struct tdmi_gemm_rows input_job(const struct tdmi_pointwise *desc,
                                        const struct tdmi_conv_backward *call,
                                        const struct scratch *scratch)

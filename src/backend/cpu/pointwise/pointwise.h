@@ -20,12 +20,13 @@ struct tdmi_pointwise {
     bool is_split; /* inference by strassen.h, which must be for these channels */
 };
 
-/* Of any call. */
+/* Bytes for any call. */
 size_t tdmi_pointwise_workspace_bytes(const struct tdmi_pointwise *desc);
 
-size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc, enum tdmi_conv_way way);
+size_t tdmi_pointwise_packed_bytes(const struct tdmi_pointwise *desc,
+                                   enum tdmi_conv_direction direction);
 /* weights (in, out); scale (out) multiplies what each output reads, NULL: 1 */
-void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_way way,
+void tdmi_pointwise_pack(const struct tdmi_pointwise *desc, enum tdmi_conv_direction direction,
                          const float *weights, const float *scale, float *packed);
 
 void tdmi_pointwise_forward(const struct tdmi_pointwise *desc,

@@ -4,7 +4,7 @@
  * the border they are listed anew. Backward goes from pixel to pixel of the input and collects from
  * the windows that see it, in their order.
  */
-#include "backend/cpu/outlet.h"
+#include "backend/cpu/gradient_output.h"
 #include "backend/cpu/pointwise/pooling.h"
 
 enum { MAX_KERNEL = 15 };
@@ -56,7 +56,7 @@ static struct reader reader_of(const struct tdmi_pooling *pool,
                            (int64_t)pool->w * pool->channels};
 }
 
-/* Those taps of the window at (row, column) of the picture that are inside. */
+/* The taps of the window at (row, column) that are inside the image. */
 static void list_taps(const struct tdmi_pooling *pool, int row, int column, struct window *window)
 {
     window->n_taps = 0;
@@ -75,10 +75,10 @@ static bool is_inside(const struct tdmi_pooling *pool, int row, int column)
            column + pool->kernel <= pool->w;
 }
 
-LANES_INLINE lanes read_value(const struct reader *from, int64_t at, int c, const enum way way,
-                              int n)
+LANES_INLINE lanes read_value(const struct reader *from, int64_t at, int c,
+                              const enum access access, int n)
 {
-    lanes v = apply(&from->form, get(from->x + at + c, way, n), c, way, n);
+    lanes v = apply(&from->form, get(from->x + at + c, access, n), c, access, n);
     return lanes_clamp(v, from->range.low, from->range.high);
 }
 
@@ -94,42 +94,42 @@ LANES_INLINE void ask_for_below(const struct reader *from, const float *corner)
 }
 
 LANES_INLINE void max_block(const struct reader *from, const struct window *window,
-                            const int n_taps, int64_t corner, int64_t at, int c, const enum way way,
-                            int n)
+                            const int n_taps, int64_t corner, int64_t at, int c,
+                            const enum access access, int n)
 {
     lanes number = lanes_all(window->taps[0].number);
-    lanes best = read_value(from, corner + window->taps[0].offset, c, way, n);
+    lanes best = read_value(from, corner + window->taps[0].offset, c, access, n);
     UNROLL_BY(9)
     for (int t = 1; t < n_taps; t++)
-        best = lanes_larger(best, read_value(from, corner + window->taps[t].offset, c, way, n),
+        best = lanes_larger(best, read_value(from, corner + window->taps[t].offset, c, access, n),
                             &number, lanes_all(window->taps[t].number));
     if (n_taps == 9)
         ask_for_below(from, from->x + corner + c);
-    put(from->y + at + c, best, way, n);
+    put(from->y + at + c, best, access, n);
     if (from->winners)
         lanes_store_bytes(from->winners + at + c, number);
 }
 
 LANES_INLINE void average_block(const struct reader *from, const struct window *window,
                                 const int n_taps, int64_t corner, int64_t at, int c,
-                                const enum way way, int n)
+                                const enum access access, int n)
 {
     int divisor = from->divisor ? from->divisor : n_taps;
-    lanes sum = read_value(from, corner + window->taps[0].offset, c, way, n);
+    lanes sum = read_value(from, corner + window->taps[0].offset, c, access, n);
     UNROLL_BY(9)
     for (int t = 1; t < n_taps; t++)
-        sum = lanes_add(sum, read_value(from, corner + window->taps[t].offset, c, way, n));
-    put(from->y + at + c, lanes_multiply(sum, lanes_all(1.0f / (float)divisor)), way, n);
+        sum = lanes_add(sum, read_value(from, corner + window->taps[t].offset, c, access, n));
+    put(from->y + at + c, lanes_multiply(sum, lanes_all(1.0f / (float)divisor)), access, n);
 }
 
 LANES_INLINE void one_block(const struct reader *from, const struct window *window,
-                            const int n_taps, int64_t corner, int64_t at, int c, const enum way way,
-                            int n, const bool is_max)
+                            const int n_taps, int64_t corner, int64_t at, int c,
+                            const enum access access, int n, const bool is_max)
 {
     if (is_max)
-        max_block(from, window, n_taps, corner, at, c, way, n);
+        max_block(from, window, n_taps, corner, at, c, access, n);
     else
-        average_block(from, window, n_taps, corner, at, c, way, n);
+        average_block(from, window, n_taps, corner, at, c, access, n);
 }
 
 /* All channels of one window; corner and at: floats into x and y. */
@@ -138,14 +138,14 @@ LANES_INLINE void one_window(const struct reader *from, const struct window *win
 {
     const int channels = from->channels, whole = channels / LANES * LANES;
     for (int c = 0; c < whole; c += LANES)
-        one_block(from, window, n_taps, corner, at, c, WAY_WHOLE, LANES, is_max);
+        one_block(from, window, n_taps, corner, at, c, ACCESS_WHOLE, LANES, is_max);
     if (whole == channels)
         return;
     int64_t furthest = corner + window->taps[n_taps - 1].offset + whole;
     if (may_spill(furthest, from->x_values) && may_spill(at + whole, from->y_values))
-        one_block(from, window, n_taps, corner, at, whole, WAY_OVER, channels - whole, is_max);
+        one_block(from, window, n_taps, corner, at, whole, ACCESS_OVER, channels - whole, is_max);
     else
-        one_block(from, window, n_taps, corner, at, whole, WAY_PART, channels - whole, is_max);
+        one_block(from, window, n_taps, corner, at, whole, ACCESS_PART, channels - whole, is_max);
 }
 
 LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
@@ -207,7 +207,7 @@ struct writer {
     int n;
     const float *dy;
     const uint8_t *winners;
-    struct outlet to;
+    struct gradient_output to;
     int end; /* channel of the slab */
     int64_t x_values, y_values;
     bool may_spill; /* what a vector spills is written later, and not read */
@@ -262,9 +262,9 @@ static void list_views(const struct tdmi_pooling *pool, int image, int row, stru
 }
 
 LANES_INLINE lanes collect(const struct writer *by, const struct view *view, lanes g, int c,
-                           const enum way way, int n, const bool is_max)
+                           const enum access access, int n, const bool is_max)
 {
-    lanes dy = get(by->dy + view->at + c, way, n);
+    lanes dy = get(by->dy + view->at + c, access, n);
     if (!is_max)
         return lanes_multiply_add(dy, lanes_all(view->number), g);
     lanes winner = lanes_load_bytes(by->winners + view->at + c);
@@ -272,33 +272,34 @@ LANES_INLINE lanes collect(const struct writer *by, const struct view *view, lan
 }
 
 LANES_INLINE void spread_block(const struct writer *by, const struct views *views, int64_t at,
-                               int c, const enum way way, int n, const bool is_max)
+                               int c, const enum access access, int n, const bool is_max)
 {
     lanes g = lanes_all(0.0f);
     for (int k = 0; k < views->n; k++)
-        g = collect(by, &views->of[k], g, c, way == WAY_STREAM ? WAY_WHOLE : way, n, is_max);
-    let_out(&by->to, at + c, c, g, way, n);
+        g = collect(by, &views->of[k], g, c, access == ACCESS_STREAM ? ACCESS_WHOLE : access, n,
+                    is_max);
+    store_gradient(&by->to, at + c, c, g, access, n);
 }
 
 /* The slab's channels of one pixel of the input. */
 LANES_INLINE void spread_pixel(const struct writer *by, const struct views *views, int64_t at,
-                               const enum way way, const bool is_max)
+                               const enum access access, const bool is_max)
 {
     const int whole = by->to.first + (by->end - by->to.first) / LANES * LANES;
     for (int c = by->to.first; c < whole; c += LANES)
-        spread_block(by, views, at, c, way, LANES, is_max);
+        spread_block(by, views, at, c, access, LANES, is_max);
     if (whole == by->end)
         return;
     bool has_room = by->may_spill && may_spill(at + whole, by->x_values) &&
                     (views->n == 0 || may_spill(views->of[views->n - 1].at + whole, by->y_values));
     if (has_room)
-        spread_block(by, views, at, whole, WAY_OVER, by->end - whole, is_max);
+        spread_block(by, views, at, whole, ACCESS_OVER, by->end - whole, is_max);
     else
-        spread_block(by, views, at, whole, WAY_PART, by->end - whole, is_max);
+        spread_block(by, views, at, whole, ACCESS_PART, by->end - whole, is_max);
 }
 
 LANES_INLINE void spread_row(const struct writer *by, int image, int row, struct span rows,
-                             const enum way way, const bool is_max)
+                             const enum access access, const bool is_max)
 {
     const struct writer own = *by; /* which no store can change */
     const struct tdmi_pooling *pool = own.pool;
@@ -308,7 +309,7 @@ LANES_INLINE void spread_row(const struct writer *by, int image, int row, struct
     for (int column = 0; column < pool->w; column++, at += pool->channels) {
         advance(&columns, column, pool->left, pool->kernel, pool->stride);
         list_views(pool, image, row, rows, column, columns, is_max, &views);
-        spread_pixel(&own, &views, at, way, is_max);
+        spread_pixel(&own, &views, at, access, is_max);
     }
 }
 
@@ -321,13 +322,13 @@ LANES_INLINE void spread_small_tile(const struct writer *by, int64_t window, int
     const lanes winner = lanes_load_bytes(by->winners + window);
     for (int x = 0; x < kernel; x++, at += channels) {
         lanes g = lanes_where_equal(dy, winner, lanes_all((float)(first + x)));
-        let_out(&by->to, at, 0, g, WAY_OVER, channels);
+        store_gradient(&by->to, at, 0, g, ACCESS_OVER, channels);
     }
 }
 
 /* Windows side by side: each pixel is seen by one, or none at the far borders. */
-LANES_INLINE void spread_tiles(const struct writer *by, int image, int row, const enum way way,
-                               const bool is_max)
+LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
+                               const enum access access, const bool is_max)
 {
     const struct writer own = *by;
     const int kernel = own.pool->kernel, channels = own.pool->channels, w = own.pool->w;
@@ -348,15 +349,15 @@ LANES_INLINE void spread_tiles(const struct writer *by, int image, int row, cons
             views.of[0].at = window;
             if (is_max)
                 views.of[0].number = (float)(first + x);
-            spread_pixel(&own, &views, at, way, is_max);
+            spread_pixel(&own, &views, at, access, is_max);
         }
     views.n = 0;
     for (int column = columns * kernel; column < w; column++, at += channels)
-        spread_pixel(&own, &views, at, way, is_max);
+        spread_pixel(&own, &views, at, access, is_max);
 }
 
 /* f32 sums end with the first row that completes a stretch. */
-LANES_INLINE void spread_slab(const struct writer *by, const enum way way, const bool is_max)
+LANES_INLINE void spread_slab(const struct writer *by, const enum access access, const bool is_max)
 {
     const struct tdmi_pooling *pool = by->pool;
     const bool has_tiles = pool->kernel == pool->stride && pool->top == 0 && pool->left == 0 &&
@@ -369,9 +370,9 @@ LANES_INLINE void spread_slab(const struct writer *by, const enum way way, const
                 memset(by->to.slab, 0, sizeof *by->to.slab);
             advance(&rows, row, pool->top, pool->kernel, pool->stride);
             if (has_tiles && pool->out_h * pool->kernel <= pool->h)
-                spread_tiles(by, i, row, way, is_max);
+                spread_tiles(by, i, row, access, is_max);
             else
-                spread_row(by, i, row, rows, way, is_max);
+                spread_row(by, i, row, rows, access, is_max);
             pixels += pool->w;
             bool is_last = i + 1 == by->n && row + 1 == pool->h;
             if (pixels >= STRETCH || is_last) {
@@ -406,9 +407,9 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
     for (; by.to.first < pool->channels; by.to.first += SLAB) {
         by.end = pool->channels - by.to.first < SLAB ? pool->channels : by.to.first + SLAB;
         if (streams)
-            spread_slab(&by, WAY_STREAM, is_max);
+            spread_slab(&by, ACCESS_STREAM, is_max);
         else
-            spread_slab(&by, WAY_WHOLE, is_max);
+            spread_slab(&by, ACCESS_WHOLE, is_max);
     }
     if (streams)
         lanes_fence();

@@ -14,48 +14,27 @@ static const struct tdmi_update_table *best(void)
     return tdmi_cpu_updates(tdmi_isa_best());
 }
 
-static void sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    best()->sgd(stream, call);
-}
-
-static void rmsprop(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    best()->rmsprop(stream, call);
-}
-
-static void adam(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    best()->adam(stream, call);
-}
-
-static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *call,
-                         double squares[2])
-{
-    best()->lamb_measure(stream, call, squares);
-}
-
-static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
-{
-    best()->lamb_step(stream, call);
-}
-
-static void squares(tdmi_stream *stream, const float *values, int64_t n, double *sum)
-{
-    best()->squares(stream, values, n, sum);
-}
-
-static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
-                  float momentum)
-{
-    best()->blend(stream, states, sums, n, scale, momentum);
-}
-
-static void accumulate(tdmi_stream *stream, enum tdmi_dtype type, void *to, const void *from,
-                       int64_t n)
-{
-    best()->accumulate(stream, type, to, from, n);
-}
+/* name(stream, …) of the best instruction set */
+#define BEST(name, parameters, arguments) \
+    static void name parameters           \
+    {                                     \
+        best()->name arguments;           \
+    }
+BEST(sgd, (tdmi_stream * stream, const struct tdmi_update_call *call), (stream, call))
+BEST(rmsprop, (tdmi_stream * stream, const struct tdmi_update_call *call), (stream, call))
+BEST(adam, (tdmi_stream * stream, const struct tdmi_update_call *call), (stream, call))
+BEST(lamb_measure, (tdmi_stream * stream, const struct tdmi_update_call *call, double squares[2]),
+     (stream, call, squares))
+BEST(lamb_step, (tdmi_stream * stream, const struct tdmi_update_call *call), (stream, call))
+BEST(squares, (tdmi_stream * stream, const float *values, int64_t n, double *sum),
+     (stream, values, n, sum))
+BEST(blend,
+     (tdmi_stream * stream, float *states, const float *sums, int64_t n, float scale,
+      float momentum),
+     (stream, states, sums, n, scale, momentum))
+BEST(accumulate,
+     (tdmi_stream * stream, enum tdmi_dtype type, void *to, const void *from, int64_t n),
+     (stream, type, to, from, n))
 
 const struct tdmi_update_table tdmi_cpu_update = {
     .sgd = sgd,

@@ -4,68 +4,52 @@
  * formulas), and squares are exact in double before they are added. Each pass reads and writes
  * every array once, so that memory is what it waits for.
  */
-#include "backend/cpu/lanes.h"
+#include "backend/cpu/access.h"
 #include "backend/cpu/pointwise/update.h"
 
-/* Whole vectors, or the first n values of one. */
-enum way { WAY_WHOLE, WAY_PART };
-
-LANES_INLINE lanes get(const float *from, const enum way way, int n)
-{
-    return way == WAY_PART ? lanes_load_part(from, n) : lanes_load(from);
-}
-
-LANES_INLINE void put(float *to, lanes a, const enum way way, int n)
-{
-    if (way == WAY_PART)
-        lanes_store_part(to, a, n);
-    else
-        lanes_store(to, a);
-}
-
-/* Runs BLOCK(i, way, n) over all n values of a call: whole vectors, then what is left. */
-#define ALL_BLOCKS(total, BLOCK)                  \
-    do {                                          \
-        int64_t i = 0;                            \
-        for (; i + LANES <= (total); i += LANES)  \
-            BLOCK(i, WAY_WHOLE, LANES);           \
-        if (i < (total))                          \
-            BLOCK(i, WAY_PART, (int)((total)-i)); \
+/* Runs BLOCK(i, access, n) over all n values of a call: whole vectors, then what is left. */
+#define ALL_BLOCKS(total, BLOCK)                     \
+    do {                                             \
+        int64_t i = 0;                               \
+        for (; i + LANES <= (total); i += LANES)     \
+            BLOCK(i, ACCESS_WHOLE, LANES);           \
+        if (i < (total))                             \
+            BLOCK(i, ACCESS_PART, (int)((total)-i)); \
     } while (0)
 
 /* ---- descent ---------------------------------------------------------------------------------
  */
 
-LANES_INLINE lanes mean_gradient(const struct tdmi_update_call *call, int64_t i, const enum way way,
-                                 int n)
+LANES_INLINE lanes mean_gradient(const struct tdmi_update_call *call, int64_t i,
+                                 const enum access access, int n)
 {
-    return lanes_multiply(get(call->gradient_sums + i, way, n), lanes_all(call->gradient_scale));
+    return lanes_multiply(get(call->gradient_sums + i, access, n), lanes_all(call->gradient_scale));
 }
 
 LANES_INLINE lanes decayed_gradient(const struct tdmi_update_call *call, lanes w, int64_t i,
-                                    const enum way way, int n)
+                                    const enum access access, int n)
 {
-    return lanes_add(mean_gradient(call, i, way, n),
+    return lanes_add(mean_gradient(call, i, access, n),
                      lanes_multiply(lanes_all(call->weight_decay), w));
 }
 
-LANES_INLINE void sgd_block(const struct tdmi_update_call *call, int64_t i, const enum way way,
-                            int n)
+LANES_INLINE void sgd_block(const struct tdmi_update_call *call, int64_t i,
+                            const enum access access, int n)
 {
     float *params = call->params + i, *velocity = call->slots[0] + i;
     const lanes momentum = lanes_all(call->momentum);
-    lanes w = get(params, way, n);
-    lanes g = decayed_gradient(call, w, i, way, n);
-    lanes v = lanes_add(lanes_multiply(momentum, get(velocity, way, n)), g);
+    lanes w = get(params, access, n);
+    lanes g = decayed_gradient(call, w, i, access, n);
+    lanes v = lanes_add(lanes_multiply(momentum, get(velocity, access, n)), g);
     lanes step = call->is_nesterov ? lanes_add(g, lanes_multiply(momentum, v)) : v;
-    put(velocity, v, way, n);
-    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), way, n);
+    put(velocity, v, access, n);
+    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), access, n);
 }
 
 static void sgd(tdmi_stream *stream, const struct tdmi_update_call *call)
 {
     (void)stream;
-#define BLOCK(i, way, n) sgd_block(call, i, way, n)
+#define BLOCK(i, access, n) sgd_block(call, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
 }
@@ -79,26 +63,26 @@ LANES_INLINE lanes square_moved(const struct tdmi_moments *moments, lanes square
                      lanes_multiply(lanes_multiply(lanes_all(moments->second), g), g));
 }
 
-LANES_INLINE void rmsprop_block(const struct tdmi_update_call *call, int64_t i, const enum way way,
-                                int n)
+LANES_INLINE void rmsprop_block(const struct tdmi_update_call *call, int64_t i,
+                                const enum access access, int n)
 {
     const struct tdmi_moments *moments = &call->moments;
     float *params = call->params + i, *square = call->slots[0] + i, *velocity = call->slots[1] + i;
-    lanes w = get(params, way, n);
-    lanes g = decayed_gradient(call, w, i, way, n);
-    lanes s = square_moved(moments, get(square, way, n), g);
+    lanes w = get(params, access, n);
+    lanes g = decayed_gradient(call, w, i, access, n);
+    lanes s = square_moved(moments, get(square, access, n), g);
     lanes root = lanes_add(lanes_root(s), lanes_all(moments->epsilon));
-    lanes v = lanes_add(lanes_multiply(lanes_all(call->momentum), get(velocity, way, n)),
+    lanes v = lanes_add(lanes_multiply(lanes_all(call->momentum), get(velocity, access, n)),
                         lanes_divide(g, root));
-    put(square, s, way, n);
-    put(velocity, v, way, n);
-    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), v)), way, n);
+    put(square, s, access, n);
+    put(velocity, v, access, n);
+    put(params, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), v)), access, n);
 }
 
 static void rmsprop(tdmi_stream *stream, const struct tdmi_update_call *call)
 {
     (void)stream;
-#define BLOCK(i, way, n) rmsprop_block(call, i, way, n)
+#define BLOCK(i, access, n) rmsprop_block(call, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
 }
@@ -117,25 +101,25 @@ LANES_INLINE lanes direction(const struct tdmi_moments *moments, lanes mean, lan
     return lanes_divide(above, below);
 }
 
-LANES_INLINE void adam_block(const struct tdmi_update_call *call, int64_t i, const enum way way,
-                             int n)
+LANES_INLINE void adam_block(const struct tdmi_update_call *call, int64_t i,
+                             const enum access access, int n)
 {
     const struct tdmi_moments *moments = &call->moments;
     float *params = call->params + i, *mean = call->slots[0] + i, *square = call->slots[1] + i;
-    lanes w = get(params, way, n);
-    lanes g = decayed_gradient(call, w, i, way, n);
-    lanes m = mean_moved(moments, get(mean, way, n), g);
-    lanes s = square_moved(moments, get(square, way, n), g);
+    lanes w = get(params, access, n);
+    lanes g = decayed_gradient(call, w, i, access, n);
+    lanes m = mean_moved(moments, get(mean, access, n), g);
+    lanes s = square_moved(moments, get(square, access, n), g);
     lanes step = lanes_multiply(lanes_all(call->learning_rate), direction(moments, m, s, g));
-    put(mean, m, way, n);
-    put(square, s, way, n);
-    put(params, lanes_sub(lanes_multiply(lanes_all(moments->keep), w), step), way, n);
+    put(mean, m, access, n);
+    put(square, s, access, n);
+    put(params, lanes_sub(lanes_multiply(lanes_all(moments->keep), w), step), access, n);
 }
 
 static void adam(tdmi_stream *stream, const struct tdmi_update_call *call)
 {
     (void)stream;
-#define BLOCK(i, way, n) adam_block(call, i, way, n)
+#define BLOCK(i, access, n) adam_block(call, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
 }
@@ -157,28 +141,28 @@ static void squares(tdmi_stream *stream, const float *values, int64_t n, double 
 {
     double partial[PARTIAL] = {0};
     (void)stream;
-#define BLOCK(i, way, n) \
-    lanes_add_squares_to_doubles(partial + (i) % PARTIAL, get(values + (i), way, n))
+#define BLOCK(i, access, n) \
+    lanes_add_squares_to_doubles(partial + (i) % PARTIAL, get(values + (i), access, n))
     ALL_BLOCKS(n, BLOCK);
 #undef BLOCK
     *sum = total(partial);
 }
 
 LANES_INLINE void lamb_measure_block(const struct tdmi_update_call *call, double *weights,
-                                     double *steps, int64_t i, const enum way way, int n)
+                                     double *steps, int64_t i, const enum access access, int n)
 {
     const struct tdmi_moments *moments = &call->moments;
     float *mean = call->slots[0] + i, *square = call->slots[1] + i;
-    lanes w = get(call->params + i, way, n);
-    lanes g = mean_gradient(call, i, way, n);
-    lanes m = mean_moved(moments, get(mean, way, n), g);
-    lanes s = square_moved(moments, get(square, way, n), g);
+    lanes w = get(call->params + i, access, n);
+    lanes g = mean_gradient(call, i, access, n);
+    lanes m = mean_moved(moments, get(mean, access, n), g);
+    lanes s = square_moved(moments, get(square, access, n), g);
     lanes step =
         lanes_add(direction(moments, m, s, g), lanes_multiply(lanes_all(call->weight_decay), w));
-    put(mean, m, way, n);
-    put(square, s, way, n);
+    put(mean, m, access, n);
+    put(square, s, access, n);
     lanes_add_squares_to_doubles(weights + i % PARTIAL, w);
-    if (way == WAY_PART) { /* where there is no value its root and quotient are none either */
+    if (access == ACCESS_PART) { /* where there is no value its root and quotient are none either */
         float values[LANES];
         lanes_store(values, step);
         step = lanes_load_part(values, n);
@@ -191,7 +175,7 @@ static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *cal
 {
     double weights[PARTIAL] = {0}, steps[PARTIAL] = {0};
     (void)stream;
-#define BLOCK(i, way, n) lamb_measure_block(call, weights, steps, i, way, n)
+#define BLOCK(i, access, n) lamb_measure_block(call, weights, steps, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
     squares[0] = total(weights);
@@ -199,20 +183,20 @@ static void lamb_measure(tdmi_stream *stream, const struct tdmi_update_call *cal
 }
 
 LANES_INLINE void lamb_step_block(const struct tdmi_update_call *call, int64_t i,
-                                  const enum way way, int n)
+                                  const enum access access, int n)
 {
-    lanes w = get(call->params + i, way, n);
-    lanes step = direction(&call->moments, get(call->slots[0] + i, way, n),
-                           get(call->slots[1] + i, way, n), mean_gradient(call, i, way, n));
+    lanes w = get(call->params + i, access, n);
+    lanes step = direction(&call->moments, get(call->slots[0] + i, access, n),
+                           get(call->slots[1] + i, access, n), mean_gradient(call, i, access, n));
     step = lanes_add(step, lanes_multiply(lanes_all(call->weight_decay), w));
-    put(call->params + i, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)), way,
-        n);
+    put(call->params + i, lanes_sub(w, lanes_multiply(lanes_all(call->learning_rate), step)),
+        access, n);
 }
 
 static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
 {
     (void)stream;
-#define BLOCK(i, way, n) lamb_step_block(call, i, way, n)
+#define BLOCK(i, access, n) lamb_step_block(call, i, access, n)
     ALL_BLOCKS(call->n, BLOCK);
 #undef BLOCK
 }
@@ -221,19 +205,19 @@ static void lamb_step(tdmi_stream *stream, const struct tdmi_update_call *call)
  */
 
 LANES_INLINE void blend_block(float *states, const float *sums, lanes scale, lanes momentum,
-                              const enum way way, int n)
+                              const enum access access, int n)
 {
-    lanes old = get(states, way, n);
-    lanes off = lanes_sub(lanes_multiply(get(sums, way, n), scale), old);
-    put(states, lanes_add(old, lanes_multiply(momentum, off)), way, n);
+    lanes old = get(states, access, n);
+    lanes off = lanes_sub(lanes_multiply(get(sums, access, n), scale), old);
+    put(states, lanes_add(old, lanes_multiply(momentum, off)), access, n);
 }
 
 static void blend(tdmi_stream *stream, float *states, const float *sums, int64_t n, float scale,
                   float momentum)
 {
     (void)stream;
-#define BLOCK(i, way, n) \
-    blend_block(states + (i), sums + (i), lanes_all(scale), lanes_all(momentum), way, n)
+#define BLOCK(i, access, n) \
+    blend_block(states + (i), sums + (i), lanes_all(scale), lanes_all(momentum), access, n)
     ALL_BLOCKS(n, BLOCK);
 #undef BLOCK
 }

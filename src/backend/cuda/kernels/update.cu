@@ -376,7 +376,7 @@ static int adapt_tensors(struct CUstream_st *queue, const struct tdmi_cuda_updat
 }
 
 extern "C" int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi_cuda_update *call,
-                                    struct tdmi_update_way way)
+                                    struct tdmi_update_method way)
 {
     const struct tdmi_cuda_update it = *call;
     const bool is_evaluated = way.clips || it.arrays.loss_scale, is_aligned = lie_on_16(it);

@@ -58,7 +58,7 @@ struct tdmi_cuda_update {
 };
 
 int tdmi_cuda_update_run(struct CUstream_st *queue, const struct tdmi_cuda_update *call,
-                         struct tdmi_update_way way);
+                         struct tdmi_update_method way);
 
 #ifdef __cplusplus
 }

@@ -411,7 +411,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
                     tdmi_cuda_algorithm_workspace_room(&plans.of_input));
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
 {
     const struct tdmi_cuda_conv_plans plans = plans_of(desc);
     if (is_handed_on(desc)) {

@@ -240,7 +240,7 @@ static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *nee
                               (desc->attrs.has_bias ? (size_t)desc->out.c * sizeof(float) : 0);
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
 {
     const struct plans plans = plans_of(desc);
     const struct tdmi_cuda_algorithm forward = {.product = plans.forward};

@@ -119,7 +119,7 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                    "depthwise, gradient of the input");
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *ways)
 {
     const struct tdmi_cuda_window shape = tdmi_cuda_window_of(desc, desc->max_images);
     const struct tdmi_cuda_algorithm ours = {.conv = NULL};

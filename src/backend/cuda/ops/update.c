@@ -141,7 +141,7 @@ static tdm_status open_list(tdmi_stream *stream, const struct tdmi_update_arrays
     return TDM_OK;
 }
 
-static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_way way,
+static void run_list(tdmi_stream *stream, tdmi_update_list *list, struct tdmi_update_method way,
                      const float *sums, const struct tdmi_step_facts *facts)
 {
     struct tdmi_cuda_update it = list->it;

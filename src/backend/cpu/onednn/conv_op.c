@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-struct way {
+struct onednn_conv_state {
     tdmi_onednn_conv *conv;
     bool has_gradient_form;
     bool goes_by_picture; /* the weights' gradient */
@@ -51,35 +51,35 @@ static size_t reserve(size_t *total, size_t bytes)
     return at;
 }
 
-static void place_packed(struct way *way, const struct tdmi_op_desc *desc)
+static void place_packed(struct onednn_conv_state *state, const struct tdmi_op_desc *desc)
 {
     size_t vector = sizeof(float) * (size_t)desc->out.c;
-    way->bias_at = reserve(&way->packed_bytes, vector);
-    way->factors_at = reserve(&way->packed_bytes, vector);
-    way->forward_at =
-        reserve(&way->packed_bytes, tdmi_onednn_conv_packed_bytes(way->conv, TDMI_ONEDNN_FORWARD));
+    state->bias_at = reserve(&state->packed_bytes, vector);
+    state->factors_at = reserve(&state->packed_bytes, vector);
+    state->forward_at = reserve(&state->packed_bytes,
+                                tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_FORWARD));
     if (desc->is_training && desc->wants_dx)
-        way->backward_at =
-            reserve(&way->packed_bytes,
-                    tdmi_onednn_conv_packed_bytes(way->conv, TDMI_ONEDNN_BACKWARD_DATA));
+        state->backward_at =
+            reserve(&state->packed_bytes,
+                    tdmi_onednn_conv_packed_bytes(state->conv, TDMI_ONEDNN_BACKWARD_DATA));
 }
 
-static void place_workspace(struct way *way, const struct tdmi_op_desc *desc)
+static void place_workspace(struct onednn_conv_state *state, const struct tdmi_op_desc *desc)
 {
     size_t x_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->in[0]);
     size_t y_bytes = sizeof(float) * (size_t)tdmi_shape_values(desc->out);
-    size_t pictures = way->goes_by_picture ? 1 : (size_t)desc->max_images;
-    reserve(&way->workspace_bytes, tdmi_onednn_conv_workspace_bytes(way->conv));
+    size_t pictures = state->goes_by_picture ? 1 : (size_t)desc->max_images;
+    reserve(&state->workspace_bytes, tdmi_onednn_conv_workspace_bytes(state->conv));
     if (!desc->is_training)
         return;
     if (has_read_form(desc))
-        way->x_at = reserve(&way->workspace_bytes, pictures * x_bytes);
-    if (way->has_gradient_form)
-        way->dy_at = reserve(&way->workspace_bytes, pictures * y_bytes);
-    way->dx_at = reserve(&way->workspace_bytes, x_bytes);
-    if (way->goes_by_picture)
-        way->dweights_at = reserve(&way->workspace_bytes,
-                                   sizeof(float) * (way->n_weights + 16 + (size_t)desc->out.c));
+        state->x_at = reserve(&state->workspace_bytes, pictures * x_bytes);
+    if (state->has_gradient_form)
+        state->dy_at = reserve(&state->workspace_bytes, pictures * y_bytes);
+    state->dx_at = reserve(&state->workspace_bytes, x_bytes);
+    if (state->goes_by_picture)
+        state->dweights_at = reserve(&state->workspace_bytes,
+                                     sizeof(float) * (state->n_weights + 16 + (size_t)desc->out.c));
 }
 
 static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_error *err)
@@ -105,53 +105,53 @@ static tdm_status prepare(const struct tdmi_op_desc *desc, void **prepared, tdm_
         .has_backward = desc->is_training,
         .wants_dx = desc->is_training && desc->wants_dx,
     };
-    struct way *way = tdmi_alloc(1, sizeof *way);
-    if (!way)
+    struct onednn_conv_state *state = tdmi_alloc(1, sizeof *state);
+    if (!state)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing a convolution: out of memory");
-    tdm_status status = tdmi_onednn_conv_open(&conv, &way->conv, err);
+    tdm_status status = tdmi_onednn_conv_open(&conv, &state->conv, err);
     if (status != TDM_OK) {
-        tdmi_free(way);
+        tdmi_free(state);
         return status;
     }
     int64_t n_values = tdmi_shape_values(desc->in[0]) + tdmi_shape_values(desc->out);
-    way->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
-                     (size_t)desc->out.c;
-    way->has_gradient_form = desc->fusion.reads_gradient_form;
-    way->goes_by_picture =
-        (has_read_form(desc) || way->has_gradient_form) && n_values > 2 * (int64_t)way->n_weights;
-    place_packed(way, desc);
-    place_workspace(way, desc);
-    *prepared = way;
+    state->n_weights = (size_t)a->kernel * (size_t)a->kernel * (size_t)(desc->in[0].c / a->groups) *
+                       (size_t)desc->out.c;
+    state->has_gradient_form = desc->fusion.reads_gradient_form;
+    state->goes_by_picture = (has_read_form(desc) || state->has_gradient_form) &&
+                             n_values > 2 * (int64_t)state->n_weights;
+    place_packed(state, desc);
+    place_workspace(state, desc);
+    *prepared = state;
     return TDM_OK;
 }
 
 static void release(void *prepared)
 {
-    struct way *way = prepared;
-    if (way)
-        tdmi_onednn_conv_close(way->conv);
-    tdmi_free(way);
+    struct onednn_conv_state *state = prepared;
+    if (state)
+        tdmi_onednn_conv_close(state->conv);
+    tdmi_free(state);
 }
 
 static void needs(const struct tdmi_op_desc *desc, struct tdmi_kernel_needs *needs)
 {
-    const struct way *way = desc->prepared;
-    needs->workspace_bytes = way->workspace_bytes;
-    needs->packed_bytes = way->packed_bytes;
+    const struct onednn_conv_state *state = desc->prepared;
+    needs->workspace_bytes = state->workspace_bytes;
+    needs->packed_bytes = state->packed_bytes;
 }
 
 static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                  const struct tdmi_pack_call *call)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     char *packed = call->packed;
-    float *bias = (float *)(packed + way->bias_at), *factors = NULL;
+    float *bias = (float *)(packed + state->bias_at), *factors = NULL;
     if (desc->attrs.has_bias)
         memcpy(bias, call->params[1], sizeof(float) * (size_t)desc->out.c);
     else
         memset(bias, 0, sizeof(float) * (size_t)desc->out.c);
     if (desc->fusion.folds_norm) {
-        factors = (float *)(packed + way->factors_at);
+        factors = (float *)(packed + state->factors_at);
         for (int c = 0; c < desc->out.c; c++) {
             double rstd = 1.0 / sqrt((double)call->norm_states[1][c] + call->norm_epsilon);
             double factor = (double)call->norm_params[0][c] * rstd;
@@ -160,11 +160,11 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                               ((double)bias[c] - (double)call->norm_states[0][c]) * factor);
         }
     }
-    tdmi_onednn_conv_pack(way->conv, stream, TDMI_ONEDNN_FORWARD, call->params[0], factors,
-                          packed + way->forward_at);
-    if (way->backward_at)
-        tdmi_onednn_conv_pack(way->conv, stream, TDMI_ONEDNN_BACKWARD_DATA, call->params[0], NULL,
-                              packed + way->backward_at);
+    tdmi_onednn_conv_pack(state->conv, stream, TDMI_ONEDNN_FORWARD, call->params[0], factors,
+                          packed + state->forward_at);
+    if (state->backward_at)
+        tdmi_onednn_conv_pack(state->conv, stream, TDMI_ONEDNN_BACKWARD_DATA, call->params[0], NULL,
+                              packed + state->backward_at);
 }
 
 /* ---- forward ------------------------------------------------------------------------------ */
@@ -172,24 +172,24 @@ static void pack(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void infer(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                   const struct tdmi_op_call *call)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     const char *packed = call->packed;
-    tdmi_onednn_conv_forward(way->conv, &(struct tdmi_onednn_conv_call){
-                                            .n = call->n,
-                                            .stream = stream,
-                                            .packed = packed + way->forward_at,
-                                            .workspace = call->workspace,
-                                            .x = call->x[0],
-                                            .bias = (const float *)(packed + way->bias_at),
-                                            .residual = call->residual,
-                                            .y = call->y,
-                                        });
+    tdmi_onednn_conv_forward(state->conv, &(struct tdmi_onednn_conv_call){
+                                              .n = call->n,
+                                              .stream = stream,
+                                              .packed = packed + state->forward_at,
+                                              .workspace = call->workspace,
+                                              .x = call->x[0],
+                                              .bias = (const float *)(packed + state->bias_at),
+                                              .residual = call->residual,
+                                              .y = call->y,
+                                          });
 }
 
 static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                     const struct tdmi_op_call *call)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     const int channels = desc->out.c;
@@ -205,15 +205,15 @@ static void forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     for (int i = 0; i < call->n; i++) {
         const float *x = call->x[0] + i * x_values;
         if (has_read_form(desc)) {
-            float *v = (float *)((char *)call->workspace + way->x_at);
+            float *v = (float *)((char *)call->workspace + state->x_at);
             tdmi_carry_read(&form, x, tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
             x = v;
         }
-        tdmi_onednn_conv_forward(way->conv,
+        tdmi_onednn_conv_forward(state->conv,
                                  &(struct tdmi_onednn_conv_call){
                                      .n = 1,
                                      .stream = stream,
-                                     .packed = (const char *)call->packed + way->forward_at,
+                                     .packed = (const char *)call->packed + state->forward_at,
                                      .workspace = call->workspace,
                                      .x = x,
                                      .bias = call->params[1],
@@ -236,19 +236,19 @@ struct slice {
 static struct slice take(const struct tdmi_op_desc *desc, const struct tdmi_op_call *call,
                          int first, int n)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     struct slice slice = {first, n, call->x[0] + first * x_values, call->dy + first * y_values};
     if (has_read_form(desc)) {
         const struct tdmi_read_form form = tdmi_cpu_form_of(desc, call, 0);
-        float *v = (float *)((char *)call->workspace + way->x_at);
+        float *v = (float *)((char *)call->workspace + state->x_at);
         tdmi_carry_read(&form, slice.x, n * tdmi_shape_pixels(desc->in[0]), desc->in[0].c, v);
         slice.x = v;
     }
-    if (way->has_gradient_form) {
+    if (state->has_gradient_form) {
         const struct tdmi_gradient_form form = {call->norm.of_g, call->norm.of_x, call->norm.one};
-        float *dy = (float *)((char *)call->workspace + way->dy_at);
+        float *dy = (float *)((char *)call->workspace + state->dy_at);
         tdmi_carry_gradient(&form, slice.dy, call->y + first * y_values,
                             n * tdmi_shape_pixels(desc->out), desc->out.c, dy);
         slice.dy = dy;
@@ -266,23 +266,23 @@ static void add(float *restrict to, const float *restrict from, size_t n)
 static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                              const struct tdmi_op_call *call, const struct slice *slice)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     float *dw = call->dparams[0], *db = desc->attrs.has_bias ? call->dparams[1] : NULL;
     if (slice->first > 0) {
-        dw = (float *)((char *)call->workspace + way->dweights_at);
-        db = db ? dw + (way->n_weights + 15) / 16 * 16 : NULL;
+        dw = (float *)((char *)call->workspace + state->dweights_at);
+        db = db ? dw + (state->n_weights + 15) / 16 * 16 : NULL;
     }
-    tdmi_onednn_conv_backward_weights(way->conv, &(struct tdmi_onednn_conv_call){
-                                                     .n = slice->n,
-                                                     .stream = stream,
-                                                     .workspace = call->workspace,
-                                                     .x = slice->x,
-                                                     .dy = slice->dy,
-                                                     .dw = dw,
-                                                     .db = db,
-                                                 });
+    tdmi_onednn_conv_backward_weights(state->conv, &(struct tdmi_onednn_conv_call){
+                                                       .n = slice->n,
+                                                       .stream = stream,
+                                                       .workspace = call->workspace,
+                                                       .x = slice->x,
+                                                       .dy = slice->dy,
+                                                       .dw = dw,
+                                                       .db = db,
+                                                   });
     if (slice->first > 0) {
-        add(call->dparams[0], dw, way->n_weights);
+        add(call->dparams[0], dw, state->n_weights);
         if (db)
             add(call->dparams[1], db, (size_t)desc->out.c);
     }
@@ -291,7 +291,7 @@ static void backward_weights(tdmi_stream *stream, const struct tdmi_op_desc *des
 static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                           const struct tdmi_op_call *call, const struct slice *slice)
 {
-    const struct way *way = desc->prepared;
+    const struct onednn_conv_state *state = desc->prepared;
     const int64_t x_values = tdmi_shape_values(desc->in[0]),
                   y_values = tdmi_shape_values(desc->out);
     const int64_t pixels = tdmi_shape_pixels(desc->in[0]);
@@ -304,16 +304,16 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     for (int i = 0; i < slice->n; i++) {
         int64_t at = (slice->first + i) * x_values;
         float *dx = call->dx[0] + at;
-        float *dv = is_direct ? dx : (float *)((char *)call->workspace + way->dx_at);
-        tdmi_onednn_conv_backward_data(way->conv,
-                                       &(struct tdmi_onednn_conv_call){
-                                           .n = 1,
-                                           .stream = stream,
-                                           .packed = (const char *)call->packed + way->backward_at,
-                                           .workspace = call->workspace,
-                                           .dy = slice->dy + i * y_values,
-                                           .dx = dv,
-                                       });
+        float *dv = is_direct ? dx : (float *)((char *)call->workspace + state->dx_at);
+        tdmi_onednn_conv_backward_data(
+            state->conv, &(struct tdmi_onednn_conv_call){
+                             .n = 1,
+                             .stream = stream,
+                             .packed = (const char *)call->packed + state->backward_at,
+                             .workspace = call->workspace,
+                             .dy = slice->dy + i * y_values,
+                             .dx = dv,
+                         });
         if (!is_direct)
             tdmi_carry_mask(&form, call->x[0] + at, dv,
                             call->dx_add[0] ? call->dx_add[0] + at : NULL, pixels, channels, dx);
@@ -325,8 +325,8 @@ static void backward_data(tdmi_stream *stream, const struct tdmi_op_desc *desc,
 static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                      const struct tdmi_op_call *call)
 {
-    const struct way *way = desc->prepared;
-    const int step = way->goes_by_picture ? 1 : call->n;
+    const struct onednn_conv_state *state = desc->prepared;
+    const int step = state->goes_by_picture ? 1 : call->n;
     if (call->dx_sums[0])
         memset(call->dx_sums[0], 0, 2 * sizeof(double) * (size_t)desc->in[0].c);
     for (int first = 0; first < call->n; first += step) {
@@ -337,10 +337,10 @@ static void backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
     }
 }
 
-static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_ways *ways)
+static void describe(const struct tdmi_op_desc *desc, struct tdmi_kernel_algorithms *algorithms)
 {
     (void)desc;
-    snprintf(ways->forward.by, sizeof ways->forward.by, "oneDNN");
+    snprintf(algorithms->forward.by, sizeof algorithms->forward.by, "oneDNN");
 }
 
 const struct tdmi_kernel tdmi_conv_by_onednn = {

@@ -1,9 +1,9 @@
 /*
- * Inside kernels (isa.h): vectors turned so that rows become columns, and tensors of one picture
- * after the other into ones whose lanes are pictures, and back.
+ * For kernels (isa.h): transpose a square of vectors, and a tensor of consecutive images to one
+ * whose lanes are images, and back.
  */
-#ifndef TANDEM_BACKEND_CPU_TURN_H
-#define TANDEM_BACKEND_CPU_TURN_H
+#ifndef TANDEM_BACKEND_CPU_TRANSPOSE_H
+#define TANDEM_BACKEND_CPU_TRANSPOSE_H
 
 #include "backend/cpu/lanes.h"
 
@@ -12,7 +12,7 @@
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__)
 
 /* rows[i] lane j becomes rows[j] lane i. */
-LANES_INLINE void lanes_turn(lanes rows[LANES])
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
     lanes pairs[LANES], fours[LANES];
     for (int i = 0; i < LANES; i += 2) {
@@ -40,7 +40,7 @@ LANES_INLINE void lanes_turn(lanes rows[LANES])
 
 #elif defined(__AVX2__) && defined(__FMA__)
 
-LANES_INLINE void lanes_turn(lanes rows[LANES])
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
     lanes pairs[LANES], fours[LANES];
     for (int i = 0; i < LANES; i += 2) {
@@ -61,7 +61,7 @@ LANES_INLINE void lanes_turn(lanes rows[LANES])
 
 #else
 
-LANES_INLINE void lanes_turn(lanes rows[LANES])
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < i; j++) {
@@ -74,44 +74,45 @@ LANES_INLINE void lanes_turn(lanes rows[LANES])
 #endif
 
 /* Values first on of n pictures, picture apart, to vectors; lanes without a picture become 0. */
-LANES_INLINE void turn_block(const float *from, int64_t picture, int n, float *to, const int count)
+LANES_INLINE void transpose_block(const float *from, int64_t picture, int n, float *to,
+                                  const int count)
 {
     lanes rows[LANES];
     for (int i = 0; i < LANES; i++)
         rows[i] = i >= n           ? lanes_all(0.0f)
                   : count == LANES ? lanes_load(from + i * picture)
                                    : lanes_load_part(from + i * picture, count);
-    lanes_turn(rows);
+    lanes_transpose(rows);
     for (int i = 0; i < count; i++)
         lanes_store(to + (int64_t)i * LANES, rows[i]);
 }
 
 /* values of each of n pictures. */
-static inline void turn_in(const float *from, int64_t picture, int n, int values, float *to)
+static inline void transpose_in(const float *from, int64_t picture, int n, int values, float *to)
 {
     int v = 0;
     for (; v + LANES <= values; v += LANES)
-        turn_block(from + v, picture, n, to + (int64_t)v * LANES, LANES);
+        transpose_block(from + v, picture, n, to + (int64_t)v * LANES, LANES);
     if (v < values)
-        turn_block(from + v, picture, n, to + (int64_t)v * LANES, values - v);
+        transpose_block(from + v, picture, n, to + (int64_t)v * LANES, values - v);
 }
 
-LANES_INLINE void return_block(const float *from, float *to, int64_t picture, int n)
+LANES_INLINE void transpose_block_back(const float *from, float *to, int64_t picture, int n)
 {
     lanes rows[LANES];
     for (int i = 0; i < LANES; i++)
         rows[i] = lanes_load(from + (int64_t)i * LANES);
-    lanes_turn(rows);
+    lanes_transpose(rows);
     for (int i = 0; i < LANES; i++)
         if (i < n)
             lanes_store(to + i * picture, rows[i]);
 }
 
-static inline void turn_out(const float *from, int values, float *to, int64_t picture, int n)
+static inline void transpose_out(const float *from, int values, float *to, int64_t picture, int n)
 {
     int v = 0;
     for (; v + LANES <= values; v += LANES)
-        return_block(from + (int64_t)v * LANES, to + v, picture, n);
+        transpose_block_back(from + (int64_t)v * LANES, to + v, picture, n);
     for (int i = 0; i < n; i++)
         for (int rest = v; rest < values; rest++)
             to[i * picture + rest] = from[(int64_t)rest * LANES + i];

@@ -1,40 +1,40 @@
-/* A table that grows from its beginning, and the memory in which its next rows are made ready. */
-#include "graph/kept_rows.h"
+/* The table grows from its beginning; its next rows are staged in host memory. */
+#include "graph/feature_table.h"
 #include "base/memory.h"
 #include "tensor/floats.h"
 
-enum { most_ready_bytes = 4 << 20 }; /* of more, the copy costs nothing beside its beginning */
+enum { most_ready_bytes = 4 << 20 }; /* larger copies are no faster */
 
-struct tdmi_kept_rows {
-    struct tdmi_kept_rows_options options;
+struct tdmi_feature_table {
+    struct tdmi_feature_table_options options;
     size_t row_bytes;
     char *table;          /* of the device */
-    char *ready;          /* of the host: rows behind those that are there */
+    char *ready;          /* host memory: the rows to append next */
     tdmi_stream *copies;  /* of its own */
     tdmi_event *is_there; /* NULL where streams run at once */
-    int64_t n_there;      /* rows of the table that are copied, or on their way */
+    int64_t n_there;      /* rows of the table that are copied or being copied */
     int n_ready, most_ready;
-    bool is_lent; /* what is ready is being copied */
+    bool is_lent; /* `ready` is being copied */
 };
 
-int64_t tdmi_kept_rows_bytes(const struct tdmi_kept_rows_options *options)
+int64_t tdmi_feature_table_bytes(const struct tdmi_feature_table_options *options)
 {
     return options->n_rows * options->width * (int64_t)tdmi_dtype_bytes(options->storage);
 }
 
-static int rows_at_once(const tdmi_kept_rows *kept)
+static int rows_at_once(const tdmi_feature_table *kept)
 {
     const size_t most = most_ready_bytes / kept->row_bytes;
     const int wanted = kept->options.at_once;
     return most == 0 ? 1 : (size_t)wanted > most ? (int)most : wanted;
 }
 
-static tdm_status reserve(tdmi_kept_rows *kept, tdm_error *err)
+static tdm_status reserve(tdmi_feature_table *kept, tdm_error *err)
 {
-    const struct tdmi_kept_rows_options *options = &kept->options;
+    const struct tdmi_feature_table_options *options = &kept->options;
     const struct tdmi_memory_table *memory = &options->backend->memory;
     const struct tdmi_stream_table *streams = &options->backend->stream;
-    const size_t bytes = (size_t)tdmi_kept_rows_bytes(options);
+    const size_t bytes = (size_t)tdmi_feature_table_bytes(options);
     const size_t ready_bytes = (size_t)kept->most_ready * kept->row_bytes;
     kept->table = memory->alloc(options->device, bytes);
     if (!kept->table)
@@ -56,10 +56,10 @@ static tdm_status reserve(tdmi_kept_rows *kept, tdm_error *err)
     return TDM_OK;
 }
 
-tdm_status tdmi_kept_rows_open(const struct tdmi_kept_rows_options *options, tdmi_kept_rows **kept,
-                               tdm_error *err)
+tdm_status tdmi_feature_table_open(const struct tdmi_feature_table_options *options,
+                                   tdmi_feature_table **kept, tdm_error *err)
 {
-    tdmi_kept_rows *made = tdmi_alloc(1, sizeof *made);
+    tdmi_feature_table *made = tdmi_alloc(1, sizeof *made);
     if (!made)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to keep rows on the device: out of memory");
     made->options = *options;
@@ -67,14 +67,14 @@ tdm_status tdmi_kept_rows_open(const struct tdmi_kept_rows_options *options, tdm
     made->most_ready = rows_at_once(made);
     const tdm_status status = reserve(made, err);
     if (status != TDM_OK) {
-        tdmi_kept_rows_close(made);
+        tdmi_feature_table_close(made);
         return TDM_WRAP(err, status, "preparing to keep rows on the device");
     }
     *kept = made;
     return TDM_OK;
 }
 
-void tdmi_kept_rows_close(tdmi_kept_rows *kept)
+void tdmi_feature_table_close(tdmi_feature_table *kept)
 {
     if (!kept)
         return;
@@ -93,7 +93,7 @@ void tdmi_kept_rows_close(tdmi_kept_rows *kept)
     tdmi_free(kept);
 }
 
-tdm_status tdmi_kept_rows_flush(tdmi_kept_rows *kept, tdm_error *err)
+tdm_status tdmi_feature_table_flush(tdmi_feature_table *kept, tdm_error *err)
 {
     const struct tdmi_backend *backend = kept->options.backend;
     const int n = kept->n_ready;
@@ -112,7 +112,7 @@ tdm_status tdmi_kept_rows_flush(tdmi_kept_rows *kept, tdm_error *err)
 }
 
 /* Memory that is copied from belongs to the copy until it has been waited for. */
-static tdm_status take_back(tdmi_kept_rows *kept, tdm_error *err)
+static tdm_status take_back(tdmi_feature_table *kept, tdm_error *err)
 {
     if (!kept->is_lent)
         return TDM_OK;
@@ -121,15 +121,15 @@ static tdm_status take_back(tdmi_kept_rows *kept, tdm_error *err)
                     "bringing rows to the device");
 }
 
-tdm_status tdmi_kept_rows_put(tdmi_kept_rows *kept, const float *values, int64_t *number,
-                              tdm_error *err)
+tdm_status tdmi_feature_table_put(tdmi_feature_table *kept, const float *values, int64_t *number,
+                                  tdm_error *err)
 {
     if (kept->n_there + kept->n_ready >= kept->options.n_rows)
         return TDM_FAIL(err, TDM_E_FAILED,
                         "keeping a row on the device: there is room for %lld, which are there",
                         (long long)kept->options.n_rows);
     if (kept->n_ready == kept->most_ready)
-        TDM_TRY(tdmi_kept_rows_flush(kept, err), err, "keeping a row");
+        TDM_TRY(tdmi_feature_table_flush(kept, err), err, "keeping a row");
     TDM_TRY(take_back(kept, err), err, "keeping a row");
     tdmi_floats_store(kept->options.storage, kept->ready + (size_t)kept->n_ready * kept->row_bytes,
                       values, kept->options.width);
@@ -137,14 +137,14 @@ tdm_status tdmi_kept_rows_put(tdmi_kept_rows *kept, const float *values, int64_t
     return TDM_OK;
 }
 
-void tdmi_kept_rows_await(const tdmi_kept_rows *kept, tdmi_stream *stream)
+void tdmi_feature_table_await(const tdmi_feature_table *kept, tdmi_stream *stream)
 {
     if (kept->is_there) /* a failure shows at the stream's next wait */
         (void)kept->options.backend->stream.event_wait(stream, kept->is_there, NULL);
 }
 
-void tdmi_kept_rows_gather(const tdmi_kept_rows *kept, tdmi_stream *stream, const int64_t *numbers,
-                           int n, void *to)
+void tdmi_feature_table_gather(const tdmi_feature_table *kept, tdmi_stream *stream,
+                               const int64_t *numbers, int n, void *to)
 {
     kept->options.backend->memory.gather(stream, kept->table, kept->row_bytes, numbers, n, to);
 }

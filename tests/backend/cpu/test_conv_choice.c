@@ -1,4 +1,4 @@
-/* Which of several ways a convolution is prepared for, and what happens when one is not there. */
+/* Which kernel of a list a convolution is prepared for, and what happens when one is absent. */
 #include "backend/cpu/cpu.h"
 
 #include <setjmp.h>
@@ -59,65 +59,65 @@ static struct tdmi_op_desc desc_with(enum tdmi_act act)
     return (struct tdmi_op_desc){.kind = TDMI_OP_CONV, .fusion.act = act};
 }
 
-static void a_way_that_is_absent_makes_room_for_the_next(void **state)
+static void an_absent_kernel_leaves_the_case_to_the_next(void **state)
 {
     (void)state;
-    const struct tdmi_kernel *const ways[] = {&absent, &unfit, &absent, &good, &immediate, NULL};
-    const struct tdmi_kernel *way = NULL;
+    const struct tdmi_kernel *const kernels[] = {&absent, &unfit, &absent, &good, &immediate, NULL};
+    const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU);
     n_prepared = 0;
-    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, NULL), TDM_OK);
-    assert_ptr_equal(way, &good);
+    assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, NULL), TDM_OK);
+    assert_ptr_equal(kernel, &good);
     assert_ptr_equal(desc.prepared, &n_prepared);
     assert_int_equal(n_prepared, 3);
 }
 
-static void a_way_without_preparation_is_taken_as_it_is(void **state)
+static void a_kernel_without_preparation_is_chosen(void **state)
 {
     (void)state;
-    const struct tdmi_kernel *const ways[] = {&absent, &immediate, &good, NULL};
-    const struct tdmi_kernel *way = NULL;
+    const struct tdmi_kernel *const kernels[] = {&absent, &immediate, &good, NULL};
+    const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
-    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, NULL), TDM_OK);
-    assert_ptr_equal(way, &immediate);
+    assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, NULL), TDM_OK);
+    assert_ptr_equal(kernel, &immediate);
     assert_null(desc.prepared);
 }
 
-static void only_absence_is_passed_over(void **state)
+static void only_an_absent_kernel_is_skipped(void **state)
 {
     (void)state;
-    const struct tdmi_kernel *const ways[] = {&absent, &greedy, &good, NULL};
-    const struct tdmi_kernel *way = NULL;
+    const struct tdmi_kernel *const kernels[] = {&absent, &greedy, &good, NULL};
+    const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_NONE);
     tdm_error err = {0};
     n_prepared = 0;
-    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, &err), TDM_E_MEMORY);
+    assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, &err), TDM_E_MEMORY);
     assert_int_equal(n_prepared, 2);
     assert_non_null(strstr(err.frames[0].text, "out of memory"));
 }
 
-static void the_last_way_says_why_there_is_none(void **state)
+static void the_last_kernel_reports_why_none_is_left(void **state)
 {
     (void)state;
-    const struct tdmi_kernel *const ways[] = {&absent, &plain, NULL};
-    const struct tdmi_kernel *way = NULL;
+    const struct tdmi_kernel *const kernels[] = {&absent, &plain, NULL};
+    const struct tdmi_kernel *kernel = NULL;
     struct tdmi_op_desc desc = desc_with(TDMI_ACT_RELU); /* which plain cannot do */
     tdm_error err = {0};
     n_prepared = 0;
-    assert_int_equal(tdmi_cpu_prepare_first(ways, &desc, &way, &err), TDM_E_ABSENT);
+    assert_int_equal(tdmi_cpu_prepare_first(kernels, &desc, &kernel, &err), TDM_E_ABSENT);
     assert_int_equal(n_prepared, 1);
     assert_non_null(strstr(err.frames[0].text, "the library has no such convolution"));
-    assert_int_equal(tdmi_cpu_prepare_first(ways + 1, &desc, &way, &err), TDM_E_ABSENT);
+    assert_int_equal(tdmi_cpu_prepare_first(kernels + 1, &desc, &kernel, &err), TDM_E_ABSENT);
     assert_non_null(strstr(err.frames[0].text, "there is no way to run it"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_way_that_is_absent_makes_room_for_the_next),
-        cmocka_unit_test(a_way_without_preparation_is_taken_as_it_is),
-        cmocka_unit_test(only_absence_is_passed_over),
-        cmocka_unit_test(the_last_way_says_why_there_is_none),
+        cmocka_unit_test(an_absent_kernel_leaves_the_case_to_the_next),
+        cmocka_unit_test(a_kernel_without_preparation_is_chosen),
+        cmocka_unit_test(only_an_absent_kernel_is_skipped),
+        cmocka_unit_test(the_last_kernel_reports_why_none_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
