@@ -1,7 +1,7 @@
 /*
- * The training loop: epochs of steps, a validation, the best weights kept, a checkpoint whenever
- * something was decided. Everything it needs to go on is in the session's progress, so being killed
- * anywhere costs at most the work since the last checkpoint and never a bit.
+ * The training loop: epochs of steps, validation, the best weights kept, checkpoints. All state
+ * that resuming needs is in the session's progress, so a kill costs at most the work since the last
+ * checkpoint, and the result has the same bits.
  */
 #include "base/clock.h"
 #include "tandem/stop.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the step number `step`, from 0. */
+/* The learning rate of a step, counted from 0. */
 static double rate_at(const struct tdmi_train_config *config, const struct tdmi_train_data *data,
                       const struct tdmi_train_network *network,
                       const struct tdmi_progress *progress, int64_t step)
@@ -26,7 +26,7 @@ static double rate_at(const struct tdmi_train_config *config, const struct tdmi_
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Segments leave for the other ranks as they become final. */
+/* Each segment of gradients is reduced over the ranks as soon as it is final. */
 static tdm_status run_segments(const struct tdmi_compute *compute,
                                struct tdmi_train_network *network,
                                const struct tdmi_trainer *trainer, tdm_error *err)
@@ -74,7 +74,7 @@ static tdm_status check_loss(const struct tdmi_train_config *config,
                     rate_at(config, data, network, progress, progress->step));
 }
 
-/* Segments, the loss, and then the parameters. */
+/* Gradients segment by segment, the loss, then the update. */
 static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_error *err)
 {
     const float *sums = tdmi_step_sums(session->trainer.step);
@@ -99,7 +99,7 @@ static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_e
                     "step %lld", (long long)number);
 }
 
-/* While the device computes, where this batch is not the last. */
+/* Prefetches the next batch while the device computes, unless this one is the last. */
 static tdm_status look_ahead(const struct tdmi_train_config *config,
                              const struct tdmi_train_data *data, const struct tdmi_trainer *trainer,
                              const struct tdmi_progress *progress, const struct tdmi_batch *batch,
@@ -112,7 +112,7 @@ static tdm_status look_ahead(const struct tdmi_train_config *config,
     return tdmi_step_look_ahead(trainer->step, data->train_feed, err);
 }
 
-/* The whole step without a wait in it: how many samples there are is known here. */
+/* Queues the whole step, update included: the number of samples is known on the host. */
 static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_batch *batch,
                                float *tail, tdm_error *err)
 {
@@ -194,7 +194,7 @@ static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
                     (long long)session->progress.step, tdmi_run_path(session->record.run));
 }
 
-/* From where the epoch stands to its end, or to a limit. */
+/* Trains the rest of the epoch, or up to a limit. */
 static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
@@ -241,7 +241,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
                                                          .total = session->data.split.n_train,
                                                          .text = title});
     tdm_status status = train_batches(session, err);
-    /* What was looked ahead for may have been for nothing: nobody reads it any more. */
+    /* A prefetched batch may be unused: waits for its copies. */
     const tdm_status settled =
         tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
@@ -251,7 +251,7 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* With a score that means nothing when a stop is requested. */
+/* The score is meaningless when a stop was requested. */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
@@ -291,9 +291,10 @@ static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_
     return tdmi_session_keep_best(session, event->epoch, err);
 }
 
-/* Validate if it is time, keep the best, tell, write a checkpoint if one is due. An epoch cut short
- * by a limit stays open: going on with a larger limit finishes it. Progress changes only after the
- * validation, so that a stop inside it leaves the epoch to be ended by the next sitting. */
+/* Validates if it is time, keeps the best, reports, writes a checkpoint if one is due. An epoch
+ * that a limit cut short stays open: resuming with a larger limit finishes it. Progress changes
+ * only after the validation, so a stop during it leaves the end of the epoch to the next session.
+ */
 static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
@@ -386,8 +387,7 @@ static tdm_status record_result(struct tdmi_compute *compute, const struct tdmi_
     return TDM_WRAP(err, status, "recording the result");
 }
 
-/* A rate that never comes is told; an option that says so was refused already, but steps are
- * counted in epochs only when the pictures are. */
+/* Reports options without effect that can be known only once the images are counted. */
 static void report_rates(const struct tdmi_train_config *config,
                          const struct tdmi_run_record *record, const struct tdmi_train_data *data)
 {
@@ -423,7 +423,7 @@ static void report_where(struct tdmi_session *session)
                                  &session->progress, progress->step));
 }
 
-/* Why it is that rate, where the number of pictures decided it. */
+/* Names the reason where the number of images decided the rate. */
 static void report_begin(const struct tdmi_train_config *config,
                          const struct tdmi_run_record *record, const struct tdmi_train_data *data,
                          const struct tdmi_train_network *network)

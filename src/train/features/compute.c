@@ -1,8 +1,8 @@
 /*
- * Making rows of a frozen base: in sittings over pictures that lie in one list. The first sitting
- * is before training begins, and makes a few of the rows that were found again, which must be the
- * same to the bit. Views are made by the epoch that first wants them: who stops early has not paid
- * for those of later ones.
+ * Computing feature rows, and repairing stores. Before training, missing rows are computed and some
+ * of those found are computed again, to check that they are bit-identical. The views of an epoch
+ * are computed when it begins, so a training that stops early has not computed those of later
+ * epochs.
  */
 #include "base/file/file.h"
 #include "base/memory.h"
@@ -18,9 +18,9 @@ struct extractor {
     struct tdmi_session *session;
     tdmi_plan *plan;
     tdmi_evaluator *evaluator;
-    float *rows; /* of one batch, and one to spare */
+    float *rows; /* of one batch, and one more */
     struct tdmi_missing_rows wanted;
-    /* What the loader is lent of a sitting. */
+    /* Items and views of all entries, for loaders. */
     int64_t *items;
     uint32_t *views;
     int64_t n_computed, n_checked;
@@ -29,8 +29,8 @@ struct extractor {
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
-/* A row that is on disk and wrong is to be made once more. One that the system does not hand out
- * now may be right: it stays where it is, and what the system says is the failure. */
+/* A damaged row is computed again. A row that the system cannot read now may be right: it stays,
+ * and the system's error is the failure. */
 static void note_damage(struct tdmi_feature_cache *cache, const tdmi_store *store, int64_t place,
                         tdm_status status)
 {
@@ -38,7 +38,7 @@ static void note_damage(struct tdmi_feature_cache *cache, const tdmi_store *stor
     cache->damaged_at = place;
 }
 
-/* What is stored of a picture must be what is made of it now. */
+/* A stored row must equal the row that is computed now. */
 static tdm_status compare(const struct extractor *it, struct tdmi_missing_row entry,
                           const float *row, tdm_error *err)
 {
@@ -144,7 +144,7 @@ static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
     }
 }
 
-/* Those of the entries that one loader can read: n of them from `first` on. */
+/* Computes n entries from `first` on, with one loader: all changed or none. */
 static tdm_status sit(struct extractor *it, int64_t first, int64_t n, bool is_changed,
                       tdm_error *err)
 {
@@ -200,7 +200,7 @@ static tdm_status open_extractor(struct extractor *it, tdm_error *err)
     TDM_TRY(tdmi_evaluator_open(it->plan, session->compute.device, session->compute.pool,
                                 TDMI_FEATURES_BATCH, &it->evaluator, err),
             err, "preparing the frozen part");
-    /* Of what is frozen an average is the value itself, up to its rounding. */
+    /* Averages of frozen values are the values themselves, but for rounding. */
     TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
             "preparing the frozen part");
     it->rows =
@@ -227,7 +227,7 @@ static void close_extractor(struct extractor *it)
     tdmi_plan_free(it->plan);
 }
 
-/* All entries: pictures as they are, then those that are changed. */
+/* Computes all entries: unchanged images, then changed ones. */
 static tdm_status compute_all(struct extractor *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
@@ -263,7 +263,7 @@ static tdm_status compute_test_row(struct extractor *it, tdm_error *err)
     return tdmi_evaluator_batch(it->evaluator, &picture, NULL, session->cache.test_row, NULL, err);
 }
 
-/* Those that judge, unless training is over those of the epoch, and if asked for some again. */
+/* Lists missing rows of validation, of the epoch unless training is over, and rows to check. */
 static tdm_status list_wanted(struct extractor *it, bool has_checks, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
@@ -301,7 +301,7 @@ static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
     return status;
 }
 
-/* Of an epoch's views, or of whatever is missing since stores were opened again. */
+/* The views of an epoch, or rows that are missing since the stores were opened again. */
 static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 {
     struct extractor it = {.session = session, .wanted = {.session = session}};
@@ -323,8 +323,7 @@ static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
 
 enum { most_repaired = 20 };
 
-/* A row that is damaged, or a folder that somebody removed while it was filled; everything else
- * is a failure like any other. */
+/* A damaged row, or a store folder that was removed while it was filled. */
 static bool can_repair(const struct tdmi_feature_cache *cache, tdm_status status)
 {
     const struct tdmi_feature_cache *features = cache;
@@ -352,7 +351,6 @@ static tdm_status repair(struct tdmi_session *session, const tdm_error *why, tdm
     return TDM_WRAP(err, tdmi_features_reopen(session, err), "mending features (%s)", text);
 }
 
-/* Until it succeeds, or fails for another reason. */
 static tdm_status
 compute_and_repair(struct tdmi_session *session,
                    tdm_status (*make)(struct tdmi_session *session, tdm_error *err), tdm_error *err)

@@ -1,8 +1,6 @@
 /*
- * Whether rows of a frozen base are trained on. What it makes of a picture never changes, so it is
- * made once, kept on disk for every run that comes (features/store.h), and trained on in place of
- * the picture. Pictures that are changed while training are given a few views each, which never
- * change either; epochs go through them.
+ * Whether cached features are used, and opening their stores. Images that --augment changes get a
+ * few fixed views each, which the epochs cycle through, so that features can be cached all the same.
  */
 #include "base/memory.h"
 #include "graph/norms.h"
@@ -10,14 +8,14 @@
 
 #include <string.h>
 
-/* most_values: of a row; what a network makes of a picture early on is many times the picture.
- * usual_views: bench/results/train.md has what other numbers cost and gave. */
+/* most_values: of a row; early layers output many times the size of the image. usual_views:
+ * bench/results/train.md compares other numbers. */
 enum { most_values = 1 << 18, usual_views = 8 };
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* A run goes on with the views that it was begun with, which are none where it is older than they.
- * can_be_kept: would rows of them be? */
+/* A resumed run keeps its number of views; one of an older version has none. can_be_kept: features
+ * of views would be cached. */
 static void choose_views(struct tdmi_train_config *config, const struct tdmi_run_record *record,
                          bool can_be_kept)
 {
@@ -40,7 +38,7 @@ uint32_t tdmi_features_views(const struct tdmi_train_config *config)
     const int epochs = config->options.epochs, views = config->views;
     if (views == 0)
         return 1;
-    /* Balanced classes go through their views by passes, whatever the epoch. */
+    /* With --balance the view follows the pass over a class, not the epoch. */
     return (uint32_t)(epochs > 0 && epochs < views && !config->options.balance ? epochs : views);
 }
 
@@ -57,7 +55,7 @@ static void report_views(const struct tdmi_train_config *config,
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-/* Of what is known before views are chosen. */
+/* Reasons that do not depend on views. */
 static const char *reason_against(const struct tdmi_train_config *config,
                                   const struct tdmi_train_data *data)
 {
@@ -71,7 +69,7 @@ static const char *reason_against(const struct tdmi_train_config *config,
     return NULL;
 }
 
-/* The base as a network of its own, and what it makes of a picture. */
+/* Extracts the frozen layers as a network of their own. */
 static tdm_status take_base(const struct tdmi_train_network *network,
                             struct tdmi_feature_cache *cache, const char **reason, tdm_error *err)
 {
@@ -94,8 +92,8 @@ static tdm_status take_base(const struct tdmi_train_network *network,
     return TDM_OK;
 }
 
-/* Rows rounded to f16 give other bits than the network itself: who asked for them gets them or is
- * told why not. */
+/* Rows in f16 give other bits than the network itself, so --features f16 is refused where no
+ * features are cached. */
 static tdm_status do_without(const struct tdmi_train_config *config,
                              const struct tdmi_run_record *record,
                              const struct tdmi_train_network *network,
@@ -112,7 +110,7 @@ static tdm_status do_without(const struct tdmi_train_config *config,
     return TDM_OK;
 }
 
-/* A failure of the disk is no failure of the training: it is slower, and no less right. */
+/* Training continues after a failure of the disk: slower, with the same result. */
 static tdm_status do_without_store(const struct tdmi_train_config *config,
                                    const struct tdmi_run_record *record,
                                    struct tdmi_feature_cache *cache, const tdm_error *why,
@@ -139,7 +137,7 @@ tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_
     return is_val ? cache->val : cache->train;
 }
 
-/* Rows of training images that can be found in the store; found_val: of validation images. */
+/* Rows of training images that are in the store; found_val: of validation and test images. */
 static int64_t found_train(const struct tdmi_train_config *config,
                            const struct tdmi_train_data *data,
                            const struct tdmi_feature_cache *cache)
@@ -162,7 +160,7 @@ static int64_t found_val(const struct tdmi_train_data *data, const struct tdmi_f
     return found;
 }
 
-/* Space for what is missing, before anything is computed. */
+/* Reserves space for missing rows. */
 static tdm_status begin_filling(const struct tdmi_train_config *config,
                                 const struct tdmi_train_data *data,
                                 struct tdmi_feature_cache *cache, tdm_error *err)
@@ -181,8 +179,7 @@ static tdm_status begin_filling(const struct tdmi_train_config *config,
     return tdmi_store_fill_begin(features->val, data->n_evaluated - val, TDMI_DTYPE_F32, err);
 }
 
-/* Rows that are judged are of pictures as they are, and never rounded: what validation says is what
- * predict will say. */
+/* Validation rows are of unchanged images and in f32, so validation counts what predict would. */
 static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_feature_cache *features = &session->cache;

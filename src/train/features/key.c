@@ -1,7 +1,7 @@
 /*
- * Everything that a row depends on but the picture and the number of its view: which values, of
- * which nodes, fed by which geometry and by whose decoders, computed by whom, and of views how they
- * are changed. What is forgotten here is found out late, by rows that are made again and differ.
+ * The key of a feature store: everything that a row depends on except the image and its view:
+ * values, nodes, geometry, decoders, backend, versions, and for views how images are changed. A
+ * dependency that is missing here shows as rows that differ when they are computed again.
  */
 #include "base/system/cpu.h"
 #include "base/hash/hash.h"
@@ -11,7 +11,6 @@
 
 enum { rows_version = 1 };
 
-/* Frozen values have the hash that they were read with. */
 static void write_values(const struct tdmi_train_network *network,
                          const struct tdmi_feature_cache *cache, tdm_json_writer *writer)
 {
@@ -26,7 +25,7 @@ static void write_values(const struct tdmi_train_network *network,
     tdm_json_string(writer, "values", values);
 }
 
-/* Who decodes and who computes, in which versions. */
+/* Program, decoders and device, with versions. */
 static void write_makers(const struct tdmi_compute *compute, tdm_json_writer *writer)
 {
     struct tdmi_cpu cpu;
@@ -37,7 +36,7 @@ static void write_makers(const struct tdmi_compute *compute, tdm_json_writer *wr
     tdmi_image_write_decoders(&decoders);
     tdm_json_string(writer, "tandem", tdm_version());
     tdm_json_string(writer, "decoders", tdmi_text_string(&decoders));
-    if (compute->decoder) /* of the files that are for it */
+    if (compute->decoder) /* of the files that the device decodes */
         tdm_json_string(writer, "decoder", tdmi_compute_decoder_name(compute));
     tdm_json_string(writer, "backend", compute->backend->name);
     tdm_json_string(writer, "device", device);
@@ -62,7 +61,7 @@ static void write_key(const struct tdmi_session *session, const char *precision,
     tdm_json_integer(writer, "version", rows_version);
     write_makers(&session->compute, writer);
     tdm_json_string(writer, "precision", precision);
-    if (session->config.storage != TDMI_DTYPE_F32) /* what lies between the frozen nodes */
+    if (session->config.storage != TDMI_DTYPE_F32) /* storage of activations */
         tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->config.storage));
     tdm_json_integer(writer, "shard", tdmi_features_images(session->config.shard));
     write_values(&session->network, &session->cache, writer);

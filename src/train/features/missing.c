@@ -1,6 +1,6 @@
 /*
- * Which rows of a frozen base are to be made: those that judge, those of an epoch, and a few of
- * those that were found, in an order in which pictures that lie together are read together.
+ * Lists the feature rows to compute: of validation and test, of an epoch, and some to check, in an
+ * order in which neighbouring images are read together.
  */
 #include "base/memory.h"
 #include "base/hash/rng.h"
@@ -100,7 +100,6 @@ tdm_status tdmi_missing_rows_add_checks(struct tdmi_missing_rows *it, tdm_error 
     return status;
 }
 
-/* So that pictures that lie together are read together. */
 static int by_place(const void *a, const void *b)
 {
     const struct tdmi_missing_row *x = a, *y = b;
@@ -109,14 +108,14 @@ static int by_place(const void *a, const void *b)
     return (x->view > y->view) - (x->view < y->view);
 }
 
-/* Pictures as they are first: a loader changes all that it reads or none. */
+/* Unchanged images first: a loader changes all images that it reads or none. */
 static int by_part_and_place(const void *a, const void *b)
 {
     const struct tdmi_missing_row *x = a, *y = b;
     return x->is_val == y->is_val ? by_place(a, b) : x->is_val ? -1 : 1;
 }
 
-/* An order may want a row twice. */
+/* An order may list an image twice. */
 void tdmi_missing_rows_arrange(struct tdmi_missing_rows *it)
 {
     const bool has_views = it->session->config.views > 0;

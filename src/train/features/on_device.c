@@ -1,15 +1,14 @@
 /*
- * Rows of a frozen base on a card: whether they stay there. A step then names its rows by number
- * and copies nothing but these. Of those that train all stay or none do, and of those that validate
- * likewise, so that a batch is one or the other. What decides is what is free when all else is
- * reserved; bits do not depend on it.
+ * Feature rows in GPU memory. A step then names its rows by number and copies only these numbers.
+ * The training rows are kept all or not at all, and so are the validation rows, so a batch needs
+ * one path. The choice depends on free memory once all else is reserved; it does not affect
+ * results.
  */
 #include "train/session/session.h"
 
 #include <stdio.h>
 
-/* Left alone: what recordings of steps take, what a library loads when it is first used, and other
- * programs' needs are not counted. */
+/* The rest is for recordings of steps, libraries that load later, and other programs. */
 static const double part_of_memory = 0.9;
 
 struct room {
@@ -17,7 +16,7 @@ struct room {
     int64_t bytes; /* of the device, for rows */
 };
 
-/* What makes rows comes and goes beside them: views, and whatever is made anew. */
+/* Memory for computing rows is needed again and again: views, repairs. */
 static struct room room_now(const struct tdmi_compute *compute,
                             const struct tdmi_feature_cache *cache)
 {
@@ -48,8 +47,7 @@ static double mib(int64_t bytes)
     return (double)bytes / (1 << 20);
 }
 
-/* A card that has not as much after all is no failure of the training: rows are copied as where it
- * was known before. */
+/* If the GPU runs out of memory all the same, rows are copied in each step. */
 static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
                        struct room *room, tdmi_kept_rows **there, tdm_error *err)
 {
@@ -72,7 +70,6 @@ static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *
     return tdmi_feed_keep(feed, *there, err);
 }
 
-/* Too little was counted; or a card that counts nothing, or other than it gives, refused. */
 static void say_room(const struct room *room, int64_t bytes, char *text, size_t text_bytes)
 {
     if (room->is_known && bytes > room->bytes)
@@ -82,7 +79,6 @@ static void say_room(const struct room *room, int64_t bytes, char *text, size_t 
         snprintf(text, text_bytes, ", which the card refused");
 }
 
-/* Where somebody may wonder why a card waits for copies. */
 static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
 {
     const struct tdmi_feature_cache *features = &session->cache;

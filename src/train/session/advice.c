@@ -1,5 +1,5 @@
 /*
- * What a training measured, put together for the one step that is told at its end (advice.h).
+ * The facts for the one next step that is advised at the end (train/advice.h).
  */
 #include "graph/norms.h"
 #include "train/advice.h"
@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* What tdmi_pretrained_report names too. */
+/* tdmi_pretrained_report names it as well. */
 static const char to_fetch[] = "mobilenetv2-notop";
 
-/* The most wanted of the published weights whose file is there. */
+/* The first published weights, by preference, whose file is on this machine. */
 static const char *weights_at_hand(void)
 {
     const struct tdm_weights_known *known;
@@ -46,7 +46,7 @@ static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
                                                                     : TDMI_BASE_IS_KEPT;
 }
 
-/* A table of pictures of one size, or files of small ones. */
+/* Sources whose images are small or of one size already. */
 static bool is_prepared(const char *kind)
 {
     static const char *const kinds[] = {"delta", "parquet", "idx", "cifar"};
@@ -56,7 +56,7 @@ static bool is_prepared(const char *kind)
     return false;
 }
 
-/* The last quarter of the epochs that were validated, and the best of those before. */
+/* Compares the last quarter of the validated epochs with the best before them. */
 static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
                       struct tdmi_advice_facts *facts)
 {
@@ -80,7 +80,7 @@ static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
     facts->rise_epochs = last - before;
 }
 
-/* The running score of the epoch that had the most right: what the network can learn at all. */
+/* The best training score of an epoch: what the network is able to learn. */
 static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
                              struct tdmi_advice_facts *facts)
 {
@@ -89,7 +89,7 @@ static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
             facts->train = epochs[i].train;
 }
 
-/* Every class as likely as the next, or, of yes and no for each, none likelier than the other. */
+/* The loss of equal probabilities for all classes, or for yes and no of each. */
 static double guess_loss(const struct tdmi_train_config *config, const struct tdmi_train_data *data)
 {
     const int n_classes = tdmi_source_classes(data->source);
@@ -103,8 +103,7 @@ static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
     return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
 }
 
-/* What the run wrote down of its epochs; a file that cannot be read makes the advice poorer, and
- * ends nothing. */
+/* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
 static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_advice_facts *facts)
 {
     struct tdmi_review_epoch *epochs;

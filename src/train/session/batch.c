@@ -1,8 +1,8 @@
 /*
- * How many pictures a step is over where --batch auto leaves it to us: chosen once, before the
- * first step, recorded, and kept by whoever goes on. What more pictures a step would cost is known
- * beforehand: steps (batch.h), and memory, by the planner. What they bring is timed, on pictures
- * that are all 0, until doubling brings little. The rate follows by its usual rule.
+ * --batch auto: the batch size, chosen once, before the first step, and recorded. The cost of a
+ * larger batch is known beforehand: fewer steps an epoch (batch.h) and memory (memory.c). Its gain
+ * is timed on zeros, doubling the batch until doubling gains little. The learning rate follows the
+ * usual rule.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -14,10 +14,10 @@
 
 static const double part_of_memory = 0.9;
 static const double most_seconds = 2.0; /* of steps that are timed */
-/* Timed steps are of whole batches; training's last one of an epoch is ragged, and recorded too. */
+/* Timed steps are of whole batches; the ragged last batch of an epoch is recorded as well. */
 static const int64_t times_recorded = 2;
 
-/* ---- what is settled by a batch ----------------------------------------------------------- */
+/* ---- the batch size -------------------------------------------------------------------------- */
 
 int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
                      const struct tdmi_train_network *network, int batch)
@@ -25,7 +25,7 @@ int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_c
     const int asked = config->options.shard;
     const int shard = asked                              ? asked
                       : compute->backend->device.is_host ? network->definition.shard
-                                                         : batch; /* a queue's best */
+                                                         : batch; /* fastest on a GPU */
     return shard < batch ? shard : batch;
 }
 
@@ -40,7 +40,7 @@ static void set_batch(struct tdmi_train_config *config, struct tdmi_train_data *
     data->max_batch = batch < most ? batch : (int)most;
 }
 
-/* 0: of this run it is not known yet. */
+/* By --batch or the record; 0: not known yet. */
 static int known_batch(const struct tdmi_train_config *config, const struct tdmi_run_record *record)
 {
     const int64_t recorded = tdmi_record_integer(record, "batch", 0);
@@ -60,13 +60,12 @@ void tdmi_batch_begin(struct tdmi_train_config *config, const struct tdmi_run_re
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* What was too large, and what it would have taken; all 0: nothing was. */
+/* A batch that does not fit, and its memory; zeroed: none. */
 struct refused {
     int batch;
     int64_t bytes;
 };
 
-/* What stays within limit_bytes, if anything does. */
 static tdm_status measure(const struct tdmi_session *session, int batch, int64_t limit_bytes,
                           int64_t *bytes, size_t *most_workspace, tdm_error *err)
 {
@@ -83,10 +82,9 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
     return TDM_OK;
 }
 
-/* The largest that fits whole, be it smaller than the usual one: parts of a batch would have batch
- * norm statistics of their own. Libraries of a card get less before the batch does, and from then
- * on what was found to be within the limit. Where nothing is, the check that follows says what
- * would do. */
+/* The largest batch that fits as one group, even below the usual size: several groups would each
+ * have their own batch-norm statistics. Workspace of GPU libraries is reduced before the batch is.
+ * If nothing fits, tdmi_session_plan_memory reports what would. */
 static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
                                tdm_error *err)
 {
@@ -114,7 +112,7 @@ static tdm_status find_largest(struct tdmi_session *session, int *batch, struct 
 
 /* ---- speed -------------------------------------------------------------------------------- */
 
-/* Steps of one batch, as training takes them. */
+/* Training steps on one batch, which are timed. */
 struct trial {
     struct tdmi_session *session;
     tdmi_plan *plan;
@@ -136,7 +134,7 @@ static void close_trial(struct trial *it)
     tdmi_free(it->items);
 }
 
-/* Of layers that thaw all are timed: that is where most of the time goes. */
+/* Times the steps of the last freeze point, which take longest. */
 static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
@@ -182,7 +180,7 @@ static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
     return TDM_OK;
 }
 
-/* Whatever it does to the values is taken back when all are timed. */
+/* Changes the values; time_up_to restores them. */
 static tdm_status take_step(struct trial *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
@@ -202,9 +200,8 @@ static tdm_status take_step(struct trial *it, tdm_error *err)
     return session->compute.backend->stream.wait(session->compute.stream, err);
 }
 
-/* The best of a few, because what disturbs a step only makes it longer. The first ones touch fresh
- * memory, and are recorded where a device does that; on a processor one that takes long is enough.
- */
+/* The shortest of a few, since disturbances only add time. The first steps touch fresh memory and
+ * are recorded on a GPU, so they do not count; on the CPU one long step is enough. */
 static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
 {
     enum { n_timed = 5 };
@@ -240,12 +237,12 @@ static tdm_status time_batch(struct tdmi_session *session, int batch, double *se
 }
 
 struct rates {
-    double of[TDMI_BATCH_CANDIDATES]; /* pictures a second, of the least batch, doubled */
+    double of[TDMI_BATCH_CANDIDATES]; /* images per second; batch TDMI_BATCH_LEAST << i */
     int n;
-    int refused; /* the batch that memory had no room for after all; 0: none */
+    int refused; /* the batch that ran out of memory; 0: none */
 };
 
-/* Such a batch ends the search, and nothing else: it was counted with less for libraries. */
+/* Running out of memory only ends the search: the batch was planned with less workspace. */
 static tdm_status time_up_to(struct tdmi_session *session, int most, struct rates *rates,
                              tdm_error *err)
 {
@@ -267,7 +264,7 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
         if (status != TDM_OK || !(seconds > 0.0))
             break;
         rates->of[rates->n++] = batch / seconds;
-        /* a library of a card chooses its kernels once for all runs: that is not counted */
+        /* on a GPU, libraries choose kernels once for all runs: that time does not count */
         spent += session->compute.backend->device.is_host ? tdmi_clock_seconds_since(began)
                                                           : 8.0 * seconds;
     }
@@ -286,7 +283,7 @@ static void add_words(struct tdmi_train_config *config, const char *words)
     snprintf(config->batch_reason + used, sizeof config->batch_reason - used, "%s", words);
 }
 
-/* refused: first; then, of those that were timed, because of what recording them took. */
+/* refused: the batch that planning refused; then, of those timed, because of recording. */
 static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
                     const struct refused refused[2])
 {
@@ -326,8 +323,8 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
     add_words(&session->config, text);
 }
 
-/* Steps are timed with what is left to libraries of a card beside the largest batch; one that is
- * chosen for its speed may leave them more. */
+/* Steps are timed with the workspace that fits beside the largest batch; a smaller batch that is
+ * chosen for its speed may allow more. */
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
 {
     int fitting = session->config.batch;

@@ -1,6 +1,7 @@
 /*
- * Files of a training: models and checkpoints, the newest and the one before it, and which of them
- * a run is gone on with.
+ * Model files and checkpoints of a run: the newest, the one before it, and the best model.
+ * Everything that belongs to a checkpoint is on disk before the checkpoint gets its name, so a kill
+ * at any moment costs only work that is computed again with the same bits.
  */
 #include "base/clock.h"
 #include "base/file/file.h"
@@ -78,7 +79,7 @@ tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *aren
     if (status == TDM_E_INPUT && has(arena, run, previous_name) &&
         load(record, arena, previous_name, stored, NULL) == TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
-        record->is_fallen_back = true; /* and is to be replaced as soon as there is one */
+        record->is_fallen_back = true; /* the next checkpoint replaces it */
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
                 "step %lld) is gone on with: %s",
@@ -115,8 +116,8 @@ static tdm_status download(const struct tdmi_compute *compute, struct tdmi_train
     return compute->backend->stream.wait(compute->stream, err);
 }
 
-/* The host's copy: weights, what the self-test says of them, and where training stands. A
- * checkpoint's has the optimiser's state too. */
+/* Fills the host's copy: weights, the self-test's logits and the progress; for a checkpoint the
+ * optimizer's state as well. */
 static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
 {
     struct tdmi_model_file *host = &session->network.host;
@@ -146,8 +147,7 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
 
 tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
 {
-    session->record.is_best_unwritten =
-        false; /* of the best before, whose copy is no longer whole */
+    session->record.is_best_unwritten = false; /* the copy of the previous best is overwritten */
     session->evaluation.outcomes.epoch = epoch;
     session->evaluation.outcomes.step = session->progress.step;
     TDM_TRY(
@@ -187,9 +187,8 @@ tdm_status tdmi_checkpoint_write_best(struct tdmi_run_record *record,
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
-/* The newest takes the place of the one before, which stays beside it: a file that was damaged on
- * the disk costs no more than the work between the two. Killed between the renames, the one before
- * is what there is. */
+/* The previous checkpoint is kept: a damaged newest file then costs only the work between the two.
+ * After a kill between the renames the previous one is resumed. */
 static tdm_status rotate(struct tdmi_run_record *record, const char *next, const char *last,
                          const char *previous, tdm_error *err)
 {
@@ -200,11 +199,10 @@ static tdm_status rotate(struct tdmi_run_record *record, const char *next, const
     if (rename(next, last) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", next, last_name,
                         strerror(errno));
-    record->is_fallen_back = false; /* a damaged one has not taken the place of a whole one */
+    record->is_fallen_back = false; /* last.safetensors is whole again */
     return tdmi_folder_sync(tdmi_run_path(record->run), err);
 }
 
-/* progress: of the checkpoint that the clock is of. */
 static tdm_status record_clock(const struct tdmi_run_record *record,
                                const struct tdmi_progress *progress, tdm_error *err)
 {
@@ -225,9 +223,6 @@ tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
     return record_clock(record, progress, err);
 }
 
-/* Everything that goes with a checkpoint is on disk before it takes its name: whoever is killed in
- * between goes on from the one before, and what is there already is made again with the same bits.
- * The other way round a line or a count would be missing for good. */
 static tdm_status write_checkpoint(struct tdmi_session *session, const char *next, const char *last,
                                    const char *previous, tdm_error *err)
 {
@@ -250,7 +245,6 @@ static tdm_status write_checkpoint(struct tdmi_session *session, const char *nex
     return TDM_OK;
 }
 
-/* Is there something that the newest checkpoint does not hold? */
 static bool is_unsaved(const struct tdmi_run_record *record, const struct tdmi_progress *progress)
 {
     const struct tdmi_progress *now = progress, *saved = &record->saved;
@@ -277,11 +271,12 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
     else
         status = write_checkpoint(session, next, last, previous, err);
     if (status != TDM_OK && next) {
-        (void)unlink(next); /* it has its name, or is of no use */
-        /* A clock says that there is a checkpoint: who goes on without one would be refused. */
+        (void)unlink(next); /* it was renamed, or is incomplete */
+        /* A recorded clock promises a checkpoint, without which resuming is refused. */
         if (!tdmi_checkpoint_exists(&scratch, folder))
             tdmi_run_forget(session->record.run, "clock");
-        else if (session->record.saved.best_epoch >= 0) /* nor of one that is not there */
+        else if (session->record.saved.best_epoch >=
+                 0) /* the clock of the checkpoint that is there */
             (void)(record_clock(&session->record, &session->record.saved, NULL) == TDM_OK);
     }
     tdmi_arena_release(&scratch);
@@ -290,7 +285,7 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* Epochs of a head take milliseconds, and five files that are forced to disk many times that. */
+/* An epoch of a head takes milliseconds; syncing five files takes many times that. */
 static const double apart_seconds = 1.0;
 
 static bool is_asked_for(const struct tdmi_train_config *config,

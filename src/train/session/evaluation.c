@@ -1,5 +1,5 @@
 /*
- * What validation leaves behind: what became of every picture, and what follows from it.
+ * Validation: the outcome for every image, and the metrics of all.
  */
 #include "tandem/stop.h"
 #include "train/evaluate/metrics.h"

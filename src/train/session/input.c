@@ -1,6 +1,6 @@
 /*
- * Where a training's pictures come from and in which order: the order, decided once for the life of
- * a run, and the two loaders.
+ * The order of training images, fixed for the life of a run, and the feeds of batches: from loaders
+ * of images, or from cached features.
  */
 #include "base/memory.h"
 #include "data/order/source.h"
@@ -29,7 +29,7 @@ static tdm_status open_balanced(const struct tdmi_train_config *config,
     return status;
 }
 
-/* What a run was begun with stays: another order would be another run. */
+/* A resumed run keeps its recorded order. */
 static tdm_status open_order(const struct tdmi_train_config *config,
                              const struct tdmi_run_record *record, struct tdmi_train_data *data,
                              tdm_error *err)
@@ -60,7 +60,7 @@ static tdm_status open_order(const struct tdmi_train_config *config,
     return TDM_OK;
 }
 
-/* The first validation picture that can be read is the self-test's. */
+/* The self-test uses the first readable validation image. */
 static tdm_status take_test_picture(const struct tdmi_train_data *data,
                                     const struct tdmi_train_network *network, tdmi_loader *loader,
                                     tdm_error *err)
@@ -87,10 +87,10 @@ static tdm_status take_test_picture(const struct tdmi_train_data *data,
 
 enum part { TRAIN, VALIDATION, TEST };
 
-/* A quarter of --memory is the source's (session/split.c), a half the training loader's, a quarter
- * the validation's; the test's gets as much, when training is over. The loaders' threads and the
- * pool share the CPUs: a loader adds a thread only while training waits for pictures, which is when
- * the pool has nothing to do. */
+/* The source gets a quarter of --memory (data.c), the training loader half, the validation loader a
+ * quarter, and so does the test loader, once training is over. Loader threads and the pool share
+ * the CPUs: a loader adds a thread only while training waits for images, and the pool is idle then.
+ */
 static tdm_status open_loader(const struct tdmi_train_config *config, struct tdmi_compute *compute,
                               struct tdmi_train_data *data,
                               const struct tdmi_train_network *network, enum part part,
@@ -115,7 +115,7 @@ static tdm_status open_loader(const struct tdmi_train_config *config, struct tdm
         .augment_seed = config->options.seed,
         .memory_bytes =
             is_training ? (config->options.memory + 1) / 2 : (config->options.memory + 3) / 4,
-        .memory_parts = 4, /* of the half that trains too: the others would be refused next */
+        .memory_parts = 4, /* checks the half that trains as if all four were one */
         .spoken_for_bytes = needs->activations + needs->gradients + needs->evaluating,
         .contents = data->contents.hashes,
         .cache = {.kind = config->cache, .hashes = data->contents.hashes},
@@ -125,7 +125,7 @@ static tdm_status open_loader(const struct tdmi_train_config *config, struct tdm
     if (is_training) {
         options.augment = config->augment;
         options.leaves_rest = compute->backend->changes != NULL;
-        /* Once known layers are trained too, nothing of a picture stays, and it is changed anew. */
+        /* Fixed views serve cached features; once more layers train, images are changed anew. */
         if (network->first_trained == network->unfreeze.first)
             options.views.n = (uint32_t)config->views;
     }
@@ -144,7 +144,7 @@ static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)
     return tdmi_feed_open_pictures(loader, &session->data.train_feed, err);
 }
 
-/* Rows of pictures that judge, as they stand. */
+/* Feature rows of unchanged images. */
 static struct tdmi_feed_rows validation_rows(struct tdmi_session *session, const int64_t *items,
                                              int64_t n_items)
 {
@@ -188,7 +188,7 @@ static tdm_status feed_rows(struct tdmi_session *session, tdm_error *err)
                          "--cache %s keeps nothing while the head is trained on features: these "
                          "are kept in its place",
                          session->config.options.cache);
-    /* It may take long: whoever is killed meanwhile goes on with what was asked for. */
+    /* Computing may take long: a run that is killed meanwhile resumes with these options. */
     TDM_TRY(tdmi_session_record(session, err), err, "computing features");
     TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err), err, "computing features");
     tdm_status status = tdmi_features_compute(session, err);

@@ -1,21 +1,21 @@
 /*
- * What the training at hand will hold, before it is reserved: told when training begins, refused
- * with what would do where there is not so much.
+ * Memory of the training, before it is reserved: reported when training begins; where there is not
+ * enough, refused with the options that would fit.
  *
- * On a card libraries want workspace, and how much depends on what they are found to be fastest
- * with: a plan for a device asks them (graph/plan.h), so what is counted here is what will be held,
- * also of the part that rows are made of and of layers that thaw later. Where that is too much,
- * they are asked again for what needs less, down to nothing, before the batch is cut. A plan
- * without a device asks nobody and takes less than any with one: what is too large so is not asked
- * about at all, which takes seconds.
+ * GPU libraries need workspace, and how much depends on the algorithms that are fastest. A plan for
+ * a device asks them (graph/plan.h), so what is counted here is what will be held, including the
+ * frozen layers that compute features and layers that are unfrozen later. If that is too much, they
+ * are asked again with smaller limits, down to none, before the batch is reduced. A plan without a
+ * device asks no library and takes least: what is too large even so is refused without asking,
+ * which takes seconds.
  */
 #include "train/session/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Parameters and states on the device and on the host; what a file gave; averages, twice too. Of a
- * device whose memory is its own, what lies there. */
+/* Parameters, states and optimizer state. On the CPU they count twice, for the host's copy, and the
+ * weights file counts too; on a GPU only its memory counts. */
 static int64_t weights_bytes(const struct tdmi_session *session)
 {
     const tdmi_graph *graph = session->network.graph;
@@ -29,7 +29,7 @@ static int64_t weights_bytes(const struct tdmi_session *session)
             times * session->trainer.optimizer->n_slots * graph->param_values);
 }
 
-/* As much of that as is there by now. */
+/* The part of it that is reserved already. */
 static int64_t reserved_bytes(const struct tdmi_train_network *network,
                               const struct tdmi_trainer *trainer)
 {
@@ -39,19 +39,19 @@ static int64_t reserved_bytes(const struct tdmi_train_network *network,
                                      trainer->optimizer->n_slots * graph->param_values);
 }
 
-/* Of one shard size and border. base is NULL where no rows of a frozen part are made. */
+/* Plans of one group size and freeze point. base is NULL where no features are computed. */
 struct phase {
     tdmi_plan *train, *evaluator, *base;
 };
-/* Now, and from the last move of the border on; last.train is NULL where none is to come. */
+/* Plans now, and after the last move of the freeze point; last.train is NULL: it does not move. */
 struct plans {
     struct tdmi_plans_request request; /* of now */
     tdmi_plan *test;                   /* of the model's self-test, or NULL */
     struct phase now, last;
 };
 
-/* As many batches as a loader has slots, of those that train and those that judge; and of those
- * that rows are made of. What their threads decode in, both loaders': each may come to use all. */
+/* Slots of the training and validation loaders, and of the one that reads images for features; and
+ * the decoding buffers of both loaders, each of which may use all threads. */
 static int64_t pictures_bytes(const struct tdmi_train_config *config,
                               const struct tdmi_train_network *network, const struct phase *plans,
                               int batch, int threads)
@@ -89,7 +89,7 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
     };
 }
 
-/* Of the phase that holds more: who thaws layers is told before the head is trained. */
+/* Of the phase that takes more: unfreezing that will not fit is refused before the head trains. */
 static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
                                   int batch, int threads)
 {
@@ -103,7 +103,7 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
     return tdmi_needs_total(&last) > tdmi_needs_total(&now) ? last : now;
 }
 
-/* Of plans whose now.train and now.judge are there. */
+/* Adds the others to now.train and now.evaluator. */
 static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
                               tdm_error *err)
 {
@@ -139,17 +139,17 @@ static void forget_others(struct plans *plans)
     tdmi_plan_free(plans->test);
 }
 
-/* Bytes of workspace that kernels get, each asked about when the one before takes too much. */
+/* Limits of workspace in bytes (0: none), tried in this order. */
 static const size_t workspaces[] = {0, (size_t)64 << 20, (size_t)8 << 20, 1};
 enum { n_workspaces = sizeof workspaces / sizeof workspaces[0] };
 
-/* The plans of what was asked about last. */
+/* Keeps the plans of the last question. */
 struct planner {
     const struct tdmi_session *session;
     int64_t limit_bytes;
     bool keeps_bits;
     struct plans plans;
-    size_t most_workspace; /* with which the needs told last are those */
+    size_t most_workspace; /* of the last answer */
 };
 
 static void forget_plans(struct planner *it)
@@ -215,7 +215,7 @@ static void add_option(char *text, size_t text_bytes, const char *name, int aske
         snprintf(text + length, text_bytes - length, "--%s %d ", name, found);
 }
 
-/* "--threads 1 takes 300 MiB": what differs from what was asked for. */
+/* "--threads 1 takes 300 MiB": the options that differ from those given. */
 static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice found,
                    const struct tdmi_needs *needs, bool keeps_bits, char *text, size_t text_bytes)
 {
@@ -237,7 +237,7 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
              is_same ? " and gives the same bits" : "");
 }
 
-/* One lane works on a card, whatever the threads. */
+/* A GPU has one executor, whatever the number of threads. */
 static struct tdmi_needs_choice asked_of(const struct tdmi_train_config *config,
                                          const struct tdmi_compute *compute,
                                          const struct tdmi_train_data *data)
@@ -258,7 +258,6 @@ struct found {
     struct tdmi_needs needs; /* all that it takes */
 };
 
-/* What would do. */
 static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
                        struct found *found, tdm_error *err)
 {
@@ -307,8 +306,8 @@ static void forget_session_plans(struct tdmi_train_network *network)
     network->evaluation_plan = network->train_plan = NULL;
 }
 
-/* Where memory is short on a card, its libraries get less of it; and a batch that is too large is
- * brought in parts, whose gradients are added: shards that nobody asked for otherwise. */
+/* On a GPU that is short of memory: less workspace, and a batch in several groups whose gradients
+ * are added. */
 static tdm_status take_found(struct tdmi_train_config *config, struct tdmi_compute *compute,
                              struct tdmi_train_network *network,
                              const struct tdmi_feature_cache *cache, const struct found *found,
@@ -362,7 +361,7 @@ struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_compute *compute
                                       "free on the card are"};
 }
 
-/* The session's plans and what all of it takes. device NULL: without what libraries want. */
+/* Makes the plans and counts their memory. device NULL: without the libraries' workspace. */
 static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, tdm_error *err)
 {
     struct plans plans = {.request = {device, session->network.first_trained, session->config.shard,
@@ -395,9 +394,8 @@ tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err
         tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
     if (!is_host && is_inside(&session->compute, limit)) {
         TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the card");
-        limit =
-            tdmi_memory_limit_of(&session->compute, &session->network,
-                                 &session->trainer); /* libraries have brought their code by now */
+        limit = tdmi_memory_limit_of(&session->compute, &session->network,
+                                     &session->trainer); /* libraries have loaded by now */
     }
     return is_inside(&session->compute, limit) ? TDM_OK : refuse(session, limit, err);
 }

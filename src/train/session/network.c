@@ -118,7 +118,7 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
     for (int i = 0; i < stored->n_slots; i++)
         memcpy(host->slots[i], stored->slots[i], params);
     session->progress = stored->progress;
-    if (!session->record.is_fallen_back) /* a damaged newest one is to be replaced */
+    if (!session->record.is_fallen_back) /* a damaged newest checkpoint is to be replaced */
         session->record.saved = stored->progress;
     return TDM_OK;
 }

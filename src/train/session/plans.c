@@ -34,8 +34,7 @@ tdm_status tdmi_plans_make(const struct tdmi_train_config *config,
     request.most_workspace = plans->most_workspace;
     TDM_TRY(tdmi_plan_make(network->graph, compute->backend, &request, train_plan, err), err,
             "planning training");
-    request.is_training =
-        false; /* stored as f32, what judges is what predict and evaluate compute */
+    request.is_training = false; /* in f32 evaluation computes what predict and evaluate compute */
     request.allows_tf32 = request.may_vary = false;
     return TDM_WRAP(
         err, tdmi_plan_make(network->graph, compute->backend, &request, evaluation_plan, err),

@@ -1,6 +1,6 @@
 /*
- * Weights that a training begins with: which file is meant, which network they are of, and the
- * network filled from it. A run that is gone on with has all that in its checkpoint.
+ * Weights that a training starts with: which file is meant, of which network, and the network
+ * filled from it.
  */
 #include "train/session/session.h"
 #include "base/file/file.h"
@@ -14,14 +14,14 @@
 
 /* ---- which file ------------------------------------------------------------------------- */
 
-/* A run folder is begun with as it is asked: with its best model. */
+/* A run folder stands for its best model. */
 static const char *file_of(tdmi_arena *arena, const char *path)
 {
     const char *best = tdmi_path_join(arena, path, "best.safetensors");
     return best && tdmi_file_kind_of(best) == TDMI_FILE_REGULAR ? best : path;
 }
 
-/* A published name whose file is at hand. */
+/* A name of the catalogue whose file is on this machine. */
 static tdm_status find_published(const struct tdmi_train_config *config,
                                  struct tdmi_pretrained *pretrained, tdmi_arena *arena,
                                  tdm_error *err)
@@ -48,7 +48,7 @@ static tdm_status find_published(const struct tdmi_train_config *config,
     return pretrained->path ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
 }
 
-/* The name of the file without its ending, for a run of a network that only the file knows. */
+/* Names a network that only the file knows by the file, without its extension. */
 static void name_by_file(struct tdmi_network *network, const char *path)
 {
     const char *name = tdmi_path_name(path), *dot = strrchr(name, '.');
@@ -62,8 +62,8 @@ static bool seems_begun(const struct tdmi_train_config *config, tdmi_arena *aren
     return options->run && options->resume && tdmi_checkpoint_exists(arena, options->run);
 }
 
-/* Nobody said: published weights that are at hand, the most wanted first; or what the run that is
- * gone on with was begun with. */
+/* Without --model and --weights: those of the resumed run, else the first published weights, by
+ * preference, whose file is on this machine. */
 static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena *arena,
                                     tdm_error *err)
 {
@@ -106,7 +106,7 @@ tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
     if (pretrained->is_by_default)
         TDM_TRY(choose_by_default(config, arena, err), err, "choosing what to begin with");
     pretrained->network = options->model;
-    pretrained->is_resuming = seems_begun(config, arena); /* then the file is not needed */
+    pretrained->is_resuming = seems_begun(config, arena); /* the file is then not needed */
     if (options->weights &&
         (pretrained->is_resuming || tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
         pretrained->path = file_of(arena, options->weights);
@@ -123,7 +123,7 @@ tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
 
 /* ---- the network ------------------------------------------------------------------------ */
 
-/* What the weights are of stands in for a network known by name. */
+/* The network of the weights replaces the one known by name. */
 static void take_network(struct tdmi_train_network *network, const char *name, int shard,
                          double rate)
 {
@@ -132,7 +132,7 @@ static void take_network(struct tdmi_train_network *network, const char *name, i
     network->definition.learning_rate = rate;
 }
 
-/* A model of ours says which pictures it knows. */
+/* A model of tandem lists the images that it was trained on. */
 static tdm_status look_for_ours(struct tdmi_pretrained *pretrained, tdmi_arena *arena,
                                 const tdmi_weights *weights, tdm_error *err)
 {
@@ -197,7 +197,7 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
             session->pretrained.path);
     if (tdmi_freeze_has_base(session->network.graph, session->network.first_trained))
         session->config.network_rate =
-            session->network.definition.learning_rate; /* the head's wants the split */
+            session->network.definition.learning_rate; /* the head's rate needs the split */
     else
         session->config.rate_fraction = tdmi_rates_part(&session->config.options);
     return TDM_OK;
@@ -215,7 +215,7 @@ static void report_what_is_missed(const struct tdmi_run_record *record,
                      network->definition.name);
 }
 
-/* A model that was trained on pictures which judge it now is told to be better than it is. */
+/* Validation images that trained the weights make the accuracy optimistic. */
 static void report_known_pictures(const struct tdmi_pretrained *pretrained,
                                   const struct tdmi_run_record *record,
                                   const struct tdmi_train_data *data)

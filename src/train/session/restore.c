@@ -1,8 +1,8 @@
 /*
- * Batch norms that were folded into the convolutions before the weights were published get their
- * statistics back: what each of them reads is measured over some of the pictures that train, in one
- * pass, because none of them changes anything yet. Which pictures follows from their content, and
- * sums are added in a fixed order, so any number of threads gives the same bits.
+ * Statistics of batch norms that were folded into convolutions before the weights were published.
+ * The input of each trained one is measured over some training images in a single forward pass,
+ * since a folded norm does not change its input. The images are chosen by content and sums are
+ * added in a fixed order, so any number of threads gives the same bits.
  */
 #include "base/hash/hash.h"
 #include "base/memory.h"
@@ -17,32 +17,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* most_pictures: 49 pixels of each are some 25,000 values of a channel even at the end of a
- * network. */
+/* most_pictures: with 49 pixels each, some 25,000 values of a channel even in the last layers. */
 enum { most_pictures = 512, batch_pictures = 64 };
 
 struct measuring {
     struct tdmi_session *session;
-    int first; /* node */
+    int first; /* first trained node */
     tdmi_plan *plan;
     tdmi_packed *packed;
     int n_lanes;
     tdmi_executor **lanes;
     int64_t *items, n_items; /* of the source, ascending */
-    uint64_t content;        /* of all of them */
-    int64_t width;           /* doubles a row */
-    double *rows, *totals;   /* one row a shard of a batch */
+    uint64_t content;        /* hash over the contents of all items */
+    int64_t width;           /* doubles of a row */
+    double *rows, *totals;   /* one row per group of a batch */
     int64_t n_images;
 
-    /* of the batch at hand */
+    /* the current batch */
     int n;
     const uint8_t *pixels[batch_pictures];
 
-    /* The first pictures, and their logits before. */
+    /* Some images, and their logits before and after. */
     int n_kept;
     uint8_t *kept;
     float *before, *after;
-    double moved; /* the most that a logit did, as part of the largest */
+    double moved; /* largest change of a logit, as a fraction of the largest logit */
 };
 
 /* ---- which pictures -------------------------------------------------------------------------- */
@@ -66,8 +65,7 @@ static int by_item(const void *a, const void *b)
     return (left->item > right->item) - (left->item < right->item);
 }
 
-/* Those whose content's hash is lowest: another order of files, or more of them, chooses the same.
- */
+/* The images with the lowest content hashes: the choice does not depend on the order of files. */
 static tdm_status choose(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
@@ -143,7 +141,7 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
                     "looking at logits");
 }
 
-/* The pictures of a batch that could be read. */
+/* Collects the readable images of a batch. */
 static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
 {
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
@@ -177,8 +175,7 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
     return TDM_OK;
 }
 
-/* Where a training stands is known to its session: norms are measured when it begins, and again
- * where something thaws. */
+/* Norms are measured before the first step, and again where layers are unfrozen. */
 static tdm_status stop(const struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
@@ -250,7 +247,7 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* On the device, by way of the arrays on the host. */
+/* On the device, through the host's arrays. */
 static tdm_status restore(const struct measuring *it, bool of_averages, tdm_error *err)
 {
     const struct tdmi_compute *compute = &it->session->compute;
@@ -339,7 +336,7 @@ static void release(struct measuring *it)
     tdmi_plan_free(it->plan);
 }
 
-/* In the run's record and in every model file that comes of it. */
+/* In the run's record and in the lineage of its model files. */
 static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_error *err)
 {
     struct tdmi_session *session = it->session;

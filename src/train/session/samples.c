@@ -1,6 +1,6 @@
 /*
- * Sample pictures of the best epoch, and the page that shows them: what a finished run leaves for
- * people. Neither is worth a training: what goes wrong here is told and passed over.
+ * Sample images of the best epoch and the report page of a finished run. A failure here is reported
+ * and does not fail the training.
  */
 #include "base/file/file.h"
 #include "data/loader/loader.h"
@@ -12,7 +12,7 @@
 
 enum { longest_side = 96, jpeg_quality = 85 };
 
-/* A validation picture of that content; -1: none is in the source any more. */
+/* The validation item of that content; -1: the source no longer has it. */
 static int64_t find_item(const struct tdmi_train_data *data, uint64_t content)
 {
     for (int64_t i = 0; i < data->split.n_val; i++)
@@ -21,7 +21,7 @@ static int64_t find_item(const struct tdmi_train_data *data, uint64_t content)
     return -1;
 }
 
-/* As the network sees it, but no larger than is shown. */
+/* The network's preprocessing, at most as large as the report shows. */
 static struct tdmi_preprocess small(const struct tdmi_train_network *network)
 {
     struct tdmi_preprocess preprocess = *tdmi_graph_preprocess(network->graph);
@@ -58,7 +58,7 @@ static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uin
     return status;
 }
 
-/* The n items' pictures, to the samples of that number; of what cannot be read any more none. */
+/* Reads the samples' images; an unreadable one leaves its sample without. */
 static tdm_status read_pictures(const struct tdmi_train_config *config,
                                 const struct tdmi_compute *compute,
                                 const struct tdmi_train_data *data,
@@ -93,7 +93,6 @@ static tdm_status read_pictures(const struct tdmi_train_config *config,
     return status;
 }
 
-/* Those that are whole move up. */
 static void drop_unread(tdmi_samples *samples)
 {
     int n = 0;
@@ -163,7 +162,6 @@ static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, 
     return status;
 }
 
-/* What goes wrong is told, after words that say what is not there then. */
 static void try_to(struct tdmi_session *session,
                    tdm_status (*make)(struct tdmi_session *session, tdmi_arena *scratch,
                                       tdm_error *err),

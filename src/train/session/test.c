@@ -1,7 +1,7 @@
 /*
- * The third part: pictures that neither trained nor chose an epoch. They are judged when training
- * is over, by the weights that are kept. A run that goes on afterwards judges them again, and keeps
- * what they said before.
+ * The third part of the split: images that neither trained nor chose an epoch. They are evaluated
+ * once training is over, with the best weights. A resumed run evaluates them again and keeps
+ * earlier scores.
  */
 #include "base/file/file.h"
 #include "tandem/stop.h"
@@ -9,7 +9,7 @@
 #include "train/report/review.h"
 #include "train/session/session.h"
 
-/* The best epoch's weights in the place of the newest. */
+/* Replaces the newest weights by the best ones. */
 static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_progress *progress = &session->progress;
@@ -59,7 +59,7 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
     return TDM_OK;
 }
 
-/* Whoever sees two numbers may take the better one, so both stay to be seen. */
+/* Choosing the better of two scores would be optimistic, so both are kept. */
 static void keep_before(const struct tdmi_run_record *record, tdm_score before, int best_before,
                         struct tdm_train_result *result)
 {

@@ -18,7 +18,7 @@ struct tdmi_feed_rows {
     tdmi_store *const *store;  /* may be another one after a row was mended */
     /* A row cannot be read, as why says: makes it anew, so that it is found and read. */
     tdm_status (*repair)(void *self, const tdmi_store *store, int64_t place, const tdm_error *why,
-                       tdm_error *err);
+                         tdm_error *err);
     void *self;
     const uint64_t *hashes; /* content by item, where the source does not know it */
     int width;              /* floats a row */
