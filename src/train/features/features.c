@@ -1,6 +1,7 @@
 /*
  * Whether cached features are used, and opening their stores. Images that --augment changes get a
- * few fixed views each, which the epochs cycle through, so that features can be cached all the same.
+ * few fixed views each, which the epochs cycle through, so that features can be cached all the
+ * same.
  */
 #include "base/memory.h"
 #include "graph/norms.h"

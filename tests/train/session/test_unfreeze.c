@@ -257,7 +257,8 @@ static void steps_that_end_before_anything_thaws_are_refused(void **state)
     options.unfreeze = 2;
     options.steps = 14;
     fails_with(&options, TDM_E_USAGE,
-               "--unfreeze is 2, but training ends after 14 steps and these are 7 an epoch");
+               "--unfreeze 2 has no effect: training ends after 14 steps and layers are unfrozen "
+               "after step 14");
     assert_int_equal(tdmi_file_kind_of(options.run), TDMI_FILE_MISSING);
     options.steps = 15;
     must_train(&options, (tdm_sink){0}, &result);
