@@ -81,14 +81,14 @@ static tdm_status end(FILE *file, const char *name, tdm_error *err)
 static tdm_status put_pixels(const struct tdmi_session *session, const int64_t *items, int64_t n,
                              FILE *file, tdm_error *err)
 {
-    const size_t bytes = (size_t)tdmi_shape_values(session->graph->nodes[0].out);
+    const size_t bytes = (size_t)tdmi_shape_values(session->network.graph->nodes[0].out);
     const struct tdmi_loader_options options = {
-        .source = session->source,
-        .preprocess = *tdmi_graph_preprocess(session->graph),
+        .source = session->data.source,
+        .preprocess = *tdmi_graph_preprocess(session->network.graph),
         .items = items,
         .n_items = n,
         .batch = 64,
-        .threads = tdmi_pool_threads(session->pool),
+        .threads = tdmi_pool_threads(session->compute.pool),
     };
     tdmi_loader *loader;
     const struct tdmi_batch *batch = NULL;
@@ -113,16 +113,16 @@ static void put_facts(const struct tdmi_session *session, const int64_t *items, 
                       FILE *labels, FILE *contents)
 {
     for (int64_t i = 0; i < n; i++) {
-        const int32_t label = tdmi_source_item(session->source, items[i]).label;
+        const int32_t label = tdmi_source_item(session->data.source, items[i]).label;
         fwrite(&label, sizeof label, 1, labels);
-        fwrite(&session->contents.hashes[items[i]], sizeof(uint64_t), 1, contents);
+        fwrite(&session->data.contents.hashes[items[i]], sizeof(uint64_t), 1, contents);
     }
 }
 
 static tdm_status put_arrays(const struct tdmi_session *session, const char *folder,
                              uint32_t epochs, tdm_error *err)
 {
-    const tdmi_split *split = &session->split;
+    const tdmi_split *split = &session->data.split;
     enum { LABELS, CONTENTS, ORDER, N_FILES };
     static const char *const names[N_FILES] = {"labels.i32", "contents.u64", "order.i64"};
     FILE *files[N_FILES] = {NULL};
@@ -137,7 +137,7 @@ static tdm_status put_arrays(const struct tdmi_session *session, const char *fol
     }
     for (uint32_t epoch = 0; epoch < epochs && status == TDM_OK; epoch++)
         for (int64_t i = 0; i < split->n_train; i++) {
-            const int64_t place = tdmi_order_at(&session->order, epoch, i);
+            const int64_t place = tdmi_order_at(&session->data.order, epoch, i);
             fwrite(&place, sizeof place, 1, files[ORDER]);
         }
     /* All are closed; the first failure is the one to report. */
@@ -152,21 +152,21 @@ static tdm_status put_arrays(const struct tdmi_session *session, const char *fol
 static tdm_status put_head(const struct tdmi_session *session, const char *folder, uint32_t epochs,
                            tdm_error *err)
 {
-    const struct tdmi_shape shape = session->graph->nodes[0].out;
+    const struct tdmi_shape shape = session->network.graph->nodes[0].out;
     const char *text;
     tdm_json_writer *json = tdm_json_writer_new(1);
     tdm_json_object_begin(json, NULL);
-    tdm_json_string(json, "network", session->network.name);
-    tdm_json_integer(json, "n_train", session->split.n_train);
-    tdm_json_integer(json, "n_val", session->split.n_val);
+    tdm_json_string(json, "network", session->network.definition.name);
+    tdm_json_integer(json, "n_train", session->data.split.n_train);
+    tdm_json_integer(json, "n_val", session->data.split.n_val);
     tdm_json_integer(json, "height", shape.h);
     tdm_json_integer(json, "width", shape.w);
     tdm_json_integer(json, "channels", shape.c);
-    tdm_json_integer(json, "batch", session->batch);
+    tdm_json_integer(json, "batch", session->data.max_batch);
     tdm_json_integer(json, "epochs", epochs);
     tdm_json_array_begin(json, "classes");
-    for (int c = 0; c < tdmi_source_classes(session->source); c++)
-        tdm_json_string(json, NULL, tdmi_source_class(session->source, c));
+    for (int c = 0; c < tdmi_source_classes(session->data.source); c++)
+        tdm_json_string(json, NULL, tdmi_source_class(session->data.source, c));
     tdm_json_array_end(json);
     tdm_json_object_end(json);
     tdm_status status = tdm_json_finish(json, &text, NULL, err);
@@ -187,9 +187,9 @@ static tdm_status put_pictures(struct tdmi_session *session, const char *folder,
     if (!file)
         return TDM_E_SYSTEM;
     tdm_status status =
-        put_pixels(session, session->split.train, session->split.n_train, file, err);
+        put_pixels(session, session->data.split.train, session->data.split.n_train, file, err);
     if (status == TDM_OK)
-        status = put_pixels(session, session->split.val, session->split.n_val, file, err);
+        status = put_pixels(session, session->data.split.val, session->data.split.n_val, file, err);
     const tdm_status ended = end(file, "pixels", status == TDM_OK ? err : NULL);
     return status == TDM_OK ? ended : status;
 }
@@ -198,8 +198,8 @@ static tdm_status put_pictures(struct tdmi_session *session, const char *folder,
 static tdm_status put_weights(struct tdmi_session *session, tdm_error *err)
 {
     char last[4096], first[4096];
-    snprintf(last, sizeof last, "%s/last.safetensors", tdmi_run_path(session->run));
-    snprintf(first, sizeof first, "%s/first.safetensors", tdmi_run_path(session->run));
+    snprintf(last, sizeof last, "%s/last.safetensors", tdmi_run_path(session->record.run));
+    snprintf(first, sizeof first, "%s/first.safetensors", tdmi_run_path(session->record.run));
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "keeping the first weights");
     if (rename(last, first) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: it cannot be done", last, first);

@@ -3,6 +3,7 @@
  */
 #include "train/freeze.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,18 +107,50 @@ int tdmi_freeze_layers(const tdmi_graph *graph, int first, int end)
     return first < end ? layers_before(graph, end) - layers_before(graph, first) : 0;
 }
 
-int tdmi_freeze_point_after(const tdmi_graph *graph, int first, int last, int layers, int times)
+int tdmi_unfreeze_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph, int epoch)
 {
-    const int all = layers_before(graph, first);
-    int left = all - (layers > 0 && times <= all / layers ? times * layers : all);
-    if (times == 0)
-        return first;
-    if (layers == 0 || left <= layers_before(graph, last))
-        return last;
-    for (int i = 0; i < first; i++)
-        if (is_layer(&graph->nodes[i]) && left-- == 0)
+    const int n_moves = schedule->every > 0 ? epoch / schedule->every : 0;
+    const int layers = schedule->layers, all = layers_before(graph, schedule->first);
+    int frozen = all - (layers > 0 && n_moves <= all / layers ? n_moves * layers : all);
+    if (n_moves == 0)
+        return schedule->first;
+    if (layers == 0 || frozen <= layers_before(graph, schedule->last))
+        return schedule->last;
+    for (int i = 0; i < schedule->first; i++)
+        if (is_layer(&graph->nodes[i]) && frozen-- == 0)
             return i;
-    return first;
+    return schedule->first;
+}
+
+int tdmi_unfreeze_final_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph,
+                              double total_epochs)
+{
+    if (schedule->every > 0 && !(total_epochs > 0.0))
+        return schedule->last;
+    return tdmi_unfreeze_point(schedule, graph, (int)ceil(total_epochs) - 1);
+}
+
+int tdmi_unfreeze_began(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph, int epoch,
+                        int freeze_point)
+{
+    int began = schedule->every > 0 ? epoch : 0;
+    while (began > 0 && tdmi_unfreeze_point(schedule, graph, began - 1) == freeze_point)
+        began--;
+    return began;
+}
+
+tdm_status tdmi_unfreeze_check_steps(const struct tdm_train_options *options,
+                                     int64_t steps_per_epoch, tdm_error *err)
+{
+    const int64_t before = options->unfreeze * steps_per_epoch;
+    if (options->unfreeze == 0 || options->steps == 0 || options->steps > before)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "option --unfreeze %d has no effect: training ends after %lld steps and layers "
+                    "are unfrozen after step %lld (%lld steps an epoch); raise --steps above %lld, "
+                    "or use --freeze base in place of --unfreeze",
+                    options->unfreeze, (long long)options->steps, (long long)before,
+                    (long long)steps_per_epoch, (long long)before);
 }
 
 int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node)

@@ -22,9 +22,31 @@ tdm_status tdmi_freeze_point(const tdmi_graph *graph, const char *word, int *fir
 
 /* The first node of the head. */
 int tdmi_freeze_head(const tdmi_graph *graph);
-/* What is left of a border after it was moved so often, so many layers at a time towards the input,
- * from first to last at most; layers 0: all at once. */
-int tdmi_freeze_point_after(const tdmi_graph *graph, int first, int last, int layers, int times);
+
+/*
+ * Gradual unfreezing (--unfreeze): the head is trained alone first, on cached features; every
+ * `every` epochs the freeze point then moves towards the input. The freeze point is a function of
+ * the epoch, so checkpoints do not store it. A move resets the optimizer: its moments belong to the
+ * previous set of trained weights.
+ */
+struct tdmi_unfreeze {
+    int every;       /* epochs between moves; 0: the freeze point stays at `first` */
+    int layers;      /* layers per move; 0: all at once */
+    int first, last; /* first trained node before the first move and after the last */
+};
+
+/* The first trained node during an epoch, counted from 0. */
+int tdmi_unfreeze_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph, int epoch);
+/* The same in the last of so many epochs; total_epochs 0: the options do not say how many. */
+int tdmi_unfreeze_final_point(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph,
+                              double total_epochs);
+/* The epoch, at most `epoch`, before which the freeze point moved to freeze_point; 0: it was there
+ * from the start. */
+int tdmi_unfreeze_began(const struct tdmi_unfreeze *schedule, const tdmi_graph *graph, int epoch,
+                        int freeze_point);
+/* TDM_E_USAGE: --steps ends the training before the first move. */
+tdm_status tdmi_unfreeze_check_steps(const struct tdm_train_options *options,
+                                     int64_t steps_per_epoch, tdm_error *err) TDM_MUST_USE;
 /* Layers between a node and the head, its own counted; 0 in the head. */
 int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node);
 

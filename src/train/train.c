@@ -1,7 +1,7 @@
 /*
- * The training loop: epochs of steps, a validation, the best weights kept, a checkpoint whenever
- * something was decided. Everything it needs to go on is in the session's progress, so being killed
- * anywhere costs at most the work since the last checkpoint and never a bit.
+ * The training loop: epochs of steps, validation, the best weights kept, checkpoints. All state
+ * that resuming needs is in the session's progress, so a kill costs at most the work since the last
+ * checkpoint, and the result has the same bits.
  */
 #include "base/clock.h"
 #include "tandem/stop.h"
@@ -13,121 +13,142 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the step number `step`, from 0. */
-static double rate_at(const struct tdmi_session *session, int64_t step)
+/* The learning rate of a step, counted from 0. */
+static double rate_at(const struct tdmi_train_config *config, const struct tdmi_train_data *data,
+                      const struct tdmi_train_network *network,
+                      const struct tdmi_progress *progress, int64_t step)
 {
-    struct tdmi_rates rates = session->rates;
-    if (session->unfrozen_rate > 0.0 && session->first_trained != session->first_freeze_point)
-        rates.learning_rate = session->unfrozen_rate;
-    return tdmi_rates_at(&rates, &session->options, step, session->steps_per_epoch,
-                         &session->progress.plateau);
+    struct tdmi_rates rates = config->rates;
+    if (config->unfrozen_rate > 0.0 && network->first_trained != network->unfreeze.first)
+        rates.learning_rate = config->unfrozen_rate;
+    return tdmi_rates_at(&rates, &config->options, step, data->steps_per_epoch, &progress->plateau);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Segments leave for the other ranks as they become final. */
-static tdm_status run_segments(struct tdmi_session *session, tdm_error *err)
+/* Each segment of gradients is reduced over the ranks as soon as it is final. */
+static tdm_status run_segments(const struct tdmi_compute *compute,
+                               struct tdmi_train_network *network,
+                               const struct tdmi_trainer *trainer, tdm_error *err)
 {
-    float *sums = tdmi_step_sums(session->step);
-    for (int s = 0; s < session->train_plan->n_segments; s++) {
-        const struct tdmi_segment *segment = &session->train_plan->segments[s];
-        tdm_status status = tdmi_step_run(session->step, s, s, err);
+    float *sums = tdmi_step_sums(trainer->step);
+    for (int s = 0; s < network->train_plan->n_segments; s++) {
+        const struct tdmi_segment *segment = &network->train_plan->segments[s];
+        tdm_status status = tdmi_step_run(trainer->step, s, s, err);
         if (status == TDM_OK)
-            status = session->transport->reduce(session->comm, sums + segment->first_value,
+            status = compute->transport->reduce(compute->comm, sums + segment->first_value,
                                                 segment->n_values, err);
         if (status != TDM_OK)
             return status;
     }
-    return session->transport->finish(session->comm, err);
+    return compute->transport->finish(compute->comm, err);
 }
 
-static struct tdmi_update_rates rates_now(const struct tdmi_session *session)
+static struct tdmi_update_rates rates_now(const struct tdmi_train_config *config,
+                                          const struct tdmi_train_data *data,
+                                          const struct tdmi_train_network *network,
+                                          const struct tdmi_progress *progress)
 {
-    const struct tdmi_progress *progress = &session->progress;
     return (struct tdmi_update_rates){
-        .learning_rate = (float)rate_at(session, progress->step),
-        .momentum = (float)session->rates.momentum,
-        .weight_decay = (float)session->rates.weight_decay,
-        .step = progress->step + 1 - tdmi_session_optimizer_began(session),
-        .values = session->rates.optimizer.values,
-        .clip_norm = session->options.clip_norm,
-        .average = tdmi_rates_average(session->options.ema, progress->step)};
+        .learning_rate = (float)rate_at(config, data, network, progress, progress->step),
+        .momentum = (float)config->rates.momentum,
+        .weight_decay = (float)config->rates.weight_decay,
+        .step = progress->step + 1 - tdmi_trainer_began(data, network, progress),
+        .values = config->rates.optimizer.values,
+        .clip_norm = config->options.clip_norm,
+        .average = tdmi_rates_average(config->options.ema, progress->step)};
 }
 
-static tdm_status check_loss(const struct tdmi_session *session, const float *tail, tdm_error *err)
+static tdm_status check_loss(const struct tdmi_train_config *config,
+                             const struct tdmi_train_data *data,
+                             const struct tdmi_train_network *network,
+                             const struct tdmi_progress *progress, const float *tail,
+                             tdm_error *err)
 {
     if (isfinite(tail[TDMI_TAIL_LOSS]))
         return TDM_OK;
     return TDM_FAIL(err, TDM_E_FAILED,
                     "training diverged: the loss at step %lld is not a number with learning "
                     "rate %g; a smaller --lr is wanted",
-                    (long long)session->progress.step + 1,
-                    rate_at(session, session->progress.step));
+                    (long long)progress->step + 1,
+                    rate_at(config, data, network, progress, progress->step));
 }
 
-/* Segments, the loss, and then the parameters. */
+/* Gradients segment by segment, the loss, then the update. */
 static tdm_status step_in_parts(struct tdmi_session *session, float *tail, tdm_error *err)
 {
-    const float *sums = tdmi_step_sums(session->step);
+    const float *sums = tdmi_step_sums(session->trainer.step);
     const int64_t number = session->progress.step + 1;
-    TDM_TRY(run_segments(session, err), err, "step %lld", (long long)number);
-    TDM_TRY(session->backend->memory.download(session->stream, tail,
-                                              sums + tdmi_graph_tail_at(session->graph),
-                                              sizeof(float) * TDMI_TAIL_VALUES, err),
+    TDM_TRY(run_segments(&session->compute, &session->network, &session->trainer, err), err,
+            "step %lld", (long long)number);
+    TDM_TRY(session->compute.backend->memory.download(
+                session->compute.stream, tail, sums + tdmi_graph_tail_at(session->network.graph),
+                sizeof(float) * TDMI_TAIL_VALUES, err),
             err, "fetching the loss");
-    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching the loss");
-    const tdm_status status = check_loss(session, tail, err);
+    TDM_TRY(session->compute.backend->stream.wait(session->compute.stream, err), err,
+            "fetching the loss");
+    const tdm_status status = check_loss(&session->config, &session->data, &session->network,
+                                         &session->progress, tail, err);
     if (status != TDM_OK || !(tail[TDMI_TAIL_SAMPLES] > 0.0f))
         return status;
-    return TDM_WRAP(
-        err,
-        tdmi_update_run(session->update, sums, tail[TDMI_TAIL_SAMPLES], rates_now(session), err),
-        "step %lld", (long long)number);
+    return TDM_WRAP(err,
+                    tdmi_update_run(session->trainer.update, sums, tail[TDMI_TAIL_SAMPLES],
+                                    rates_now(&session->config, &session->data, &session->network,
+                                              &session->progress),
+                                    err),
+                    "step %lld", (long long)number);
 }
 
-/* While the device computes, where this batch is not the last. */
-static tdm_status look_ahead(struct tdmi_session *session, const struct tdmi_batch *batch,
+/* Prefetches the next batch while the device computes, unless this one is the last. */
+static tdm_status look_ahead(const struct tdmi_train_config *config,
+                             const struct tdmi_train_data *data, const struct tdmi_trainer *trainer,
+                             const struct tdmi_progress *progress, const struct tdmi_batch *batch,
                              tdm_error *err)
 {
-    const struct tdmi_progress *progress = &session->progress;
-    const struct tdm_train_options *options = &session->options;
-    if (progress->position + batch->n >= session->split.n_train || tdm_stop_is_requested() ||
+    const struct tdm_train_options *options = &config->options;
+    if (progress->position + batch->n >= data->split.n_train || tdm_stop_is_requested() ||
         (options->steps > 0 && progress->step + 1 >= options->steps))
         return TDM_OK;
-    return tdmi_step_look_ahead(session->step, session->train_feed, err);
+    return tdmi_step_look_ahead(trainer->step, data->train_feed, err);
 }
 
-/* The whole step without a wait in it: how many samples there are is known here. */
+/* Queues the whole step, update included: the number of samples is known on the host. */
 static tdm_status step_at_once(struct tdmi_session *session, const struct tdmi_batch *batch,
                                float *tail, tdm_error *err)
 {
-    const int n = tdmi_step_images(session->step);
+    const int n = tdmi_step_images(session->trainer.step);
     const int64_t number = session->progress.step + 1;
     if (n > 0)
-        TDM_TRY(tdmi_update_begin(session->update, (float)n, rates_now(session), err), err,
-                "step %lld", (long long)number);
-    const struct tdmi_step_next next = tdmi_update_next(session->update);
-    TDM_TRY(tdmi_step_queue(session->step, n > 0 ? &next : NULL, err), err, "step %lld",
+        TDM_TRY(tdmi_update_begin(session->trainer.update, (float)n,
+                                  rates_now(&session->config, &session->data, &session->network,
+                                            &session->progress),
+                                  err),
+                err, "step %lld", (long long)number);
+    const struct tdmi_step_next next = tdmi_update_next(session->trainer.update);
+    TDM_TRY(tdmi_step_queue(session->trainer.step, n > 0 ? &next : NULL, err), err, "step %lld",
             (long long)number);
-    const tdm_status status = look_ahead(session, batch, err);
-    TDM_TRY(tdmi_step_finish(session->step, tail, status == TDM_OK ? err : NULL), err, "step %lld",
-            (long long)number);
+    const tdm_status status = look_ahead(&session->config, &session->data, &session->trainer,
+                                         &session->progress, batch, err);
+    TDM_TRY(tdmi_step_finish(session->trainer.step, tail, status == TDM_OK ? err : NULL), err,
+            "step %lld", (long long)number);
     TDM_TRY(status, err, "behind step %lld", (long long)number);
-    return check_loss(session, tail, err);
+    return check_loss(&session->config, &session->data, &session->network, &session->progress, tail,
+                      err);
 }
 
 static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_batch *batch,
                               tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    const struct tdmi_mixing mixing = {&session->augment, session->options.seed,
+    const struct tdmi_mixing mixing = {&session->config.augment, session->config.options.seed,
                                        (uint32_t)progress->epoch};
-    TDM_TRY(tdmi_session_refuse(session, batch, err), err, "step %lld",
+    TDM_TRY(tdmi_data_check_batch(&session->config, batch, err), err, "step %lld",
             (long long)progress->step + 1);
-    tdmi_step_begin(session->step, tdmi_session_trained(session), batch, &mixing);
+    tdmi_step_begin(session->trainer.step, tdmi_values_trained(&session->network), batch, &mixing);
     float tail[TDMI_TAIL_VALUES];
-    const tdm_status status = tdmi_session_queues(session) ? step_at_once(session, batch, tail, err)
-                                                           : step_in_parts(session, tail, err);
+    const tdm_status status = tdmi_compute_queues(&session->compute)
+                                  ? step_at_once(session, batch, tail, err)
+                                  : step_in_parts(session, tail, err);
     if (status != TDM_OK)
         return status;
     progress->step++;
@@ -145,55 +166,61 @@ static tdm_status train_batch(struct tdmi_session *session, const struct tdmi_ba
 static void report_progress(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
-    tdmi_track_event(session->track,
-                     &(tdm_event){
-                         .kind = TDM_EVENT_PROGRESS,
-                         .epoch = progress->epoch + 1,
-                         .step = progress->step,
-                         .done = progress->position,
-                         .total = session->split.n_train,
-                         .loss = progress->epoch_loss /
-                                 (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
-                         .learning_rate = rate_at(session, progress->step - 1),
-                         .seconds = tdmi_session_seconds(session),
-                     });
+    tdmi_track_event(
+        session->record.track,
+        &(tdm_event){
+            .kind = TDM_EVENT_PROGRESS,
+            .epoch = progress->epoch + 1,
+            .step = progress->step,
+            .done = progress->position,
+            .total = session->data.split.n_train,
+            .loss =
+                progress->epoch_loss / (progress->epoch_n > 0 ? (double)progress->epoch_n : 1.0),
+            .learning_rate = rate_at(&session->config, &session->data, &session->network,
+                                     &session->progress, progress->step - 1),
+            .seconds = tdmi_record_seconds(&session->record),
+        });
 }
 
 static tdm_status stop_here(struct tdmi_session *session, tdm_error *err)
 {
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "stopping on request");
-    TDM_TRY(tdmi_session_record_clock(session, err), err, "stopping on request");
-    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
+    TDM_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err), err,
+            "stopping on request");
+    TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err), err, "stopping on request");
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request after step %lld; a checkpoint is in %s, and "
                     "--resume goes on from it",
-                    (long long)session->progress.step, tdmi_run_path(session->run));
+                    (long long)session->progress.step, tdmi_run_path(session->record.run));
 }
 
-/* From where the epoch stands to its end, or to a limit. */
+/* Trains the rest of the epoch, or up to a limit. */
 static tdm_status train_batches(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     const int64_t started = tdmi_clock_ns();
-    const double before = session->training_seconds;
-    TDM_TRY(tdmi_feed_seek(session->train_feed, (uint32_t)progress->epoch, progress->position, err),
+    const double before = session->record.training_seconds;
+    TDM_TRY(tdmi_feed_seek(session->data.train_feed, (uint32_t)progress->epoch, progress->position,
+                           err),
             err, "reading training pictures");
-    while (progress->position < session->split.n_train && !tdmi_session_is_cut(session)) {
+    while (progress->position < session->data.split.n_train &&
+           !tdmi_limits_is_cut(&session->config, &session->record)) {
         const struct tdmi_batch *batch;
-        tdm_status status = tdmi_feed_next(session->train_feed, &batch, err);
+        tdm_status status = tdmi_feed_next(session->data.train_feed, &batch, err);
         if (status == TDM_E_STOPPED)
             return stop_here(session, err);
         TDM_TRY(status, err, "reading training pictures");
         if (!batch)
             break;
         TDM_TRY(train_batch(session, batch, err), err, "training epoch %d", progress->epoch + 1);
-        session->training_seconds = before + tdmi_clock_seconds_since(started);
+        session->record.training_seconds = before + tdmi_clock_seconds_since(started);
         report_progress(session);
         if (tdm_stop_is_requested())
             return stop_here(session, err);
         /* At the end of an epoch the checkpoint follows the validation. */
-        if (tdmi_session_is_due_inside_epoch(session) &&
-            progress->position < session->split.n_train)
+        if (tdmi_checkpoint_is_due_inside_epoch(&session->config, &session->record,
+                                                &session->progress) &&
+            progress->position < session->data.split.n_train)
             TDM_TRY(tdmi_session_checkpoint(session, err), err, "training epoch %d",
                     progress->epoch + 1);
     }
@@ -204,55 +231,59 @@ static tdm_status train_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
     char title[48];
-    const tdm_status made = tdmi_session_make_views(session, err);
+    const tdm_status made = tdmi_features_compute_views(session, err);
     if (made == TDM_E_STOPPED)
         return stop_here(session, err);
     TDM_TRY(made, err, "computing features for epoch %d", progress->epoch + 1);
     snprintf(title, sizeof title, "training epoch %d", progress->epoch + 1);
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                                  .epoch = progress->epoch + 1,
-                                                  .total = session->split.n_train,
-                                                  .text = title});
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                         .epoch = progress->epoch + 1,
+                                                         .total = session->data.split.n_train,
+                                                         .text = title});
     tdm_status status = train_batches(session, err);
-    /* What was looked ahead for may have been for nothing: nobody reads it any more. */
+    /* A prefetched batch may be unused: waits for its copies. */
     const tdm_status settled =
-        tdmi_step_await_prefetch(session->step, status == TDM_OK ? err : NULL);
+        tdmi_step_await_prefetch(session->trainer.step, status == TDM_OK ? err : NULL);
     status = status == TDM_OK ? settled : status;
     if (status != TDM_OK)
         return status;
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     return TDM_OK;
 }
 
-/* With a score that means nothing when a stop is requested. */
+/* The score is meaningless when a stop was requested. */
 static tdm_status validate(struct tdmi_session *session, tdm_score *score, int64_t *skipped,
                            tdm_error *err)
 {
-    TDM_TRY(tdmi_evaluator_take(session->evaluator, tdmi_session_values(session), err), err,
-            "validating");
-    TDM_TRY(tdmi_session_evaluate(session, session->val_feed, session->split.n_val, "validating",
-                                  &session->outcomes, skipped, err),
+    TDM_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
+                                tdmi_values_evaluated(&session->network), err),
             err, "validating");
-    TDM_TRY(tdmi_session_count(session, err), err, "validating");
-    *score = session->metrics.score;
+    TDM_TRY(tdmi_session_evaluate(session, session->data.val_feed, session->data.split.n_val,
+                                  "validating", &session->evaluation.outcomes, skipped, err),
+            err, "validating");
+    TDM_TRY(tdmi_evaluation_count(&session->network, &session->evaluation, err), err, "validating");
+    *score = session->evaluation.metrics.score;
     if (!isfinite(score->loss))
         return TDM_FAIL(
             err, TDM_E_FAILED,
             "training diverged: the validation loss after step %lld is not a number with "
             "learning rate %g; a smaller --lr is wanted",
-            (long long)session->progress.step, rate_at(session, session->progress.step - 1));
+            (long long)session->progress.step,
+            rate_at(&session->config, &session->data, &session->network, &session->progress,
+                    session->progress.step - 1));
     return TDM_OK;
 }
 
 static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    event->is_best = progress->best_epoch == 0 ||
-                     tdmi_stopping_is_better(&session->options, &event->val, &progress->best_val);
-    tdmi_stopping_take(&session->options, &event->val, progress);
+    event->is_best =
+        progress->best_epoch == 0 ||
+        tdmi_stopping_is_better(&session->config.options, &event->val, &progress->best_val);
+    tdmi_stopping_take(&session->config.options, &event->val, progress);
     if (!event->is_best)
         return TDM_OK;
-    session->best_seconds = tdmi_session_seconds(session);
+    session->record.best_seconds = tdmi_record_seconds(&session->record);
     progress->best_epoch = event->epoch;
     progress->best_step = progress->step;
     progress->best_train = event->train;
@@ -260,22 +291,25 @@ static tdm_status keep_best(struct tdmi_session *session, tdm_event *event, tdm_
     return tdmi_session_keep_best(session, event->epoch, err);
 }
 
-/* Validate if it is time, keep the best, tell, write a checkpoint if one is due. An epoch cut short
- * by a limit stays open: going on with a larger limit finishes it. Progress changes only after the
- * validation, so that a stop inside it leaves the epoch to be ended by the next sitting. */
+/* Validates if it is time, keeps the best, reports, writes a checkpoint if one is due. An epoch
+ * that a limit cut short stays open: resuming with a larger limit finishes it. Progress changes
+ * only after the validation, so a stop during it leaves the end of the epoch to the next session.
+ */
 static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_progress *progress = &session->progress;
-    bool is_whole = progress->position >= session->split.n_train;
+    bool is_whole = progress->position >= session->data.split.n_train;
     tdm_event event = {
         .kind = TDM_EVENT_EPOCH,
         .epoch = progress->epoch + 1,
         .step = progress->step,
         .train = tdmi_score_of(progress->epoch_n, progress->epoch_correct, progress->epoch_loss),
-        .learning_rate = rate_at(session, progress->step - 1),
+        .learning_rate = rate_at(&session->config, &session->data, &session->network,
+                                 &session->progress, progress->step - 1),
     };
-    bool is_evaluated = tdmi_session_is_done(session, progress->epoch + is_whole) ||
-                        event.epoch % session->options.eval_every == 0;
+    bool is_evaluated = tdmi_limits_is_done(&session->config, &session->record, &session->network,
+                                            progress->epoch + is_whole) ||
+                        event.epoch % session->config.options.eval_every == 0;
     int64_t skipped = 0;
     if (is_evaluated)
         TDM_TRY(validate(session, &event.val, &skipped, err), err, "after epoch %d", event.epoch);
@@ -290,20 +324,22 @@ static tdm_status end_epoch(struct tdmi_session *session, tdm_error *err)
         progress->epoch_loss = 0.0;
     }
     if (is_evaluated) {
-        event.metrics = &session->metrics;
+        event.metrics = &session->evaluation.metrics;
         progress->evaluated_step = progress->step;
-        if (tdmi_schedule_follows_loss(&session->rates.schedule))
-            tdmi_plateau_take(&session->rates.schedule, event.val.loss, &progress->plateau);
+        if (tdmi_schedule_follows_loss(&session->config.rates.schedule))
+            tdmi_plateau_take(&session->config.rates.schedule, event.val.loss, &progress->plateau);
         progress->val_skipped = skipped;
         TDM_TRY(keep_best(session, &event, err), err, "after epoch %d", event.epoch);
     }
-    event.seconds = tdmi_session_seconds(session);
-    tdmi_track_event(session->track, &event);
-    return tdmi_session_is_due_after_epoch(session) ? tdmi_session_checkpoint(session, err)
-                                                    : TDM_OK;
+    event.seconds = tdmi_record_seconds(&session->record);
+    tdmi_track_event(session->record.track, &event);
+    return tdmi_checkpoint_is_due_after_epoch(&session->config, &session->record,
+                                              &session->progress)
+               ? tdmi_session_checkpoint(session, err)
+               : TDM_OK;
 }
 
-/* ---- the whole -------------------------------------------------------------------------- */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 static void fill_result(const struct tdmi_session *session, struct tdm_train_result *result)
 {
@@ -311,182 +347,224 @@ static void fill_result(const struct tdmi_session *session, struct tdm_train_res
     *result = (struct tdm_train_result){
         .epochs = progress->epoch,
         .best_epoch = progress->best_epoch,
-        .ended_by = tdmi_session_ended_by(session),
-        .patience = tdmi_stopping_patience(&session->options),
+        .ended_by = tdmi_limits_ended_by(&session->config, &session->record, &session->network),
+        .patience = tdmi_stopping_patience(&session->config.options),
         .steps = progress->step,
-        .seconds = tdmi_session_seconds(session),
-        .images_per_second = session->training_seconds > 0.0
-                                 ? (double)progress->images / session->training_seconds
+        .seconds = tdmi_record_seconds(&session->record),
+        .images_per_second = session->record.training_seconds > 0.0
+                                 ? (double)progress->images / session->record.training_seconds
                                  : 0.0,
         .train = progress->best_train,
         .val = progress->best_val,
-        .skipped = session->contents.n_unreadable + progress->val_skipped +
+        .skipped = session->data.contents.n_unreadable + progress->val_skipped +
                    (progress->train_skipped > progress->epoch_skipped ? progress->train_skipped
                                                                       : progress->epoch_skipped),
-        .cached = session->features.count.reused > 0,
-        .features = session->features.count,
-        .views = session->views,
-        .layers_left = tdmi_session_layers_left(session),
-        .batch = session->global_batch,
-        .world = session->transport->world(session->comm),
+        .cached = session->cache.count.reused > 0,
+        .features = session->cache.count,
+        .views = session->config.views,
+        .layers_left = tdmi_network_layers_left(&session->network),
+        .batch = session->config.batch,
+        .world = session->compute.transport->world(session->compute.comm),
     };
-    snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->run));
-    snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->batch_reason);
+    snprintf(result->run, sizeof result->run, "%s", tdmi_run_path(session->record.run));
+    snprintf(result->batch_reason, sizeof result->batch_reason, "%s", session->config.batch_reason);
 }
 
-static void name_skips(struct tdmi_session *session, const tdmi_feed *feed)
-{
-    char text[600];
-    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
-        tdmi_session_note(session, "skipped: %s", text);
-}
-
-static tdm_status record_result(struct tdmi_session *session, const struct tdm_train_result *result,
-                                tdm_error *err)
+static tdm_status record_result(struct tdmi_compute *compute, const struct tdmi_run_record *record,
+                                const struct tdmi_trainer *trainer,
+                                const struct tdm_train_result *result, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdmi_result_to_json(result, writer);
     tdm_json_object_end(writer);
-    tdm_status status = tdmi_session_set(session, "result", writer, err);
-    tdmi_session_note_recorded(session);
+    tdm_status status = tdmi_record_set(record, "result", writer, err);
+    tdmi_trainer_note_recorded(compute, trainer);
     if (status == TDM_OK)
-        status = tdmi_session_record_machine(session, err);
+        status = tdmi_record_machine(compute, record, err);
     if (status == TDM_OK)
-        status = tdmi_run_save(session->run, TDMI_RUN_FINISHED, err);
+        status = tdmi_run_save(record->run, TDMI_RUN_FINISHED, err);
     return TDM_WRAP(err, status, "recording the result");
 }
 
-/* A rate that never comes is told; an option that says so was refused already, but steps are
- * counted in epochs only when the pictures are. */
-static void report_rates(struct tdmi_session *session)
+/* Reports options without effect that can be known only once the images are counted. */
+static void report_rates(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record, const struct tdmi_train_data *data)
 {
-    const struct tdm_train_options *options = &session->options;
-    const double epochs = tdmi_rates_total_epochs(options, session->steps_per_epoch);
-    if (session->global_batch > session->split.n_train)
-        tdmi_session_note(
-            session,
-            "--batch %d is more than the %lld pictures that train: every step is over "
-            "all of them",
-            session->global_batch, (long long)session->split.n_train);
-    if (tdmi_rates_rest(&session->rates, options, session->steps_per_epoch))
-        tdmi_session_note(session,
-                          "--schedule %s changes nothing within %g epochs: the learning rate stays "
-                          "as it is",
-                          options->schedule, epochs);
-    if (epochs > 0.0 && session->rates.warmup_epochs > epochs)
-        tdmi_session_note(
-            session,
-            "training ends after %g epochs, within a warm-up of %g: the learning rate "
-            "never reaches %g (--warmup 0 begins with it)",
-            epochs, session->rates.warmup_epochs, session->rates.learning_rate);
-}
-
-static tdm_status unfreeze(struct tdmi_session *session, tdm_error *err)
-{
-    const tdm_status status = tdmi_session_unfreeze(session, err);
-    if (status == TDM_E_STOPPED)
-        TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, NULL), err, "stopping on request");
-    return status;
-}
-
-/* What is to be known when training is over. */
-static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
-                            tdm_error *err)
-{
-    TDM_TRY(tdmi_session_account(session, result, err), err, "looking back at the epochs");
-    if (!session->has_test)
-        return TDM_OK;
-    const tdm_status status = tdmi_session_test(session, result, err);
-    if (status == TDM_E_STOPPED)
-        TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_STOPPED, err), err, "stopping on request");
-    return status;
+    const struct tdm_train_options *options = &config->options;
+    const double epochs = tdmi_rates_total_epochs(options, data->steps_per_epoch);
+    if (config->batch > data->split.n_train)
+        tdmi_record_note(record,
+                         "--batch %d is more than the %lld pictures that train: every step is over "
+                         "all of them",
+                         config->batch, (long long)data->split.n_train);
+    if (tdmi_rates_rest(&config->rates, options, data->steps_per_epoch))
+        tdmi_record_note(record,
+                         "--schedule %s changes nothing within %g epochs: the learning rate stays "
+                         "as it is",
+                         options->schedule, epochs);
+    if (epochs > 0.0 && config->rates.warmup_epochs > epochs)
+        tdmi_record_note(record,
+                         "training ends after %g epochs, within a warm-up of %g: the learning rate "
+                         "never reaches %g (--warmup 0 begins with it)",
+                         epochs, config->rates.warmup_epochs, config->rates.learning_rate);
 }
 
 static void report_where(struct tdmi_session *session)
 {
     const struct tdmi_progress *progress = &session->progress;
-    if (tdmi_session_is_over(session))
-        tdmi_session_note(session, "nothing is left to train after step %lld (epoch %d)",
-                          (long long)progress->step, progress->epoch + (progress->position > 0));
+    if (tdmi_limits_is_over(&session->config, &session->record, &session->network))
+        tdmi_record_note(&session->record, "nothing is left to train after step %lld (epoch %d)",
+                         (long long)progress->step, progress->epoch + (progress->position > 0));
     else
-        tdmi_session_note(session, "going on after step %lld (epoch %d), learning rate %g",
-                          (long long)progress->step, progress->epoch + 1,
-                          rate_at(session, progress->step));
+        tdmi_record_note(&session->record, "going on after step %lld (epoch %d), learning rate %g",
+                         (long long)progress->step, progress->epoch + 1,
+                         rate_at(&session->config, &session->data, &session->network,
+                                 &session->progress, progress->step));
 }
 
-/* Why it is that rate, where the number of pictures decided it. */
-static void report_begin(struct tdmi_session *session)
+/* Names the reason where the number of images decided the rate. */
+static void report_begin(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record, const struct tdmi_train_data *data,
+                         const struct tdmi_train_network *network)
 {
-    const struct tdm_train_options *options = &session->options;
+    const struct tdm_train_options *options = &config->options;
     char rates[200], reason[60] = "";
-    tdmi_rates_describe(&session->rates, options, rates, sizeof rates);
-    if (session->own_rate > 0.0 && session->rates.base_rate > 0.0 &&
-        tdmi_rates_are_the_networks(&session->rates, options))
+    tdmi_rates_describe(&config->rates, options, rates, sizeof rates);
+    if (config->network_rate > 0.0 && config->rates.base_rate > 0.0 &&
+        tdmi_rates_are_the_networks(&config->rates, options))
         snprintf(reason, sizeof reason, ", for a head on %lld pictures",
-                 (long long)session->split.n_train);
-    tdmi_session_note(session,
-                      "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
-                      session->network.name, (long long)session->graph->parameters,
-                      session->global_batch, session->shard, (long long)session->steps_per_epoch,
-                      session->steps_per_epoch == 1 ? "" : "s", rates, reason);
+                 (long long)data->split.n_train);
+    tdmi_record_note(record,
+                     "%s: %lld parameters, batch %d in shards of %d, %lld step%s an epoch; %s%s",
+                     network->definition.name, (long long)network->graph->parameters, config->batch,
+                     config->shard, (long long)data->steps_per_epoch,
+                     data->steps_per_epoch == 1 ? "" : "s", rates, reason);
+}
+
+static void report_beginning(struct tdmi_session *session)
+{
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_run_record *record = &session->record;
+    report_begin(config, record, &session->data, &session->network);
+    tdmi_memory_report(&session->compute, record);
+    tdmi_network_report_norms(config, record, &session->network);
+    report_rates(config, record, &session->data);
+    if (config->storage != TDMI_DTYPE_F32)
+        tdmi_record_note(record,
+                         "--precision %s: what judges here is stored so, too; evaluate and "
+                         "predict compute in f32",
+                         config->options.precision);
+    if (config->options.fast)
+        tdmi_record_note(record, "--fast: the card's libraries may add in any order, and bits "
+                                 "are others on every run");
+    tdmi_network_report_unfreezing(config, record, &session->data, &session->network);
+}
+
+static tdm_status train_epochs(struct tdmi_session *session, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    while (status == TDM_OK &&
+           !tdmi_limits_is_over(&session->config, &session->record, &session->network)) {
+        status = tdmi_session_unfreeze(session, err);
+        if (status == TDM_E_STOPPED)
+            TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, NULL), err,
+                    "stopping on request");
+        if (status == TDM_OK)
+            status = train_epoch(session, err);
+        if (status == TDM_OK)
+            status = end_epoch(session, err);
+    }
+    if (status == TDM_OK)
+        status = TDM_WRAP(err, tdmi_session_checkpoint(session, err), "after the last epoch");
+    return status;
+}
+
+/* The epochs after the best one, and the test. */
+static tdm_status look_back(struct tdmi_session *session, struct tdm_train_result *result,
+                            tdm_error *err)
+{
+    TDM_TRY(tdmi_evaluation_after_best(&session->record, &session->evaluation, &result->after_best,
+                                       err),
+            err, "looking back at the epochs");
+    if (!session->data.has_test)
+        return TDM_OK;
+    const tdm_status status = tdmi_session_test(session, result, err);
+    if (status == TDM_E_STOPPED)
+        TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_STOPPED, err), err,
+                "stopping on request");
+    return status;
+}
+
+/* The result, the samples and the report. A finished run in which nothing was left to do repeats
+ * the result that it recorded. */
+static tdm_status finish(struct tdmi_session *session, struct tdm_train_result *result,
+                         tdm_error *err)
+{
+    struct tdmi_run_record *record = &session->record;
+    const struct tdmi_train_data *data = &session->data;
+    const bool has_trained = session->evaluation.outcomes.n > 0;
+    if (has_trained) {
+        tdmi_network_report_left(&session->config, record, &session->network);
+        tdmi_trainer_report_skipped(record, &session->trainer);
+    }
+    if (data->train_feed)
+        tdmi_data_report_skipped(record, data->train_feed);
+    tdmi_data_report_skipped(record, data->val_feed);
+    tdmi_data_clock_feed(record, data);
+    fill_result(session, result);
+    tdmi_session_keep_samples(session);
+    if (has_trained || !tdmi_record_recall_result(record, data->has_test, result))
+        TDM_TRY(look_back(session, result, err), err, "after the training");
+    if (!result->next.step)
+        tdmi_session_advise(session, result);
+    TDM_TRY(record_result(&session->compute, record, &session->trainer, result, err), err,
+            "ending");
+    tdmi_session_report(session);
+    return TDM_OK;
 }
 
 static tdm_status train(struct tdmi_session *session, struct tdm_train_result *result,
                         tdm_error *err)
 {
-    if (session->progress.step == 0) {
-        report_begin(session);
-        tdmi_session_report_memory(session);
-        tdmi_session_report_norms(session);
-        report_rates(session);
-        if (session->storage != TDMI_DTYPE_F32)
-            tdmi_session_note(session,
-                              "--precision %s: what judges here is stored so, too; evaluate and "
-                              "predict compute in f32",
-                              session->options.precision);
-        if (session->options.fast)
-            tdmi_session_note(session,
-                              "--fast: the card's libraries may add in any order, and bits "
-                              "are others on every run");
-        tdmi_session_report_unfreezing(session);
-    } else
+    if (session->progress.step == 0)
+        report_beginning(session);
+    else
         report_where(session);
-    while (!tdmi_session_is_over(session)) {
-        tdm_status status = unfreeze(session, err);
-        if (status == TDM_OK)
-            status = train_epoch(session, err);
-        if (status == TDM_OK)
-            status = end_epoch(session, err);
-        if (status != TDM_OK)
-            return status;
-    }
-    TDM_TRY(tdmi_session_checkpoint(session, err), err, "after the last epoch");
-    if (session->outcomes.n > 0) { /* something was done in this sitting */
-        tdmi_session_report_left(session);
-        tdmi_session_report_left_out(session);
-    }
-    if (session->train_feed)
-        name_skips(session, session->train_feed);
-    name_skips(session, session->val_feed);
-    tdmi_session_clock_feed(session);
-    fill_result(session, result);
-    tdmi_session_keep_samples(session);
-    if (!tdmi_session_recall(session, result))
-        TDM_TRY(look_back(session, result, err), err, "after the training");
-    if (!result->next.step)
-        tdmi_session_advise(session, result);
-    TDM_TRY(record_result(session, result, err), err, "ending");
-    tdmi_session_report(session);
-    return TDM_OK;
+    const tdm_status status = train_epochs(session, err);
+    return status == TDM_OK ? finish(session, result, err) : status;
 }
 
-/* A training whose surroundings failed: what was kept is still there. One that diverged would do so
- * again. */
-static bool can_go_on(struct tdmi_session *session, tdm_status status)
+/* A failure outside the training, such as a full disk. A training that diverged would do so again.
+ */
+static bool can_resume(struct tdmi_session *session, tdm_status status)
 {
     return (status == TDM_E_INPUT || status == TDM_E_SYSTEM || status == TDM_E_MEMORY) &&
-           tdmi_session_has_checkpoint(&session->arena, tdmi_run_path(session->run));
+           tdmi_checkpoint_exists(&session->arena, tdmi_run_path(session->record.run));
+}
+
+/* Saves what there is; err keeps the first failure, unless the run folder itself is the cause. */
+static tdm_status end_failed(struct tdmi_session *session, tdm_status status, tdm_error *err)
+{
+    const char *source = session->config.options.source;
+    tdmi_run *run = session->record.run;
+    if (status != TDM_E_STOPPED) {
+        tdm_status ignored = tdmi_checkpoint_write_best(&session->record, &session->network,
+                                                        &session->evaluation, NULL);
+        ignored = tdmi_run_save(run, TDMI_RUN_FAILED, NULL);
+        (void)ignored;
+    }
+    if (status == TDM_E_SYSTEM && tdmi_run_check(run, NULL) != TDM_OK) {
+        if (err)
+            *err = (tdm_error){0};
+        status = tdmi_run_check(run, err);
+    }
+    if (can_resume(session, status))
+        return TDM_WRAP(err, status,
+                        "training on %s ended early; %s keeps its newest checkpoint, and "
+                        "--resume goes on from it",
+                        source, tdmi_run_path(run));
+    return TDM_WRAP(err, status, "training on %s ended early", source);
 }
 
 tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
@@ -501,25 +579,8 @@ tdm_status tdm_train(const struct tdm_train_options *options, tdm_sink sink,
                         options->source ? options->source : "nothing",
                         status == TDM_E_STOPPED ? " was stopped on request" : "");
     status = train(&session, result, err);
-    if (status != TDM_OK && status != TDM_E_STOPPED) {
-        /* The first failure is the one to report; the best that there was is kept all the same. */
-        tdm_status ignored = tdmi_session_write_best(&session, NULL);
-        ignored = tdmi_run_save(session.run, TDMI_RUN_FAILED, NULL);
-        (void)ignored;
-    }
-    if (status == TDM_E_SYSTEM && tdmi_run_check(session.run, NULL) != TDM_OK) {
-        /* Whatever could not be written: that is why. */
-        if (err)
-            *err = (tdm_error){0};
-        status = tdmi_run_check(session.run, err);
-    }
-    if (can_go_on(&session, status))
-        status = TDM_WRAP(err, status,
-                          "training on %s ended early; %s keeps its newest checkpoint, and "
-                          "--resume goes on from it",
-                          options->source, tdmi_run_path(session.run));
-    else
-        status = TDM_WRAP(err, status, "training on %s ended early", options->source);
+    if (status != TDM_OK)
+        status = end_failed(&session, status, err);
     tdmi_session_release(&session);
     return status;
 }

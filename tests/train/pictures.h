@@ -167,17 +167,25 @@ static inline const char *lines_of(const struct tree *tree, const char *run, con
     return told;
 }
 
-/* ---- what a test stands on ---------------------------------------------------------------- */
+/* ---- set-up of a test program ------------------------------------------------------------- */
 
-/* A folder with so many classes of so many pictures, which holds the home of features, too. */
-static inline struct tree *begin_with_classes(void **state, int classes, int per_class)
+/* An empty folder. */
+static inline int begin_with_tree(void **state)
 {
     struct tree *tree = malloc(sizeof *tree);
     assert_non_null(tree);
     *tree = quick_tree_new();
+    *state = tree;
+    return 0;
+}
+
+/* A folder with so many classes of so many pictures, which holds the home of features, too. */
+static inline struct tree *begin_with_classes(void **state, int classes, int per_class)
+{
+    (void)begin_with_tree(state);
+    struct tree *tree = *state;
     setenv("TANDEM_HOME", below(tree, "home"), 1);
     paint_classes(tree, classes, per_class);
-    *state = tree;
     return tree;
 }
 

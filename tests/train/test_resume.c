@@ -14,20 +14,7 @@ static const tdm_sink nobody = {NULL, NULL};
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 20);
-    tdm_stop_clear();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tdm_stop_clear();
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -530,7 +517,7 @@ static void checkpoints_by_the_clock_change_no_bit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
         CASE(a_training_stopped_at_any_event_goes_on_to_the_same_files),
         CASE(a_training_stopped_before_its_first_step_is_recorded),
         CASE(a_training_killed_again_and_again_ends_with_the_same_files),

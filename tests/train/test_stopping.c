@@ -13,21 +13,7 @@ static const tdm_sink nobody = {NULL, NULL};
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    paint_classes(tree, 3, 20);
-    tdm_stop_clear();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tdm_stop_clear();
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -354,7 +340,7 @@ static void a_test_without_pictures_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
         cmocka_unit_test(an_improvement_is_more_than_the_delta_since_the_last_one),
         cmocka_unit_test(the_monitor_says_which_score_is_better),
         cmocka_unit_test(the_usual_patience_follows_the_planned_epochs),

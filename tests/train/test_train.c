@@ -11,19 +11,7 @@ static const tdm_sink nobody = {NULL, NULL};
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 20);
-    tdm_stop_clear();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -429,7 +417,7 @@ static void a_rate_too_large_is_told_as_such(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
         CASE(the_same_seed_gives_the_same_files_on_any_number_of_threads),
         CASE(a_result_counts_what_was_done),
         CASE(every_optimizer_trains),

@@ -1,33 +1,32 @@
 /*
- * Whether rows of a frozen base are trained on. What it makes of a picture never changes, so it is
- * made once, kept on disk for every run that comes (features/store.h), and trained on in place of
- * the picture. Pictures that are changed while training are given a few views each, which never
- * change either; epochs go through them.
+ * Whether cached features are used, and opening their stores. Images that --augment changes get a
+ * few fixed views each, which the epochs cycle through, so that features can be cached all the
+ * same.
  */
 #include "base/memory.h"
 #include "graph/norms.h"
-#include "train/features/features.h"
+#include "train/session/session.h"
 
 #include <string.h>
 
-/* most_values: of a row; what a network makes of a picture early on is many times the picture.
- * usual_views: bench/results/train.md has what other numbers cost and gave. */
+/* most_values: of a row; early layers output many times the size of the image. usual_views:
+ * bench/results/train.md compares other numbers. */
 enum { most_values = 1 << 18, usual_views = 8 };
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* A run goes on with the views that it was begun with, which are none where it is older than they.
- * can_be_kept: would rows of them be? */
-static void choose_views(struct tdmi_session *session, bool can_be_kept)
+/* A resumed run keeps its number of views; one of an older version has none. can_be_kept: features
+ * of views would be cached. */
+static void choose_views(struct tdmi_train_config *config, const struct tdmi_run_record *record,
+                         bool can_be_kept)
 {
-    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
-    const bool is_wanted = can_be_kept && tdmi_augment_changes(&session->augment);
-    if (data)
-        session->views = (int)tdm_json_as_integer(tdm_json_member(data, "views"), 0);
-    else if (session->options.views >= 0)
-        session->views = session->options.views;
+    const bool is_wanted = can_be_kept && tdmi_augment_changes(&config->augment);
+    if (tdmi_run_recorded(record->run, "data"))
+        config->views = (int)tdmi_record_integer(record, "views", 0);
+    else if (config->options.views >= 0)
+        config->views = config->options.views;
     else
-        session->views = is_wanted ? usual_views : 0;
+        config->views = is_wanted ? usual_views : 0;
 }
 
 int tdmi_features_images(int shard)
@@ -35,45 +34,48 @@ int tdmi_features_images(int shard)
     return shard < TDMI_FEATURES_BATCH ? shard : TDMI_FEATURES_BATCH;
 }
 
-uint32_t tdmi_features_views(const struct tdmi_session *session)
+uint32_t tdmi_features_views(const struct tdmi_train_config *config)
 {
-    const int epochs = session->options.epochs, views = session->views;
+    const int epochs = config->options.epochs, views = config->views;
     if (views == 0)
         return 1;
-    /* Balanced classes go through their views by passes, whatever the epoch. */
-    return (uint32_t)(epochs > 0 && epochs < views && !session->options.balance ? epochs : views);
+    /* With --balance the view follows the pass over a class, not the epoch. */
+    return (uint32_t)(epochs > 0 && epochs < views && !config->options.balance ? epochs : views);
 }
 
-static void report_views(struct tdmi_session *session)
+static void report_views(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record)
 {
-    if (tdmi_run_found(session->run) == TDMI_RUN_NONE && session->options.views < 0)
-        tdmi_session_note(session,
-                          "--augment: pictures have %d changed views each, computed in the epoch "
-                          "that first takes them and kept; --views 0 changes pictures anew and "
-                          "computes the frozen part in every epoch",
-                          session->views);
+    if (tdmi_record_is_new(record) && config->options.views < 0)
+        tdmi_record_note(record,
+                         "--augment: pictures have %d changed views each, computed in the epoch "
+                         "that first takes them and kept; --views 0 changes pictures anew and "
+                         "computes the frozen part in every epoch",
+                         config->views);
 }
 
 /* ---- whether --------------------------------------------------------------------------------- */
 
-/* Of what is known before views are chosen. */
-static const char *reason_against(const struct tdmi_session *session)
+/* Reasons that do not depend on views. */
+static const char *reason_against(const struct tdmi_train_config *config,
+                                  const struct tdmi_train_data *data)
 {
-    if (strcmp(session->options.features, "none") == 0)
+    if (config->features == TDMI_FEATURES_NONE)
         return "as --features none wants";
-    if (tdmi_augment_has_mix(&session->augment))
+    if (tdmi_augment_has_mix(&config->augment))
         return "because mixup and cutmix mix pictures with each other (--augment)";
-    for (int64_t i = 0; i < session->split.n_train; i++)
-        if (tdmi_features_row(session, session->split.train[i], 0).content == 0)
+    for (int64_t i = 0; i < data->split.n_train; i++)
+        if (tdmi_features_row(data, data->split.train[i], 0).content == 0)
             return "because the source cannot say which pictures it holds";
     return NULL;
 }
 
-/* The base as a network of its own, and what it makes of a picture. */
-static tdm_status take_base(struct tdmi_session *session, const char **reason, tdm_error *err)
+/* Extracts the frozen layers as a network of their own. */
+static tdm_status take_base(const struct tdmi_train_network *network,
+                            struct tdmi_feature_cache *cache, const char **reason, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    if (tdmi_graph_base(session->graph, session->first_trained, &features->base, err) ==
+    struct tdmi_feature_cache *features = cache;
+    if (tdmi_graph_base(network->graph, network->first_trained, &features->base, err) ==
         TDM_E_USAGE) {
         *reason = "because more than one tensor crosses the border of what is frozen";
         return TDM_OK;
@@ -91,106 +93,111 @@ static tdm_status take_base(struct tdmi_session *session, const char **reason, t
     return TDM_OK;
 }
 
-/* Rows rounded to f16 give other bits than the network itself: who asked for them gets them or is
- * told why not. */
-static tdm_status do_without(struct tdmi_session *session, const char *reason, tdm_error *err)
+/* Rows in f16 give other bits than the network itself, so --features f16 is refused where no
+ * features are cached. */
+static tdm_status do_without(const struct tdmi_train_config *config,
+                             const struct tdmi_run_record *record,
+                             const struct tdmi_train_network *network,
+                             struct tdmi_feature_cache *cache, const char *reason, tdm_error *err)
 {
-    tdmi_session_close_features(session);
-    if (strcmp(session->options.features, "f16") == 0)
+    tdmi_features_close(cache);
+    if (config->features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--features f16 wants features that are kept, and there are none, %s; "
                         "--features f32 is accepted",
                         reason);
-    if (session->first_trained > 0)
-        tdmi_session_note(session, "the frozen part is computed in every epoch, %s", reason);
+    if (network->first_trained > 0)
+        tdmi_record_note(record, "the frozen part is computed in every epoch, %s", reason);
     return TDM_OK;
 }
 
-/* A failure of the disk is no failure of the training: it is slower, and no less right. */
-static tdm_status do_without_a_place(struct tdmi_session *session, const tdm_error *why,
-                                     tdm_error *err)
+/* Training continues after a failure of the disk: slower, with the same result. */
+static tdm_status do_without_store(const struct tdmi_train_config *config,
+                                   const struct tdmi_run_record *record,
+                                   struct tdmi_feature_cache *cache, const tdm_error *why,
+                                   tdm_error *err)
 {
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_error_line(why, text, sizeof text);
-    tdmi_session_close_features(session);
-    session->features.has_no_place = true;
-    if (strcmp(session->options.features, "f16") == 0)
+    tdmi_features_close(cache);
+    cache->is_unavailable = true;
+    if (config->features == TDMI_FEATURES_F16)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "features cannot be kept as --features f16 wants (%s); another "
                         "TANDEM_HOME, or --features f32, which can do without, is accepted",
                         text);
-    tdmi_session_note(session,
-                      "features cannot be kept, so the frozen part is computed in every epoch: %s",
-                      text);
+    tdmi_record_note(
+        record, "features cannot be kept, so the frozen part is computed in every epoch: %s", text);
     return TDM_OK;
 }
 
 /* ---- the stores ------------------------------------------------------------------------------ */
 
-tdmi_store *tdmi_features_store(const struct tdmi_session *session, bool is_val)
+tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_val)
 {
-    return is_val ? session->features.val : session->features.train;
+    return is_val ? cache->val : cache->train;
 }
 
-/* Rows of training images that can be found in the store; found_val: of validation images. */
-static int64_t found_train(const struct tdmi_session *session)
+/* Rows of training images that are in the store; found_val: of validation and test images. */
+static int64_t found_train(const struct tdmi_train_config *config,
+                           const struct tdmi_train_data *data,
+                           const struct tdmi_feature_cache *cache)
 {
-    const tdmi_split *split = &session->split;
-    const uint32_t n_views = tdmi_features_views(session);
+    const tdmi_split *split = &data->split;
+    const uint32_t n_views = tdmi_features_views(config);
     int64_t found = 0;
     for (int64_t i = 0; i < split->n_train; i++)
         for (uint32_t view = 0; view < n_views; view++)
-            found += tdmi_store_find(session->features.train,
-                                     tdmi_features_row(session, split->train[i], view)) >= 0;
+            found +=
+                tdmi_store_find(cache->train, tdmi_features_row(data, split->train[i], view)) >= 0;
     return found;
 }
 
-static int64_t found_val(const struct tdmi_session *session)
+static int64_t found_val(const struct tdmi_train_data *data, const struct tdmi_feature_cache *cache)
 {
     int64_t found = 0;
-    for (int64_t i = 0; i < session->n_evaluated; i++)
-        found += tdmi_store_find(session->features.val,
-                                 tdmi_features_row(session, session->evaluated[i], 0)) >= 0;
+    for (int64_t i = 0; i < data->n_evaluated; i++)
+        found += tdmi_store_find(cache->val, tdmi_features_row(data, data->evaluated[i], 0)) >= 0;
     return found;
 }
 
-/* Space for what is missing, before anything is computed. */
-static tdm_status begin_filling(struct tdmi_session *session, tdm_error *err)
+/* Reserves space for missing rows. */
+static tdm_status begin_filling(const struct tdmi_train_config *config,
+                                const struct tdmi_train_data *data,
+                                struct tdmi_feature_cache *cache, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    const int64_t n_train = session->split.n_train * (int64_t)tdmi_features_views(session);
-    const int64_t train = found_train(session), val = found_val(session);
-    const bool is_half = strcmp(session->options.features, "f16") == 0;
+    struct tdmi_feature_cache *features = cache;
+    const int64_t n_train = data->split.n_train * (int64_t)tdmi_features_views(config);
+    const int64_t train = found_train(config, data, cache), val = found_val(data, cache);
+    const bool is_half = config->features == TDMI_FEATURES_F16;
     features->count.rows = train + val;
     if (features->train == features->val)
-        return tdmi_store_fill_begin(features->train, n_train - train + session->n_evaluated - val,
+        return tdmi_store_fill_begin(features->train, n_train - train + data->n_evaluated - val,
                                      TDMI_DTYPE_F32, err);
     TDM_TRY(tdmi_store_fill_begin(features->train, n_train - train,
                                   is_half ? TDMI_DTYPE_F16 : TDMI_DTYPE_F32, err),
             err, "making room for features");
-    return tdmi_store_fill_begin(features->val, session->n_evaluated - val, TDMI_DTYPE_F32, err);
+    return tdmi_store_fill_begin(features->val, data->n_evaluated - val, TDMI_DTYPE_F32, err);
 }
 
-/* Rows that are judged are of pictures as they are, and never rounded: what validation says is what
- * predict will say. */
+/* Validation rows are of unchanged images and in f32, so validation counts what predict would. */
 static tdm_status open_stores(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    const char *precision = session->options.features;
+    struct tdmi_feature_cache *features = &session->cache;
     TDM_TRY(tdmi_features_open_store(session, "f32", false, &features->val, err), err,
             "opening the feature store");
     features->train = features->val;
-    if (strcmp(precision, "f32") != 0 || session->views > 0)
-        TDM_TRY(
-            tdmi_features_open_store(session, precision, session->views > 0, &features->train, err),
-            err, "opening the feature store");
-    return begin_filling(session, err);
+    if (session->config.features != TDMI_FEATURES_F32 || session->config.views > 0)
+        TDM_TRY(tdmi_features_open_store(session, session->config.options.features,
+                                         session->config.views > 0, &features->train, err),
+                err, "opening the feature store");
+    return begin_filling(&session->config, &session->data, &session->cache, err);
 }
 
 static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    const int64_t n = tdmi_source_items(session->source);
+    struct tdmi_feature_cache *features = &session->cache;
+    const int64_t n = tdmi_source_items(session->data.source);
     features->is_broken = tdmi_arena_alloc(&session->arena, (size_t)n, sizeof(bool));
     features->test_row =
         tdmi_arena_alloc(&session->arena, (size_t)features->width, sizeof *features->test_row);
@@ -202,7 +209,7 @@ static tdm_status begin_features(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-static void close_stores(struct tdmi_features *features)
+static void close_stores(struct tdmi_feature_cache *features)
 {
     if (features->train != features->val)
         tdmi_store_close(features->train);
@@ -212,8 +219,9 @@ static void close_stores(struct tdmi_features *features)
 
 tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
 {
-    struct tdmi_features *features = &session->features;
-    const int64_t before = found_train(session) + found_val(session);
+    struct tdmi_feature_cache *features = &session->cache;
+    const int64_t before = found_train(&session->config, &session->data, &session->cache) +
+                           found_val(&session->data, &session->cache);
     close_stores(features);
     TDM_TRY(open_stores(session, err), err, "opening the feature store again");
     features->count.remade += before - features->count.rows;
@@ -222,54 +230,58 @@ tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err)
 
 /* ---- together -------------------------------------------------------------------------------- */
 
-tdm_status tdmi_session_find_features(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err)
 {
     const char *reason = NULL;
     /* Nothing is left to train; or it has thawed since: what it makes of a picture is another thing
      * from phase to phase. */
-    if (tdmi_session_is_over(session) || session->first_trained != session->first_freeze_point) {
-        choose_views(session, false);
+    if (tdmi_limits_is_over(&session->config, &session->record, &session->network) ||
+        session->network.first_trained != session->network.unfreeze.first) {
+        choose_views(&session->config, &session->record, false);
         return TDM_OK;
     }
-    if (session->first_trained == 0 && session->options.views > 0)
+    if (session->network.first_trained == 0 && session->config.options.views > 0)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--views keeps what a frozen part makes of changed pictures, and nothing "
                         "is frozen; leave it out, or give --freeze base");
-    if (session->first_trained > 0) {
-        reason = reason_against(session);
+    if (session->network.first_trained > 0) {
+        reason = reason_against(&session->config, &session->data);
         if (!reason)
-            TDM_TRY(take_base(session, &reason, err), err, "preparing features");
+            TDM_TRY(take_base(&session->network, &session->cache, &reason, err), err,
+                    "preparing features");
     }
-    choose_views(session, session->first_trained > 0 && !reason);
-    if (session->first_trained == 0)
-        return do_without(session, "because nothing is frozen", err);
-    if (!reason && session->views == 0 && tdmi_augment_changes(&session->augment))
+    choose_views(&session->config, &session->record, session->network.first_trained > 0 && !reason);
+    if (session->network.first_trained == 0)
+        return do_without(&session->config, &session->record, &session->network, &session->cache,
+                          "because nothing is frozen", err);
+    if (!reason && session->config.views == 0 && tdmi_augment_changes(&session->config.augment))
         reason = "because pictures are changed anew in each (--augment, --views 0)";
     if (reason)
-        return do_without(session, reason, err);
-    if (session->views > 0)
-        report_views(session);
-    session->features.is_used = true;
+        return do_without(&session->config, &session->record, &session->network, &session->cache,
+                          reason, err);
+    if (session->config.views > 0)
+        report_views(&session->config, &session->record);
+    session->cache.is_used = true;
     return TDM_OK;
 }
 
-tdm_status tdmi_session_open_features(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err)
 {
     tdm_error why = {0};
-    if (!session->features.is_used)
+    if (!session->cache.is_used)
         return TDM_OK;
     const tdm_status status = begin_features(session, &why);
     if (status == TDM_E_SYSTEM)
-        return do_without_a_place(session, &why, err);
+        return do_without_store(&session->config, &session->record, &session->cache, &why, err);
     if (status != TDM_OK && err)
         *err = why;
     return status;
 }
 
-void tdmi_session_close_features(struct tdmi_session *session)
+void tdmi_features_close(struct tdmi_feature_cache *cache)
 {
-    struct tdmi_features *features = &session->features;
+    struct tdmi_feature_cache *features = cache;
     close_stores(features);
     tdmi_graph_free(features->base);
-    *features = (struct tdmi_features){0};
+    *features = (struct tdmi_feature_cache){0};
 }

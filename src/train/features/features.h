@@ -1,61 +1,109 @@
 /*
- * What the files about rows of a frozen base share: which store they are in, and where there.
- * features/features.c decides, features/key.c says what a row depends on, features/needed.c which
- * are to be made, features/rows.c makes them.
+ * Cached features: what the frozen layers make of an image never changes, so it is computed once,
+ * stored on disk for every later run (features/store.h), and the head is trained on it.
+ * features.c decides whether and opens the stores, key.c names what a feature row depends on,
+ * missing.c lists the rows to compute, compute.c computes and repairs them, on_device.c keeps them
+ * in GPU memory.
  */
-#ifndef TANDEM_TRAIN_SESSION_FEATURES_H
-#define TANDEM_TRAIN_SESSION_FEATURES_H
+#ifndef TANDEM_TRAIN_FEATURES_H
+#define TANDEM_TRAIN_FEATURES_H
 
-#include "train/session/session.h"
+#include "features/store.h"
+#include "graph/kept_rows.h"
+#include "train/session/network.h"
 
-/* Pictures that rows are made of at once. */
+struct tdmi_session;
+
+struct tdmi_feature_cache {
+    bool is_used;
+    bool is_unavailable;     /* it would be used, but the disk failed */
+    tdmi_graph *base;        /* the frozen layers as a network of their own */
+    tdmi_store *train, *val; /* may be the same */
+    bool *is_broken;         /* by item of the source: the image cannot be read */
+    int width;               /* floats of a row */
+    struct tdm_features count;
+    float *test_row; /* of the self-test's image */
+    /* A row that was found damaged: its place in one of the stores. */
+    const tdmi_store *damaged;
+    int64_t damaged_at;
+    int n_repaired;          /* times that the stores were opened again */
+    int64_t extractor_bytes; /* of the device, while rows are computed */
+    /* Rows that stay in GPU memory; NULL: they are copied there in each step and validation. */
+    tdmi_kept_rows *train_there, *val_there;
+};
+
+/* Images whose rows are computed at once. */
 enum { TDMI_FEATURES_BATCH = 64 };
 
-/* Of those, as many as a shard's go through the frozen part together. */
+/* Of those, as many as go through the frozen layers together. */
 int tdmi_features_images(int shard);
 
-/* precision: "f32" or "f16". is_changed: of views, as the session's augment draws them with its
- * seed; else of plain pictures. */
+/* ---- stages of opening ----------------------------------------------------------------------- */
+
+/* Decides whether cached features are used. */
+tdm_status tdmi_features_find(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Once the group size is known: opens the stores; does without where the disk fails. */
+tdm_status tdmi_features_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Computes the rows of validation and test and of the epoch at hand where they are missing, and
+ * checks some of those that were found by computing them again. */
+tdm_status tdmi_features_compute(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Once all else is reserved on a GPU: keeps the rows there, where they fit. */
+tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+void tdmi_features_leave_device(struct tdmi_feature_cache *cache);
+void tdmi_features_close(struct tdmi_feature_cache *cache);
+
+/* ---- while training -------------------------------------------------------------------------- */
+
+/* Computes the views of an epoch that are missing; nothing where no cached features are used. */
+tdm_status tdmi_features_compute_views(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* For a feed: removes a row that cannot be read and computes all that is missing then. */
+tdm_status tdmi_features_repair_row(void *session, const tdmi_store *store, int64_t place,
+                                    const tdm_error *why, tdm_error *err) TDM_MUST_USE;
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+/* precision: "f32" or "f16". is_changed: of views, as --augment and the seed change them; else of
+ * images as they are. */
 tdm_status tdmi_features_open_store(const struct tdmi_session *session, const char *precision,
                                     bool is_changed, tdmi_store **store,
                                     tdm_error *err) TDM_MUST_USE;
+/* Closes the stores and opens them again, with room for the rows that are missing then: removed
+ * because they were damaged, or with the whole folder. */
+tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 
-/* Of an item of the source; the same bytes have the same rows, whatever they are called. */
-struct tdmi_store_row tdmi_features_row(const struct tdmi_session *session, int64_t item,
+/* The store of validation and test rows, or of training rows. */
+tdmi_store *tdmi_features_store(const struct tdmi_feature_cache *cache, bool is_val);
+/* The row of an item of the source, by content: copies of an image share it. */
+struct tdmi_store_row tdmi_features_row(const struct tdmi_train_data *data, int64_t item,
                                         uint32_t view);
+/* Views of a training image that may be needed; 1: images are not changed. */
+uint32_t tdmi_features_views(const struct tdmi_train_config *config);
 
-/* How many of its views a picture that trains may come to need; 1: it is not changed. */
-uint32_t tdmi_features_views(const struct tdmi_session *session);
+/* ---- rows to compute ------------------------------------------------------------------------- */
 
-/* ---- what is to be made ---------------------------------------------------------------------- */
-
-/* A row that is to be made, or made again. */
-struct tdmi_needed_row {
+struct tdmi_missing_row {
     int64_t item;
     uint32_t view;
-    bool is_val, is_found;
+    bool is_val;
+    bool is_found; /* in the store already: it is computed again and compared */
 };
 
-struct tdmi_needed { /* start with the session alone */
+struct tdmi_missing_rows { /* set the session; zero the rest */
     struct tdmi_session *session;
-    struct tdmi_needed_row *entries;
+    struct tdmi_missing_row *entries;
     int64_t n, capacity;
 };
 
-/* Adds what is missing of the rows that judge; and of those that the epoch that is begun wants. */
-tdm_status tdmi_needed_val(struct tdmi_needed *it, tdm_error *err) TDM_MUST_USE;
-tdm_status tdmi_needed_epoch(struct tdmi_needed *it, tdm_error *err) TDM_MUST_USE;
-/* Adds a few of those that are there, which are made again, and counts them in the session. */
-tdm_status tdmi_needed_checks(struct tdmi_needed *it, tdm_error *err) TDM_MUST_USE;
-/* As they are best read, each once: pictures as they are, then those that are changed. */
-void tdmi_needed_arrange(struct tdmi_needed *it);
-void tdmi_needed_release(struct tdmi_needed *it);
-
-/* Closes the stores and opens them again, with room for what is missing then: what was damaged and
- * removed, or all of it where somebody removed the folder. Counts what has to be made once more. */
-tdm_status tdmi_features_reopen(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-
-/* The store that rows of pictures that judge are in, or of those that train. */
-tdmi_store *tdmi_features_store(const struct tdmi_session *session, bool is_val);
+/* Adds missing rows of validation and test; and of the epoch at hand. */
+tdm_status tdmi_missing_rows_add_val(struct tdmi_missing_rows *missing,
+                                     tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_missing_rows_add_epoch(struct tdmi_missing_rows *missing,
+                                       tdm_error *err) TDM_MUST_USE;
+/* Adds some rows that are found, to check them, and counts them in the cache. */
+tdm_status tdmi_missing_rows_add_checks(struct tdmi_missing_rows *missing,
+                                        tdm_error *err) TDM_MUST_USE;
+/* Sorts them in reading order, unchanged images first, and drops repeated ones. */
+void tdmi_missing_rows_arrange(struct tdmi_missing_rows *missing);
+void tdmi_missing_rows_release(struct tdmi_missing_rows *missing);
 
 #endif

@@ -1,21 +1,21 @@
 /*
- * Everything that a row depends on but the picture and the number of its view: which values, of
- * which nodes, fed by which geometry and by whose decoders, computed by whom, and of views how they
- * are changed. What is forgotten here is found out late, by rows that are made again and differ.
+ * The key of a feature store: everything that a row depends on except the image and its view:
+ * values, nodes, geometry, decoders, backend, versions, and for views how images are changed. A
+ * dependency that is missing here shows as rows that differ when they are computed again.
  */
 #include "base/system/cpu.h"
 #include "base/hash/hash.h"
-#include "train/features/features.h"
+#include "train/session/session.h"
 
 #include <stdio.h>
 
 enum { rows_version = 1 };
 
-/* Frozen values have the hash that they were read with. */
-static void write_values(const struct tdmi_session *session, tdm_json_writer *writer)
+static void write_values(const struct tdmi_train_network *network,
+                         const struct tdmi_feature_cache *cache, tdm_json_writer *writer)
 {
-    const tdmi_graph *base = session->features.base;
-    const struct tdmi_model_file *host = &session->snapshot;
+    const tdmi_graph *base = cache->base;
+    const struct tdmi_model_file *host = &network->host;
     char values[40];
     snprintf(values, sizeof values, "%016llx%016llx",
              (unsigned long long)tdmi_xxh64_of(host->params,
@@ -25,31 +25,31 @@ static void write_values(const struct tdmi_session *session, tdm_json_writer *wr
     tdm_json_string(writer, "values", values);
 }
 
-/* Who decodes and who computes, in which versions. */
-static void write_makers(const struct tdmi_session *session, tdm_json_writer *writer)
+/* Program, decoders and device, with versions. */
+static void write_makers(const struct tdmi_compute *compute, tdm_json_writer *writer)
 {
     struct tdmi_cpu cpu;
     char device[200];
     tdmi_text decoders = {0};
     tdmi_cpu_describe(&cpu);
-    session->backend->device.describe(session->device, device, sizeof device);
+    compute->backend->device.describe(compute->device, device, sizeof device);
     tdmi_image_write_decoders(&decoders);
     tdm_json_string(writer, "tandem", tdm_version());
     tdm_json_string(writer, "decoders", tdmi_text_string(&decoders));
-    if (session->decoder) /* of the files that are for it */
-        tdm_json_string(writer, "decoder", tdmi_session_decoder_name(session));
-    tdm_json_string(writer, "backend", session->backend->name);
+    if (compute->decoder) /* of the files that the device decodes */
+        tdm_json_string(writer, "decoder", tdmi_compute_decoder_name(compute));
+    tdm_json_string(writer, "backend", compute->backend->name);
     tdm_json_string(writer, "device", device);
     tdm_json_string(writer, "isa", cpu.isa);
     tdmi_text_release(&decoders);
 }
 
-static void write_changes(const struct tdmi_session *session, tdm_json_writer *writer)
+static void write_changes(const struct tdmi_train_config *config, tdm_json_writer *writer)
 {
     tdmi_text spec = {0};
-    tdmi_augment_write(&session->augment, &spec);
+    tdmi_augment_write(&config->augment, &spec);
     tdm_json_string(writer, "augment", tdmi_text_string(&spec));
-    tdm_json_integer(writer, "seed", (int64_t)session->options.seed);
+    tdm_json_integer(writer, "seed", (int64_t)config->options.seed);
     tdmi_text_release(&spec);
 }
 
@@ -59,17 +59,17 @@ static void write_key(const struct tdmi_session *session, const char *precision,
     struct tdmi_preprocess geometry;
     tdm_json_object_begin(writer, NULL);
     tdm_json_integer(writer, "version", rows_version);
-    write_makers(session, writer);
+    write_makers(&session->compute, writer);
     tdm_json_string(writer, "precision", precision);
-    if (session->storage != TDMI_DTYPE_F32) /* what lies between the frozen nodes */
-        tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->storage));
-    tdm_json_integer(writer, "shard", tdmi_features_images(session->shard));
-    write_values(session, writer);
+    if (session->config.storage != TDMI_DTYPE_F32) /* storage of activations */
+        tdm_json_string(writer, "computed_in", tdmi_dtype_name(session->config.storage));
+    tdm_json_integer(writer, "shard", tdmi_features_images(session->config.shard));
+    write_values(&session->network, &session->cache, writer);
     if (is_changed)
-        write_changes(session, writer);
-    if (tdmi_source_geometry(session->source, &geometry))
+        write_changes(&session->config, writer);
+    if (tdmi_source_geometry(session->data.source, &geometry))
         tdmi_preprocess_to_json(&geometry, writer, "geometry");
-    tdmi_graph_to_json(session->features.base, writer, "nodes");
+    tdmi_graph_to_json(session->cache.base, writer, "nodes");
     tdm_json_object_end(writer);
 }
 
@@ -82,17 +82,17 @@ tdm_status tdmi_features_open_store(const struct tdmi_session *session, const ch
     tdm_status status = tdm_json_finish(writer, &text, NULL, err);
     if (status == TDM_OK)
         status = tdmi_store_open(&(struct tdmi_store_options){.key = text,
-                                                              .width = session->features.width,
+                                                              .width = session->cache.width,
                                                               .drops_damaged = true},
                                  store, err);
     tdm_json_writer_free(writer);
     return status;
 }
 
-struct tdmi_store_row tdmi_features_row(const struct tdmi_session *session, int64_t item,
+struct tdmi_store_row tdmi_features_row(const struct tdmi_train_data *data, int64_t item,
                                         uint32_t view)
 {
     const struct tdmi_bytes_key key =
-        tdmi_source_bytes_key(session->source, item, session->contents.hashes);
+        tdmi_source_bytes_key(data->source, item, data->contents.hashes);
     return (struct tdmi_store_row){.content = key.number, .view = view};
 }

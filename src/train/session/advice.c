@@ -1,5 +1,5 @@
 /*
- * What a training measured, put together for the one step that is told at its end (advice.h).
+ * The facts for the one next step that is advised at the end (train/advice.h).
  */
 #include "graph/norms.h"
 #include "train/advice.h"
@@ -9,19 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* What tdmi_session_report_weights names too. */
+/* tdmi_pretrained_report names it as well. */
 static const char to_fetch[] = "mobilenetv2-notop";
 
-void tdmi_session_clock_feed(struct tdmi_session *session)
-{
-    if (!session->train_feed)
-        return;
-    const struct tdmi_feed_clock clock = tdmi_feed_clock(session->train_feed);
-    session->fed_seconds += clock.seconds;
-    session->waited_seconds += clock.waits;
-}
-
-/* The most wanted of the published weights whose file is there. */
+/* The first published weights, by preference, whose file is on this machine. */
 static const char *weights_at_hand(void)
 {
     const struct tdm_weights_known *known;
@@ -42,19 +33,20 @@ static bool changes_pictures(const struct tdmi_augment *augment)
     return false;
 }
 
-static enum tdmi_advice_base base_of(const struct tdmi_session *session)
+static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
+                                     const struct tdmi_feature_cache *cache)
 {
-    if (session->features.is_used || tdmi_augment_has_mix(&session->augment))
+    if (cache->is_used || tdmi_augment_has_mix(&config->augment))
         return TDMI_BASE_IS_KEPT;
-    if (strcmp(session->options.features, "none") == 0)
+    if (config->features == TDMI_FEATURES_NONE)
         return TDMI_BASE_IS_UNWANTED;
-    if (session->features.has_no_place)
+    if (cache->is_unavailable)
         return TDMI_BASE_HAS_NO_PLACE;
-    return session->views == 0 && changes_pictures(&session->augment) ? TDMI_BASE_SEES_CHANGES
-                                                                      : TDMI_BASE_IS_KEPT;
+    return config->views == 0 && changes_pictures(&config->augment) ? TDMI_BASE_SEES_CHANGES
+                                                                    : TDMI_BASE_IS_KEPT;
 }
 
-/* A table of pictures of one size, or files of small ones. */
+/* Sources whose images are small or of one size already. */
 static bool is_prepared(const char *kind)
 {
     static const char *const kinds[] = {"delta", "parquet", "idx", "cifar"};
@@ -64,7 +56,7 @@ static bool is_prepared(const char *kind)
     return false;
 }
 
-/* The last quarter of the epochs that were validated, and the best of those before. */
+/* Compares the last quarter of the validated epochs with the best before them. */
 static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
                       struct tdmi_advice_facts *facts)
 {
@@ -88,7 +80,7 @@ static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
     facts->rise_epochs = last - before;
 }
 
-/* The running score of the epoch that had the most right: what the network can learn at all. */
+/* The best training score of an epoch: what the network is able to learn. */
 static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
                              struct tdmi_advice_facts *facts)
 {
@@ -97,14 +89,13 @@ static void find_most_learnt(const struct tdmi_review_epoch *epochs, size_t n,
             facts->train = epochs[i].train;
 }
 
-/* Every class as likely as the next, or, of yes and no for each, none likelier than the other. */
-static double guess_loss(const struct tdmi_session *session)
+/* The loss of equal probabilities for all classes, or for yes and no of each. */
+static double guess_loss(const struct tdmi_train_config *config, const struct tdmi_train_data *data)
 {
-    const int n_classes = tdmi_source_classes(session->source);
+    const int n_classes = tdmi_source_classes(data->source);
     if (n_classes < 2)
         return 0.0;
-    return strcmp(session->options.loss, "binary") == 0 ? n_classes * log(2.0)
-                                                        : log((double)n_classes);
+    return config->is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
 static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
@@ -112,9 +103,8 @@ static double last_loss(const struct tdmi_review_epoch *epochs, size_t n)
     return n > 0 && epochs[n - 1].train.n > 0 ? epochs[n - 1].train.loss : 0.0;
 }
 
-/* What the run wrote down of its epochs; a file that cannot be read makes the advice poorer, and
- * ends nothing. */
-static void look_at_epochs(struct tdmi_session *session, struct tdmi_advice_facts *facts)
+/* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
+static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_advice_facts *facts)
 {
     struct tdmi_review_epoch *epochs;
     size_t n;
@@ -122,56 +112,56 @@ static void look_at_epochs(struct tdmi_session *session, struct tdmi_advice_fact
     tdm_error err = {0};
     char text[TDM_ERROR_TEXT_BYTES];
     tdmi_arena_init(&arena, 0);
-    if (tdmi_review_epochs(tdmi_run_path(session->run), &arena, &epochs, &n, &err) == TDM_OK) {
+    if (tdmi_review_epochs(tdmi_run_path(record->run), &arena, &epochs, &n, &err) == TDM_OK) {
         find_rise(epochs, n, facts);
         find_most_learnt(epochs, n, facts);
         facts->last_loss = last_loss(epochs, n);
     } else {
         tdm_error_line(&err, text, sizeof text);
-        tdmi_session_note(session, "what to do next is told without the epochs: %s", text);
+        tdmi_record_note(record, "what to do next is told without the epochs: %s", text);
     }
     tdmi_arena_release(&arena);
 }
 
 void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *result)
 {
-    const struct tdm_train_options *options = &session->options;
-    const tdmi_split *split = &session->split;
-    const int side = tdmi_graph_preprocess(session->graph)->width;
+    const struct tdm_train_options *options = &session->config.options;
+    const tdmi_split *split = &session->data.split;
+    const int side = tdmi_graph_preprocess(session->network.graph)->width;
     struct tdmi_advice_facts facts = {
-        .n_pictures = session->contents.n_items,
+        .n_pictures = session->data.contents.n_items,
         .n_unusable = result->skipped,
         .n_torn = split->n_torn,
-        .is_scratch = !session->weights,
-        .is_by_default = session->is_by_default,
-        .at_hand = session->weights ? NULL : weights_at_hand(),
+        .is_scratch = !session->pretrained.path,
+        .is_by_default = session->pretrained.is_by_default,
+        .at_hand = session->pretrained.path ? NULL : weights_at_hand(),
         .to_fetch = to_fetch,
-        .network = session->network.name,
-        .is_head_alone =
-            session->last_freeze_point > 0 && session->last_freeze_point == session->head,
-        .base = base_of(session),
-        .has_norms = tdmi_norms_count(session->graph, 0) > 0,
-        .is_freeze_given = strcmp(options->freeze, "auto") != 0,
-        .unnamed = options->run ? NULL : tdmi_run_path(session->run),
-        .steps_an_epoch = session->steps_per_epoch,
+        .network = session->network.definition.name,
+        .is_head_alone = session->network.unfreeze.last > 0 &&
+                         session->network.unfreeze.last == session->network.head,
+        .base = base_of(&session->config, &session->cache),
+        .has_norms = tdmi_norms_count(session->network.graph, 0) > 0,
+        .is_freeze_given = !session->config.is_freeze_auto,
+        .unnamed = options->run ? NULL : tdmi_run_path(session->record.run),
+        .steps_an_epoch = session->data.steps_per_epoch,
         .is_cut = options->fraction < 1.0 || options->per_class > 0,
         .is_split_given = split->is_given,
-        .test_fraction = session->has_test ? options->test_fraction : 0.0,
+        .test_fraction = session->data.has_test ? options->test_fraction : 0.0,
         .n_train = split->n_train,
         .n_val = split->n_val,
-        .is_changed = changes_pictures(&session->augment),
+        .is_changed = changes_pictures(&session->config.augment),
         .crop_pixels = side / 8,
-        .is_prepared = is_prepared(tdmi_source_kind(session->source)),
+        .is_prepared = is_prepared(tdmi_source_kind(session->data.source)),
         .epochs = result->epochs,
         .eval_every = options->eval_every,
         .best_epoch = result->best_epoch,
         .steps = result->steps,
         .epochs_limit = options->epochs,
         .steps_limit = options->steps,
-        .rate = options->lr_scaling && *options->lr_scaling && session->rates.base_rate > 0.0
-                    ? session->rates.base_rate
-                    : session->rates.learning_rate,
-        .guess_loss = guess_loss(session),
+        .rate = options->lr_scaling && *options->lr_scaling && session->config.rates.base_rate > 0.0
+                    ? session->config.rates.base_rate
+                    : session->config.rates.learning_rate,
+        .guess_loss = guess_loss(&session->config, &session->data),
         .ended_by = result->ended_by,
         .patience = result->patience,
         .minutes = options->minutes,
@@ -179,10 +169,10 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .train = result->train,
         .val = result->val,
         .seconds = result->seconds,
-        .training_seconds = session->training_seconds,
-        .fed_seconds = session->fed_seconds,
-        .waited_seconds = session->waited_seconds,
+        .training_seconds = session->record.training_seconds,
+        .fed_seconds = session->record.fed_seconds,
+        .waited_seconds = session->record.waited_seconds,
     };
-    look_at_epochs(session, &facts);
+    look_at_epochs(&session->record, &facts);
     result->next = tdmi_advice(&facts);
 }

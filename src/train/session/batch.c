@@ -1,79 +1,79 @@
 /*
- * How many pictures a step is over where --batch auto leaves it to us: chosen once, before the
- * first step, recorded, and kept by whoever goes on. What more pictures a step would cost is known
- * beforehand: steps (batch.h), and memory, by the planner. What they bring is timed, on pictures
- * that are all 0, until doubling brings little. The rate follows by its usual rule.
+ * --batch auto: the batch size, chosen once, before the first step, and recorded. The cost of a
+ * larger batch is known beforehand: fewer steps an epoch (batch.h) and memory (memory.c). Its gain
+ * is timed on zeros, doubling the batch until doubling gains little. The learning rate follows the
+ * usual rule.
  */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "train/batch.h"
-#include "train/session/session.h"
+#include "train/session/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const double part_of_memory = 0.9;
 static const double most_seconds = 2.0; /* of steps that are timed */
-/* Timed steps are of whole batches; training's last one of an epoch is ragged, and recorded too. */
+/* Timed steps are of whole batches; the ragged last batch of an epoch is recorded as well. */
 static const int64_t times_recorded = 2;
 
-/* ---- what is settled by a batch ----------------------------------------------------------- */
+/* ---- the batch size -------------------------------------------------------------------------- */
 
-int tdmi_session_shard_of(const struct tdmi_session *session, int batch)
+int tdmi_batch_shard(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
+                     const struct tdmi_train_network *network, int batch)
 {
-    const int asked = session->options.shard;
+    const int asked = config->options.shard;
     const int shard = asked                              ? asked
-                      : session->backend->device.is_host ? session->network.shard
-                                                         : batch; /* a queue's best */
+                      : compute->backend->device.is_host ? network->definition.shard
+                                                         : batch; /* fastest on a GPU */
     return shard < batch ? shard : batch;
 }
 
-static void set_batch(struct tdmi_session *session, int batch)
+static void set_batch(struct tdmi_train_config *config, struct tdmi_train_data *data, int batch)
 {
-    const tdmi_split *split = &session->split;
+    const tdmi_split *split = &data->split;
     int64_t most = split->n_train > split->n_val ? split->n_train : split->n_val;
-    if (session->has_test && split->n_test > most)
+    if (data->has_test && split->n_test > most)
         most = split->n_test;
-    session->global_batch = batch;
-    session->steps_per_epoch = (split->n_train + batch - 1) / batch;
-    session->batch = batch < most ? batch : (int)most;
+    config->batch = batch;
+    data->steps_per_epoch = (split->n_train + batch - 1) / batch;
+    data->max_batch = batch < most ? batch : (int)most;
 }
 
-/* 0: of this run it is not known yet. */
-static int known_batch(const struct tdmi_session *session)
+/* By --batch or the record; 0: not known yet. */
+static int known_batch(const struct tdmi_train_config *config, const struct tdmi_run_record *record)
 {
-    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
-    const int64_t recorded = tdm_json_as_integer(tdm_json_member(data, "batch"), 0);
-    if (session->options.batch > 0)
-        return session->options.batch;
+    const int64_t recorded = tdmi_record_integer(record, "batch", 0);
+    if (config->options.batch > 0)
+        return config->options.batch;
     return recorded > 0 && recorded <= TDMI_BATCH_MOST ? (int)recorded : 0;
 }
 
-void tdmi_session_begin_batch(struct tdmi_session *session)
+void tdmi_batch_begin(struct tdmi_train_config *config, const struct tdmi_run_record *record,
+                      struct tdmi_train_data *data)
 {
-    const tdm_json_value *data = tdmi_run_recorded(session->run, "data");
-    const int known = known_batch(session);
-    set_batch(session, known > 0 ? known : tdmi_batch_most(session->split.n_train));
-    snprintf(session->batch_reason, sizeof session->batch_reason, "%s",
-             tdm_json_as_string(tdm_json_member(data, "batch_reason"), ""));
+    const int known = known_batch(config, record);
+    set_batch(config, data, known > 0 ? known : tdmi_batch_most(data->split.n_train));
+    snprintf(config->batch_reason, sizeof config->batch_reason, "%s",
+             tdmi_record_string(record, "batch_reason"));
 }
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* What was too large, and what it would have taken; all 0: nothing was. */
+/* A batch that does not fit, and its memory; zeroed: none. */
 struct refused {
     int batch;
     int64_t bytes;
 };
 
-/* What stays within limit_bytes, if anything does. */
 static tdm_status measure(const struct tdmi_session *session, int batch, int64_t limit_bytes,
                           int64_t *bytes, size_t *most_workspace, tdm_error *err)
 {
     const struct tdmi_needs_choice choice = {
-        .batch = batch < session->batch ? batch : session->batch,
-        .shard = tdmi_session_shard_of(session, batch),
-        .threads = session->backend->device.is_host ? tdmi_pool_threads(session->pool) : 1,
+        .batch = batch < session->data.max_batch ? batch : session->data.max_batch,
+        .shard = tdmi_batch_shard(&session->config, &session->compute, &session->network, batch),
+        .threads =
+            session->compute.backend->device.is_host ? tdmi_pool_threads(session->compute.pool) : 1,
     };
     struct tdmi_needs needs = {0};
     TDM_TRY(tdmi_session_measure(session, choice, limit_bytes, &needs, most_workspace, err), err,
@@ -82,26 +82,26 @@ static tdm_status measure(const struct tdmi_session *session, int batch, int64_t
     return TDM_OK;
 }
 
-/* The largest that fits whole, be it smaller than the usual one: parts of a batch would have batch
- * norm statistics of their own. Libraries of a card get less before the batch does, and from then
- * on what was found to be within the limit. Where nothing is, the check that follows says what
- * would do. */
+/* The largest batch that fits as one group, even below the usual size: several groups would each
+ * have their own batch-norm statistics. Workspace of GPU libraries is reduced before the batch is.
+ * If nothing fits, tdmi_session_plan_memory reports what would. */
 static tdm_status find_largest(struct tdmi_session *session, int *batch, struct refused *refused,
                                tdm_error *err)
 {
-    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
-    const int64_t beside = times_recorded * session->recorded_bytes;
+    const struct tdmi_memory_limit limit =
+        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const int64_t beside = times_recorded * session->compute.recorded_bytes;
     const int64_t most = (int64_t)(part_of_memory * (double)limit.bytes) - beside;
     size_t most_workspace = 0;
     int64_t bytes = 0;
-    session->most_workspace = 0;
+    session->compute.most_workspace = 0;
     if (limit.bytes == 0)
         return TDM_OK;
     for (; *batch > 0; *batch /= 2) {
         TDM_TRY(measure(session, *batch, most, &bytes, &most_workspace, err), err,
                 "counting memory");
         if (bytes <= most) {
-            session->most_workspace = most_workspace;
+            session->compute.most_workspace = most_workspace;
             return TDM_OK;
         }
         *refused = (struct refused){*batch, bytes + beside};
@@ -112,7 +112,7 @@ static tdm_status find_largest(struct tdmi_session *session, int *batch, struct 
 
 /* ---- speed -------------------------------------------------------------------------------- */
 
-/* Steps of one batch, as training takes them. */
+/* Training steps on one batch, which are timed. */
 struct trial {
     struct tdmi_session *session;
     tdmi_plan *plan;
@@ -134,31 +134,38 @@ static void close_trial(struct trial *it)
     tdmi_free(it->items);
 }
 
-/* Of layers that thaw all are timed: that is where most of the time goes. */
+/* Times the steps of the last freeze point, which take longest. */
 static tdm_status plan_trial(struct trial *it, int batch, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const struct tdmi_plan_options request =
-        tdmi_session_request(session, session->device, tdmi_session_freeze_point_at_end(session),
-                             tdmi_session_shard_of(session, batch));
-    return tdmi_plan_make(session->graph, session->backend, &request, &it->plan, err);
+    const struct tdmi_plan_options request = tdmi_plans_options(
+        &session->config, &session->compute, &session->network, &session->cache,
+        session->compute.device,
+        tdmi_network_final_freeze_point(&session->config, &session->data, &session->network),
+        tdmi_batch_shard(&session->config, &session->compute, &session->network, batch));
+    return tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan,
+                          err);
 }
 
 static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    struct tdmi_step_options step = tdmi_session_step_options(session);
+    struct tdmi_step_options step =
+        tdmi_trainer_step_options(&session->config, &session->data, &session->trainer);
     step.max_batch = batch;
     TDM_TRY(plan_trial(it, batch, err), err, "preparing steps");
-    TDM_TRY(tdmi_step_open(it->plan, session->device, session->pool, &step, &it->step, err), err,
-            "preparing steps");
-    TDM_TRY(tdmi_update_open(session->graph, it->plan->first_trained, session->backend,
-                             session->device, session->optimizer, session->pool, session->params,
-                             session->states, session->slots, &it->update, err),
+    TDM_TRY(tdmi_step_open(it->plan, session->compute.device, session->compute.pool, &step,
+                           &it->step, err),
+            err, "preparing steps");
+    TDM_TRY(tdmi_update_open(session->network.graph, it->plan->first_trained,
+                             session->compute.backend, session->compute.device,
+                             session->trainer.optimizer, session->compute.pool,
+                             session->network.params, session->network.states,
+                             session->trainer.slots, &it->update, err),
             err, "preparing the optimizer");
-    if (session->loss_scale)
-        tdmi_update_loss_scale(it->update, session->loss_scale);
-    if (tdmi_session_queues(session))
+    if (session->trainer.loss_scale)
+        tdmi_update_loss_scale(it->update, session->trainer.loss_scale);
+    if (tdmi_compute_queues(&session->compute))
         tdmi_update_use_stream(it->update, tdmi_step_stream(it->step));
     it->pixels = tdmi_alloc((size_t)batch, tdmi_plan_sample_bytes(it->plan));
     it->labels = tdmi_alloc((size_t)batch, sizeof *it->labels);
@@ -173,35 +180,34 @@ static tdm_status open_trial(struct trial *it, int batch, tdm_error *err)
     return TDM_OK;
 }
 
-/* Whatever it does to the values is taken back when all are timed. */
+/* Changes the values; time_up_to restores them. */
 static tdm_status take_step(struct trial *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const struct tdmi_update_rates rates = {.momentum = (float)session->rates.momentum,
-                                            .values = session->rates.optimizer.values,
-                                            .clip_norm = session->options.clip_norm};
+    const struct tdmi_update_rates rates = {.momentum = (float)session->config.rates.momentum,
+                                            .values = session->config.rates.optimizer.values,
+                                            .clip_norm = session->config.options.clip_norm};
     const float n = (float)it->batch.n;
     float tail[TDMI_TAIL_VALUES];
-    tdmi_step_begin(it->step, tdmi_session_trained(session), &it->batch, NULL);
-    if (tdmi_session_queues(session)) {
+    tdmi_step_begin(it->step, tdmi_values_trained(&session->network), &it->batch, NULL);
+    if (tdmi_compute_queues(&session->compute)) {
         TDM_TRY(tdmi_update_begin(it->update, n, rates, err), err, "a step");
         const struct tdmi_step_next next = tdmi_update_next(it->update);
         return tdmi_step_run_queued(it->step, &next, tail, err);
     }
     TDM_TRY(tdmi_step_run(it->step, 0, it->plan->n_segments - 1, err), err, "a step");
     TDM_TRY(tdmi_update_run(it->update, tdmi_step_sums(it->step), n, rates, err), err, "a step");
-    return session->backend->stream.wait(session->stream, err);
+    return session->compute.backend->stream.wait(session->compute.stream, err);
 }
 
-/* The best of a few, because what disturbs a step only makes it longer. The first ones touch fresh
- * memory, and are recorded where a device does that; on a processor one that takes long is enough.
- */
+/* The shortest of a few, since disturbances only add time. The first steps touch fresh memory and
+ * are recorded on a GPU, so they do not count; on the CPU one long step is enough. */
 static tdm_status time_steps(struct trial *it, double *seconds, tdm_error *err)
 {
     enum { n_timed = 5 };
     static const double is_long = 0.25, is_very_long = 1.0;
-    const bool is_host = it->session->backend->device.is_host;
-    const int n_first = tdmi_session_queues(it->session) ? 3 : 1;
+    const bool is_host = it->session->compute.backend->device.is_host;
+    const int n_first = tdmi_compute_queues(&it->session->compute) ? 3 : 1;
     *seconds = 0.0;
     for (int i = 0; i < n_first + n_timed; i++) {
         const int64_t began = tdmi_clock_ns();
@@ -224,19 +230,19 @@ static tdm_status time_batch(struct tdmi_session *session, int batch, double *se
     tdm_status status = open_trial(&it, batch, err);
     if (status == TDM_OK)
         status = time_steps(&it, seconds, err);
-    if (it.step && tdmi_step_recorded_bytes(it.step) > session->recorded_bytes)
-        session->recorded_bytes = tdmi_step_recorded_bytes(it.step);
+    if (it.step && tdmi_step_recorded_bytes(it.step) > session->compute.recorded_bytes)
+        session->compute.recorded_bytes = tdmi_step_recorded_bytes(it.step);
     close_trial(&it);
     return TDM_WRAP(err, status, "trying batches of %d", batch);
 }
 
 struct rates {
-    double of[TDMI_BATCH_CANDIDATES]; /* pictures a second, of the least batch, doubled */
+    double of[TDMI_BATCH_CANDIDATES]; /* images per second; batch TDMI_BATCH_LEAST << i */
     int n;
-    int refused; /* the batch that memory had no room for after all; 0: none */
+    int refused; /* the batch that ran out of memory; 0: none */
 };
 
-/* Such a batch ends the search, and nothing else: it was counted with less for libraries. */
+/* Running out of memory only ends the search: the batch was planned with less workspace. */
 static tdm_status time_up_to(struct tdmi_session *session, int most, struct rates *rates,
                              tdm_error *err)
 {
@@ -258,37 +264,41 @@ static tdm_status time_up_to(struct tdmi_session *session, int most, struct rate
         if (status != TDM_OK || !(seconds > 0.0))
             break;
         rates->of[rates->n++] = batch / seconds;
-        /* a library of a card chooses its kernels once for all runs: that is not counted */
-        spent += session->backend->device.is_host ? tdmi_clock_seconds_since(began) : 8.0 * seconds;
+        /* on a GPU, libraries choose kernels once for all runs: that time does not count */
+        spent += session->compute.backend->device.is_host ? tdmi_clock_seconds_since(began)
+                                                          : 8.0 * seconds;
     }
     if (status == TDM_OK)
-        status = tdmi_session_place_values(session, err);
-    return status == TDM_OK ? tdmi_session_open_scale(session, err) : status;
+        status = tdmi_trainer_upload(&session->compute, &session->network, &session->trainer, err);
+    return status == TDM_OK ? tdmi_trainer_open_scale(&session->config, &session->compute,
+                                                      &session->trainer, &session->progress, err)
+                            : status;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-static void add_words(struct tdmi_session *session, const char *words)
+static void add_words(struct tdmi_train_config *config, const char *words)
 {
-    const size_t used = strlen(session->batch_reason);
-    snprintf(session->batch_reason + used, sizeof session->batch_reason - used, "%s", words);
+    const size_t used = strlen(config->batch_reason);
+    snprintf(config->batch_reason + used, sizeof config->batch_reason - used, "%s", words);
 }
 
-/* refused: first; then, of those that were timed, because of what recording them took. */
+/* refused: the batch that planning refused; then, of those timed, because of recording. */
 static void explain(struct tdmi_session *session, const struct rates *rates, int fitting,
                     const struct refused refused[2])
 {
-    const struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
-    const int chosen = session->global_batch;
+    const struct tdmi_memory_limit limit =
+        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    const int chosen = session->config.batch;
     char text[160];
-    session->batch_reason[0] = '\0';
+    session->config.batch_reason[0] = '\0';
     for (int i = 0; i < rates->n; i++) {
         snprintf(text, sizeof text, "%s%d: %.4g", i == 0 ? "timed " : ", ", TDMI_BATCH_LEAST << i,
                  rates->of[i]);
-        add_words(session, text);
+        add_words(&session->config, text);
     }
     if (rates->n > 0)
-        add_words(session, " pictures/s; ");
+        add_words(&session->config, " pictures/s; ");
     if (refused[1].batch > 0)
         snprintf(text, sizeof text,
                  "with what recording steps takes %d take %lld MiB, %s %lld, and a tenth is left "
@@ -309,18 +319,18 @@ static void explain(struct tdmi_session *session, const struct rates *rates, int
         snprintf(text, sizeof text, "more is known to cost accuracy");
     else
         snprintf(text, sizeof text, "of more, %lld pictures are fewer than 100 steps an epoch",
-                 (long long)session->split.n_train);
-    add_words(session, text);
+                 (long long)session->data.split.n_train);
+    add_words(&session->config, text);
 }
 
-/* Steps are timed with what is left to libraries of a card beside the largest batch; one that is
- * chosen for its speed may leave them more. */
+/* Steps are timed with the workspace that fits beside the largest batch; a smaller batch that is
+ * chosen for its speed may allow more. */
 tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *err)
 {
-    int fitting = session->global_batch;
+    int fitting = session->config.batch;
     struct refused refused[2] = {{0}};
     struct rates rates = {.n = 0};
-    if (known_batch(session) > 0)
+    if (known_batch(&session->config, &session->record) > 0)
         return TDM_OK;
     TDM_TRY(find_largest(session, &fitting, &refused[0], err), err, "choosing a batch");
     int chosen = fitting;
@@ -329,11 +339,12 @@ tdm_status tdmi_session_choose_batch(struct tdmi_session *session, tdm_error *er
         chosen = TDMI_BATCH_LEAST << (rates.n > 0 ? tdmi_batch_best(rates.of, rates.n) : 0);
         TDM_TRY(find_largest(session, &chosen, &refused[1], err), err, "choosing a batch");
     }
-    set_batch(session, chosen);
+    set_batch(&session->config, &session->data, chosen);
     explain(session, &rates, fitting, refused);
-    tdmi_session_note(session, "--batch auto: %d pictures a step (%s)", session->global_batch,
-                      session->batch_reason);
-    tdmi_session_report_workspace(session, session->most_workspace,
-                                  tdmi_session_memory_limit(session));
-    return tdmi_session_check_unfreezing(session, err);
+    tdmi_record_note(&session->record, "--batch auto: %d pictures a step (%s)",
+                     session->config.batch, session->config.batch_reason);
+    tdmi_memory_report_workspace(
+        &session->record, session->compute.most_workspace,
+        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer));
+    return tdmi_unfreeze_check_steps(&session->config.options, session->data.steps_per_epoch, err);
 }

@@ -1,6 +1,7 @@
 /*
- * Files of a training: models and checkpoints, the newest and the one before it, and which of them
- * a run is gone on with.
+ * Model files and checkpoints of a run: the newest, the one before it, and the best model.
+ * Everything that belongs to a checkpoint is on disk before the checkpoint gets its name, so a kill
+ * at any moment costs only work that is computed again with the same bits.
  */
 #include "base/clock.h"
 #include "base/file/file.h"
@@ -25,20 +26,20 @@ static bool has(tdmi_arena *arena, const char *run, const char *name)
     return path && tdmi_file_kind_of(path) == TDMI_FILE_REGULAR;
 }
 
-bool tdmi_session_has_checkpoint(tdmi_arena *arena, const char *run)
+bool tdmi_checkpoint_exists(tdmi_arena *arena, const char *run)
 {
     return has(arena, run, last_name) || has(arena, run, previous_name) ||
            has(arena, run, next_name);
 }
 
-tdm_status tdmi_session_name_checkpoint(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_checkpoint_finish_rename(const struct tdmi_run_record *record, tdmi_arena *arena,
+                                         tdm_error *err)
 {
-    tdmi_arena *arena = &session->arena;
-    const char *run = tdmi_run_path(session->run);
+    const char *run = tdmi_run_path(record->run);
     if (!has(arena, run, next_name))
         return TDM_OK;
     const bool is_recorded =
-        has(arena, run, previous_name) || tdmi_run_recorded(session->run, "clock") != NULL;
+        has(arena, run, previous_name) || tdmi_run_recorded(record->run, "clock") != NULL;
     const char *next = tdmi_path_join(arena, run, next_name);
     const char *last = tdmi_path_join(arena, run, last_name);
     if (!next || !last)
@@ -48,38 +49,37 @@ tdm_status tdmi_session_name_checkpoint(struct tdmi_session *session, tdm_error 
     return TDM_OK;
 }
 
-struct tdmi_lines_end tdmi_session_lines_end(const struct tdmi_session *session)
+struct tdmi_lines_end tdmi_checkpoint_lines_end(const struct tdmi_progress *progress)
 {
-    const struct tdmi_progress *progress = &session->progress;
     return (struct tdmi_lines_end){.step = progress->step,
                                    .is_inside_epoch = progress->position > 0 &&
                                                       progress->evaluated_step != progress->step};
 }
 
-static tdm_status load(struct tdmi_session *session, const char *name,
+static tdm_status load(const struct tdmi_run_record *record, tdmi_arena *arena, const char *name,
                        struct tdmi_model_file *stored, tdm_error *err)
 {
-    const char *path = tdmi_path_join(&session->arena, tdmi_run_path(session->run), name);
+    const char *path = tdmi_path_join(arena, tdmi_run_path(record->run), name);
     if (!path)
         return TDM_FAIL(err, TDM_E_MEMORY, "naming the checkpoint: out of memory");
     return tdmi_model_file_load(path, stored, err);
 }
 
-tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
-                                        struct tdmi_model_file *stored, tdm_error *err)
+tdm_status tdmi_checkpoint_load(struct tdmi_run_record *record, tdmi_arena *arena,
+                                struct tdmi_model_file *stored, tdm_error *err)
 {
-    const char *run = tdmi_run_path(session->run);
+    const char *run = tdmi_run_path(record->run);
     tdm_error why = {0};
     char text[TDM_ERROR_TEXT_BYTES];
     tdm_status status = TDM_E_INPUT;
-    if (has(&session->arena, run, last_name))
-        status = load(session, last_name, stored, &why);
+    if (has(arena, run, last_name))
+        status = load(record, arena, last_name, stored, &why);
     else
         status = TDM_FAIL(&why, TDM_E_INPUT, "%s/%s is missing", run, last_name);
-    if (status == TDM_E_INPUT && has(&session->arena, run, previous_name) &&
-        load(session, previous_name, stored, NULL) == TDM_OK) {
+    if (status == TDM_E_INPUT && has(arena, run, previous_name) &&
+        load(record, arena, previous_name, stored, NULL) == TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
-        session->is_fallen_back = true; /* and is to be replaced as soon as there is one */
+        record->is_fallen_back = true; /* the next checkpoint replaces it */
         tdm_log(TDM_LOG_WARNING,
                 "the newest checkpoint cannot be used, so the one before it (%s, "
                 "step %lld) is gone on with: %s",
@@ -93,59 +93,51 @@ tdm_status tdmi_session_load_checkpoint(struct tdmi_session *session,
 
 /* ---- saving ----------------------------------------------------------------------------- */
 
-static tdm_status download_values(struct tdmi_session *session, struct tdmi_values values,
-                                  float *params, float *states, tdm_error *err)
+static tdm_status download(const struct tdmi_compute *compute, struct tdmi_train_network *network,
+                           const struct tdmi_trainer *trainer, struct tdmi_progress *progress,
+                           bool is_checkpoint, tdm_error *err)
 {
-    const tdmi_graph *graph = session->graph;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    TDM_TRY(memory->download(session->stream, params, values.params,
-                             sizeof(float) * (size_t)graph->param_values, err),
-            err, "fetching weights");
-    return TDM_WRAP(err,
-                    memory->download(session->stream, states, values.states,
-                                     sizeof(float) * (size_t)graph->state_values, err),
-                    "fetching running statistics");
-}
-
-static tdm_status download(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
-{
-    struct tdmi_model_file *host = &session->snapshot;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    const size_t params = sizeof(float) * (size_t)session->graph->param_values;
-    tdm_status status =
-        download_values(session, tdmi_session_values(session), host->params, host->states, err);
-    if (status == TDM_OK && is_checkpoint && session->mean_params)
-        status = download_values(session, tdmi_session_trained(session), host->raw_params,
-                                 host->raw_states, err);
+    struct tdmi_model_file *host = &network->host;
+    const struct tdmi_memory_table *memory = &compute->backend->memory;
+    const size_t params = sizeof(float) * (size_t)network->graph->param_values;
+    tdm_status status = tdmi_values_download(compute, network, tdmi_values_evaluated(network),
+                                             host->params, host->states, err);
+    if (status == TDM_OK && is_checkpoint && network->mean_params)
+        status = tdmi_values_download(compute, network, tdmi_values_trained(network),
+                                      host->raw_params, host->raw_states, err);
     if (status != TDM_OK)
         return status;
-    host->n_slots = is_checkpoint ? session->optimizer->n_slots : 0;
+    host->n_slots = is_checkpoint ? trainer->optimizer->n_slots : 0;
     for (int i = 0; i < host->n_slots; i++)
-        TDM_TRY(memory->download(session->stream, host->slots[i], session->slots[i], params, err),
+        TDM_TRY(memory->download(compute->stream, host->slots[i], trainer->slots[i], params, err),
                 err, "fetching the optimizer's state");
-    TDM_TRY(tdmi_session_fetch_scale(session, err), err, "fetching where training stands");
-    return session->backend->stream.wait(session->stream, err);
+    TDM_TRY(tdmi_trainer_fetch_scale(compute, trainer, progress, err), err,
+            "fetching where training stands");
+    return compute->backend->stream.wait(compute->stream, err);
 }
 
-/* The host's copy: weights, what the self-test says of them, and where training stands. A
- * checkpoint's has the optimiser's state too. */
+/* Fills the host's copy: weights, the self-test's logits and the progress; for a checkpoint the
+ * optimizer's state as well. */
 static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_error *err)
 {
-    struct tdmi_model_file *host = &session->snapshot;
+    struct tdmi_model_file *host = &session->network.host;
     const int32_t label = 0;
     const int64_t item = 0;
-    const struct tdmi_features *features = &session->features;
+    const struct tdmi_feature_cache *features = &session->cache;
     const struct tdmi_batch picture = {.n = 1,
-                                       .pixels = features->is_used && !session->test_evaluator
-                                                     ? (const uint8_t *)features->test_row
-                                                     : host->test_pixels,
+                                       .pixels =
+                                           features->is_used && !session->evaluation.test_evaluator
+                                               ? (const uint8_t *)features->test_row
+                                               : host->test_pixels,
                                        .labels = &label,
                                        .items = &item};
-    tdmi_evaluator *evaluator =
-        session->test_evaluator ? session->test_evaluator : session->evaluator;
-    tdm_status status = download(session, is_checkpoint, err);
+    tdmi_evaluator *evaluator = session->evaluation.test_evaluator
+                                    ? session->evaluation.test_evaluator
+                                    : session->evaluation.evaluator;
+    tdm_status status = download(&session->compute, &session->network, &session->trainer,
+                                 &session->progress, is_checkpoint, err);
     if (status == TDM_OK)
-        status = tdmi_evaluator_take(evaluator, tdmi_session_values(session), err);
+        status = tdmi_evaluator_take(evaluator, tdmi_values_evaluated(&session->network), err);
     if (status == TDM_OK)
         status = tdmi_evaluator_batch(evaluator, &picture, NULL, NULL, host->test_logits, err);
     if (status == TDM_OK)
@@ -155,24 +147,28 @@ static tdm_status take(struct tdmi_session *session, bool is_checkpoint, tdm_err
 
 tdm_status tdmi_session_keep_best(struct tdmi_session *session, int epoch, tdm_error *err)
 {
-    session->is_best_unwritten = false; /* of the best before, whose copy is no longer whole */
-    session->outcomes.epoch = epoch;
-    session->outcomes.step = session->progress.step;
-    TDM_TRY(tdmi_outcomes_copy(&session->outcomes, &session->best_outcomes, err), err,
-            "keeping what became of the pictures");
-    TDM_TRY(tdmi_session_record_validation(session, err), err, "keeping what was counted");
+    session->record.is_best_unwritten = false; /* the copy of the previous best is overwritten */
+    session->evaluation.outcomes.epoch = epoch;
+    session->evaluation.outcomes.step = session->progress.step;
+    TDM_TRY(
+        tdmi_outcomes_copy(&session->evaluation.outcomes, &session->evaluation.best_outcomes, err),
+        err, "keeping what became of the pictures");
+    TDM_TRY(tdmi_evaluation_record(&session->record, &session->evaluation, err), err,
+            "keeping what was counted");
     TDM_TRY(take(session, false, err), err, "keeping the best weights");
-    session->is_best_unwritten = true;
+    session->record.is_best_unwritten = true;
     return TDM_OK;
 }
 
-tdm_status tdmi_session_write_best(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_checkpoint_write_best(struct tdmi_run_record *record,
+                                      const struct tdmi_train_network *network,
+                                      const struct tdmi_evaluation *evaluation, tdm_error *err)
 {
     tdmi_arena scratch;
-    const char *folder = tdmi_run_path(session->run);
-    if (!session->is_best_unwritten)
+    const char *folder = tdmi_run_path(record->run);
+    if (!record->is_best_unwritten)
         return TDM_OK;
-    TDM_TRY(tdmi_run_check(session->run, err), err, "keeping the best weights");
+    TDM_TRY(tdmi_run_check(record->run, err), err, "keeping the best weights");
     tdmi_arena_init(&scratch, 4096);
     const char *outcomes = tdmi_path_join(&scratch, folder, TDMI_OUTCOMES_NAME);
     const char *best = tdmi_path_join(&scratch, folder, best_name);
@@ -180,82 +176,78 @@ tdm_status tdmi_session_write_best(struct tdmi_session *session, tdm_error *err)
     if (!outcomes || !best)
         status = TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
     if (status == TDM_OK)
-        status = tdmi_outcomes_save(&session->best_outcomes, outcomes, err);
+        status = tdmi_outcomes_save(&evaluation->best_outcomes, outcomes, err);
     if (status == TDM_OK)
-        status = tdmi_model_file_save(&session->snapshot, best, err);
+        status = tdmi_model_file_save(&network->host, best, err);
     tdmi_arena_release(&scratch);
     if (status == TDM_OK)
-        session->is_best_unwritten = false;
+        record->is_best_unwritten = false;
     return TDM_WRAP(err, status, "keeping the best weights");
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
-/* The newest takes the place of the one before, which stays beside it: a file that was damaged on
- * the disk costs no more than the work between the two. Killed between the renames, the one before
- * is what there is. */
-static tdm_status rotate(struct tdmi_session *session, const char *next, const char *last,
+/* The previous checkpoint is kept: a damaged newest file then costs only the work between the two.
+ * After a kill between the renames the previous one is resumed. */
+static tdm_status rotate(struct tdmi_run_record *record, const char *next, const char *last,
                          const char *previous, tdm_error *err)
 {
-    if (!session->is_fallen_back && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR &&
+    if (!record->is_fallen_back && tdmi_file_kind_of(last) == TDMI_FILE_REGULAR &&
         rename(last, previous) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", last, previous_name,
                         strerror(errno));
     if (rename(next, last) != 0)
         return TDM_FAIL(err, TDM_E_SYSTEM, "renaming %s to %s: %s", next, last_name,
                         strerror(errno));
-    session->is_fallen_back = false; /* a damaged one has not taken the place of a whole one */
-    return tdmi_folder_sync(tdmi_run_path(session->run), err);
+    record->is_fallen_back = false; /* last.safetensors is whole again */
+    return tdmi_folder_sync(tdmi_run_path(record->run), err);
 }
 
-/* progress: of the checkpoint that the clock is of. */
-static tdm_status record_clock(struct tdmi_session *session, const struct tdmi_progress *progress,
-                               tdm_error *err)
+static tdm_status record_clock(const struct tdmi_run_record *record,
+                               const struct tdmi_progress *progress, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_number(writer, "seconds", tdmi_session_seconds(session));
-    tdm_json_number(writer, "training_seconds", session->training_seconds);
-    tdm_json_number(writer, "best_seconds", session->best_seconds);
+    tdm_json_number(writer, "seconds", tdmi_record_seconds(record));
+    tdm_json_number(writer, "training_seconds", record->training_seconds);
+    tdm_json_number(writer, "best_seconds", record->best_seconds);
     tdm_json_integer(writer, "epochs", progress->epoch);
     tdm_json_integer(writer, "steps", progress->step);
     tdm_json_object_end(writer);
-    return tdmi_session_set(session, "clock", writer, err);
+    return tdmi_record_set(record, "clock", writer, err);
 }
 
-tdm_status tdmi_session_record_clock(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_checkpoint_record_clock(const struct tdmi_run_record *record,
+                                        const struct tdmi_progress *progress, tdm_error *err)
 {
-    return record_clock(session, &session->progress, err);
+    return record_clock(record, progress, err);
 }
 
-/* Everything that goes with a checkpoint is on disk before it takes its name: whoever is killed in
- * between goes on from the one before, and what is there already is made again with the same bits.
- * The other way round a line or a count would be missing for good. */
 static tdm_status write_checkpoint(struct tdmi_session *session, const char *next, const char *last,
                                    const char *previous, tdm_error *err)
 {
     const tdm_event event = {.kind = TDM_EVENT_CHECKPOINT,
                              .epoch = session->progress.epoch,
                              .step = session->progress.step,
-                             .seconds = tdmi_session_seconds(session),
+                             .seconds = tdmi_record_seconds(&session->record),
                              .text = last_name};
-    TDM_TRY(tdmi_run_check(session->run, err), err, "writing %s", next);
+    TDM_TRY(tdmi_run_check(session->record.run, err), err, "writing %s", next);
     TDM_TRY(take(session, true, err), err, "writing %s", next);
-    TDM_TRY(tdmi_model_file_save(&session->snapshot, next, err), err, "writing %s", next);
-    tdmi_track_record(session->track, &event);
-    TDM_TRY(tdmi_session_record_clock(session, err), err, "writing %s", next);
-    TDM_TRY(tdmi_run_save(session->run, TDMI_RUN_RUNNING, err), err, "writing %s", next);
-    TDM_TRY(rotate(session, next, last, previous, err), err, "writing %s", next);
-    session->saved = session->progress;
-    session->saved_ns = tdmi_clock_ns();
-    tdmi_track_report(session->track, &event);
+    TDM_TRY(tdmi_model_file_save(&session->network.host, next, err), err, "writing %s", next);
+    tdmi_track_record(session->record.track, &event);
+    TDM_TRY(tdmi_checkpoint_record_clock(&session->record, &session->progress, err), err,
+            "writing %s", next);
+    TDM_TRY(tdmi_run_save(session->record.run, TDMI_RUN_RUNNING, err), err, "writing %s", next);
+    TDM_TRY(rotate(&session->record, next, last, previous, err), err, "writing %s", next);
+    session->record.saved = session->progress;
+    session->record.saved_ns = tdmi_clock_ns();
+    tdmi_track_report(session->record.track, &event);
     return TDM_OK;
 }
 
-/* Is there something that the newest checkpoint does not hold? */
-static bool is_unsaved(const struct tdmi_session *session)
+static bool is_unsaved(const struct tdmi_run_record *record, const struct tdmi_progress *progress)
 {
-    const struct tdmi_progress *now = &session->progress, *saved = &session->saved;
+    const struct tdmi_progress *now = progress, *saved = &record->saved;
     return saved->best_epoch < 0 || now->step != saved->step || now->epoch != saved->epoch ||
            now->position != saved->position || now->evaluated_step != saved->evaluated_step;
 }
@@ -263,11 +255,13 @@ static bool is_unsaved(const struct tdmi_session *session)
 tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     tdmi_arena scratch;
-    TDM_TRY(tdmi_session_write_best(session, err), err, "writing a checkpoint");
-    if (!is_unsaved(session))
+    TDM_TRY(
+        tdmi_checkpoint_write_best(&session->record, &session->network, &session->evaluation, err),
+        err, "writing a checkpoint");
+    if (!is_unsaved(&session->record, &session->progress))
         return TDM_OK;
     tdmi_arena_init(&scratch, 4096);
-    const char *folder = tdmi_run_path(session->run);
+    const char *folder = tdmi_run_path(session->record.run);
     const char *next = tdmi_path_join(&scratch, folder, next_name);
     const char *last = tdmi_path_join(&scratch, folder, last_name);
     const char *previous = tdmi_path_join(&scratch, folder, previous_name);
@@ -277,12 +271,13 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
     else
         status = write_checkpoint(session, next, last, previous, err);
     if (status != TDM_OK && next) {
-        (void)unlink(next); /* it has its name, or is of no use */
-        /* A clock says that there is a checkpoint: who goes on without one would be refused. */
-        if (!tdmi_session_has_checkpoint(&scratch, folder))
-            tdmi_run_forget(session->run, "clock");
-        else if (session->saved.best_epoch >= 0) /* nor of one that is not there */
-            (void)(record_clock(session, &session->saved, NULL) == TDM_OK);
+        (void)unlink(next); /* it was renamed, or is incomplete */
+        /* A recorded clock promises a checkpoint, without which resuming is refused. */
+        if (!tdmi_checkpoint_exists(&scratch, folder))
+            tdmi_run_forget(session->record.run, "clock");
+        else if (session->record.saved.best_epoch >=
+                 0) /* the clock of the checkpoint that is there */
+            (void)(record_clock(&session->record, &session->record.saved, NULL) == TDM_OK);
     }
     tdmi_arena_release(&scratch);
     return TDM_WRAP(err, status, "writing a checkpoint");
@@ -290,27 +285,31 @@ tdm_status tdmi_session_checkpoint(struct tdmi_session *session, tdm_error *err)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-/* Epochs of a head take milliseconds, and five files that are forced to disk many times that. */
+/* An epoch of a head takes milliseconds; syncing five files takes many times that. */
 static const double apart_seconds = 1.0;
 
-static bool is_asked_for(const struct tdmi_session *session)
+static bool is_asked_for(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record, const struct tdmi_progress *progress)
 {
-    const struct tdm_train_options *options = &session->options;
-    return (options->checkpoint_every > 0 &&
-            session->progress.step % options->checkpoint_every == 0) ||
+    const struct tdm_train_options *options = &config->options;
+    return (options->checkpoint_every > 0 && progress->step % options->checkpoint_every == 0) ||
            (options->checkpoint_minutes > 0.0 &&
-            tdmi_clock_seconds_since(session->saved_ns) >= 60.0 * options->checkpoint_minutes);
+            tdmi_clock_seconds_since(record->saved_ns) >= 60.0 * options->checkpoint_minutes);
 }
 
-bool tdmi_session_is_due_after_epoch(const struct tdmi_session *session)
+bool tdmi_checkpoint_is_due_after_epoch(const struct tdmi_train_config *config,
+                                        const struct tdmi_run_record *record,
+                                        const struct tdmi_progress *progress)
 {
-    return session->saved.best_epoch < 0 || is_asked_for(session) ||
-           tdmi_clock_seconds_since(session->saved_ns) >= apart_seconds;
+    return record->saved.best_epoch < 0 || is_asked_for(config, record, progress) ||
+           tdmi_clock_seconds_since(record->saved_ns) >= apart_seconds;
 }
 
-bool tdmi_session_is_due_inside_epoch(const struct tdmi_session *session)
+bool tdmi_checkpoint_is_due_inside_epoch(const struct tdmi_train_config *config,
+                                         const struct tdmi_run_record *record,
+                                         const struct tdmi_progress *progress)
 {
-    const bool is_owed = session->saved.epoch < session->progress.epoch;
-    return is_asked_for(session) ||
-           (is_owed && tdmi_clock_seconds_since(session->saved_ns) >= 2.0 * apart_seconds);
+    const bool is_owed = record->saved.epoch < progress->epoch;
+    return is_asked_for(config, record, progress) ||
+           (is_owed && tdmi_clock_seconds_since(record->saved_ns) >= 2.0 * apart_seconds);
 }

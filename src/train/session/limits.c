@@ -1,48 +1,58 @@
 /*
- * When a training ends: limits that are reached inside an epoch, after one, or because nothing
- * improves any more.
+ * When a training ends: at a limit inside an epoch or after one, or because nothing improves.
  */
 #include "train/session/session.h"
 #include "train/stopping.h"
 
-bool tdmi_session_is_cut(const struct tdmi_session *session)
+bool tdmi_limits_is_cut(const struct tdmi_train_config *config,
+                        const struct tdmi_run_record *record)
 {
-    const struct tdm_train_options *options = &session->options;
-    if (session->progress.step == 0) /* at least one step is taken */
+    const struct tdm_train_options *options = &config->options;
+    const int64_t step = record->progress->step;
+    if (step == 0) /* at least one step is taken */
         return false;
-    return (options->steps > 0 && session->progress.step >= options->steps) ||
-           (options->minutes > 0.0 && tdmi_session_seconds(session) >= 60.0 * options->minutes);
+    return (options->steps > 0 && step >= options->steps) ||
+           (options->minutes > 0.0 && tdmi_record_seconds(record) >= 60.0 * options->minutes);
 }
 
-/* Not before the last layer that is to learn does. */
-static bool is_out_of_patience(const struct tdmi_session *session)
+/* Never before the last move of the freeze point. */
+static bool is_out_of_patience(const struct tdmi_train_config *config,
+                               const struct tdmi_run_record *record,
+                               const struct tdmi_train_network *network)
 {
-    return session->first_trained == session->last_freeze_point &&
-           tdmi_stopping_is_due(&session->options, &session->progress);
+    return network->first_trained == network->unfreeze.last &&
+           tdmi_stopping_is_due(&config->options, record->progress);
 }
 
-bool tdmi_session_is_done(const struct tdmi_session *session, int epochs)
+bool tdmi_limits_is_done(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record,
+                         const struct tdmi_train_network *network, int epochs)
 {
-    const struct tdm_train_options *options = &session->options;
-    return tdmi_session_is_cut(session) || (options->epochs > 0 && epochs >= options->epochs) ||
-           is_out_of_patience(session);
+    const struct tdm_train_options *options = &config->options;
+    return tdmi_limits_is_cut(config, record) ||
+           (options->epochs > 0 && epochs >= options->epochs) ||
+           is_out_of_patience(config, record, network);
 }
 
-/* Who was interrupted between the last step and its validation still owes that one. */
-bool tdmi_session_is_over(const struct tdmi_session *session)
+/* A run that was interrupted between its last step and the validation is not over. */
+bool tdmi_limits_is_over(const struct tdmi_train_config *config,
+                         const struct tdmi_run_record *record,
+                         const struct tdmi_train_network *network)
 {
-    const struct tdmi_progress *progress = &session->progress;
+    const struct tdmi_progress *progress = record->progress;
     return progress->best_epoch > 0 && progress->evaluated_step == progress->step &&
-           tdmi_session_is_done(session, progress->epoch);
+           tdmi_limits_is_done(config, record, network, progress->epoch);
 }
 
-const char *tdmi_session_ended_by(const struct tdmi_session *session)
+const char *tdmi_limits_ended_by(const struct tdmi_train_config *config,
+                                 const struct tdmi_run_record *record,
+                                 const struct tdmi_train_network *network)
 {
-    const struct tdm_train_options *options = &session->options;
-    const struct tdmi_progress *progress = &session->progress;
+    const struct tdm_train_options *options = &config->options;
+    const struct tdmi_progress *progress = record->progress;
     if (options->epochs > 0 && progress->epoch >= options->epochs)
         return "epochs";
     if (options->steps > 0 && progress->step >= options->steps)
         return "steps";
-    return is_out_of_patience(session) ? "patience" : "minutes";
+    return is_out_of_patience(config, record, network) ? "patience" : "minutes";
 }

@@ -1,83 +1,77 @@
 /*
- * What the training at hand will hold, before it is reserved: told when training begins, refused
- * with what would do where there is not so much.
+ * Memory of the training, before it is reserved: reported when training begins; where there is not
+ * enough, refused with the options that would fit.
  *
- * On a card libraries want workspace, and how much depends on what they are found to be fastest
- * with: a plan for a device asks them (graph/plan.h), so what is counted here is what will be held,
- * also of the part that rows are made of and of layers that thaw later. Where that is too much,
- * they are asked again for what needs less, down to nothing, before the batch is cut. A plan
- * without a device asks nobody and takes less than any with one: what is too large so is not asked
- * about at all, which takes seconds.
+ * GPU libraries need workspace, and how much depends on the algorithms that are fastest. A plan for
+ * a device asks them (graph/plan.h), so what is counted here is what will be held, including the
+ * frozen layers that compute features and layers that are unfrozen later. If that is too much, they
+ * are asked again with smaller limits, down to none, before the batch is reduced. A plan without a
+ * device asks no library and takes least: what is too large even so is refused without asking,
+ * which takes seconds.
  */
-#include "train/features/features.h"
+#include "train/session/memory.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct tdmi_step_options tdmi_session_step_options(const struct tdmi_session *session)
-{
-    return (struct tdmi_step_options){
-        .max_batch = session->batch,
-        .class_weights = session->class_weights,
-        .can_mix = tdmi_augment_has_mix(&session->augment),
-        .shares_statistics = session->shares_statistics,
-        .loss_scale = session->loss_scale,
-    };
-}
-
-/* Parameters and states on the device and on the host; what a file gave; averages, twice too. Of a
- * device whose memory is its own, what lies there. */
+/* Parameters, states and optimizer state. On the CPU they count twice, for the host's copy, and the
+ * weights file counts too; on a GPU only its memory counts. */
 static int64_t weights_bytes(const struct tdmi_session *session)
 {
-    const tdmi_graph *graph = session->graph;
-    const bool is_host = session->backend->device.is_host,
-               has_averages = session->options.ema > 0.0;
+    const tdmi_graph *graph = session->network.graph;
+    const bool is_host = session->compute.backend->device.is_host,
+               has_averages = session->config.options.ema > 0.0;
     const int times = is_host ? 2 : 1;
-    const int copies = times * (1 + has_averages) + (is_host && session->base.params != NULL);
-    return (int64_t)sizeof(float) * (copies * (graph->param_values + graph->state_values) +
-                                     times * session->optimizer->n_slots * graph->param_values);
+    const int copies =
+        times * (1 + has_averages) + (is_host && session->pretrained.import.params != NULL);
+    return (int64_t)sizeof(float) *
+           (copies * (graph->param_values + graph->state_values) +
+            times * session->trainer.optimizer->n_slots * graph->param_values);
 }
 
-/* As much of that as is there by now. */
-static int64_t reserved_bytes(const struct tdmi_session *session)
+/* The part of it that is reserved already. */
+static int64_t reserved_bytes(const struct tdmi_train_network *network,
+                              const struct tdmi_trainer *trainer)
 {
-    const tdmi_graph *graph = session->graph;
-    const int averages = session->mean_params != NULL;
+    const tdmi_graph *graph = network->graph;
+    const int averages = network->mean_params != NULL;
     return (int64_t)sizeof(float) * ((1 + averages) * (graph->param_values + graph->state_values) +
-                                     session->optimizer->n_slots * graph->param_values);
+                                     trainer->optimizer->n_slots * graph->param_values);
 }
 
-/* Of one shard size and border. base is NULL where no rows of a frozen part are made. */
+/* Plans of one group size and freeze point. base is NULL where no features are computed. */
 struct phase {
     tdmi_plan *train, *evaluator, *base;
 };
-/* Now, and from the last move of the border on; last.train is NULL where none is to come. */
+/* Plans now, and after the last move of the freeze point; last.train is NULL: it does not move. */
 struct plans {
     struct tdmi_plans_request request; /* of now */
     tdmi_plan *test;                   /* of the model's self-test, or NULL */
     struct phase now, last;
 };
 
-/* As many batches as a loader has slots, of those that train and those that judge; and of those
- * that rows are made of. What their threads decode in, both loaders': each may come to use all. */
-static int64_t pictures_bytes(const struct tdmi_session *session, const struct phase *plans,
+/* Slots of the training and validation loaders, and of the one that reads images for features; and
+ * the decoding buffers of both loaders, each of which may use all threads. */
+static int64_t pictures_bytes(const struct tdmi_train_config *config,
+                              const struct tdmi_train_network *network, const struct phase *plans,
                               int batch, int threads)
 {
     enum { slots = 3 };
-    const struct tdmi_preprocess *target = tdmi_graph_preprocess(session->graph);
+    const struct tdmi_preprocess *target = tdmi_graph_preprocess(network->graph);
     int64_t bytes = 2 * slots * batch * (int64_t)tdmi_plan_sample_bytes(plans->train);
     if (plans->base)
         bytes += slots * TDMI_FEATURES_BATCH * (int64_t)tdmi_plan_sample_bytes(plans->base);
     bytes += 2 * threads * tdmi_loader_scratch_bytes(target->width, target->height);
-    return session->options.memory > 0 && session->options.memory < bytes ? session->options.memory
-                                                                          : bytes;
+    return config->options.memory > 0 && config->options.memory < bytes ? config->options.memory
+                                                                        : bytes;
 }
 
 static struct tdmi_needs phase_needs(const struct tdmi_session *session, const struct phase *plans,
                                      int batch, int threads)
 {
-    const bool is_host = session->backend->device.is_host;
-    struct tdmi_step_options options = tdmi_session_step_options(session);
+    const bool is_host = session->compute.backend->device.is_host;
+    struct tdmi_step_options options =
+        tdmi_trainer_step_options(&session->config, &session->data, &session->trainer);
     options.max_batch = batch;
     const struct tdmi_step_needs step = tdmi_step_needs(plans->train, &options, threads);
     int64_t evaluating = tdmi_evaluator_needs(plans->evaluator, batch, threads);
@@ -88,12 +82,14 @@ static struct tdmi_needs phase_needs(const struct tdmi_session *session, const s
         .activations = step.activations,
         .gradients = step.gradients,
         .evaluating = evaluating,
-        .pictures = is_host ? pictures_bytes(session, plans, batch, threads) : 0,
-        .others = is_host ? session->resident_before : 0,
+        .pictures = is_host
+                        ? pictures_bytes(&session->config, &session->network, plans, batch, threads)
+                        : 0,
+        .others = is_host ? session->compute.resident_before : 0,
     };
 }
 
-/* Of the phase that holds more: who thaws layers is told before the head is trained. */
+/* Of the phase that takes more: unfreezing that will not fit is refused before the head trains. */
 static struct tdmi_needs needs_of(const struct tdmi_session *session, const struct plans *plans,
                                   int batch, int threads)
 {
@@ -107,29 +103,32 @@ static struct tdmi_needs needs_of(const struct tdmi_session *session, const stru
     return tdmi_needs_total(&last) > tdmi_needs_total(&now) ? last : now;
 }
 
-/* Of plans whose now.train and now.judge are there. */
+/* Adds the others to now.train and now.evaluator. */
 static tdm_status plan_others(const struct tdmi_session *session, struct plans *plans,
                               tdm_error *err)
 {
     const struct tdmi_plan_options base = {.max_images = tdmi_features_images(plans->request.shard),
-                                           .storage = session->storage,
+                                           .storage = session->config.storage,
                                            .device = plans->request.device,
                                            .most_workspace = plans->request.most_workspace};
     struct tdmi_plans_request last = plans->request;
-    last.freeze_point = tdmi_session_freeze_point_at_end(session);
-    TDM_TRY(tdmi_session_plan_test(session, plans->request.device, plans->request.most_workspace,
-                                   &plans->test, err),
+    last.freeze_point =
+        tdmi_network_final_freeze_point(&session->config, &session->data, &session->network);
+    TDM_TRY(tdmi_plans_make_test(&session->config, &session->compute, &session->network,
+                                 plans->request.device, plans->request.most_workspace, &plans->test,
+                                 err),
             err, "planning one picture");
-    if (session->features.is_used)
-        TDM_TRY(
-            tdmi_plan_make(session->features.base, session->backend, &base, &plans->now.base, err),
-            err, "planning the frozen part");
-    if (last.freeze_point >= session->first_trained)
+    if (session->cache.is_used)
+        TDM_TRY(tdmi_plan_make(session->cache.base, session->compute.backend, &base,
+                               &plans->now.base, err),
+                err, "planning the frozen part");
+    if (last.freeze_point >= session->network.first_trained)
         return TDM_OK;
-    return TDM_WRAP(
-        err,
-        tdmi_session_make_plans(session, &last, &plans->last.train, &plans->last.evaluator, err),
-        "planning what thaws");
+    return TDM_WRAP(err,
+                    tdmi_plans_make(&session->config, &session->compute, &session->network,
+                                    &session->cache, &last, &plans->last.train,
+                                    &plans->last.evaluator, err),
+                    "planning what thaws");
 }
 
 static void forget_others(struct plans *plans)
@@ -140,17 +139,17 @@ static void forget_others(struct plans *plans)
     tdmi_plan_free(plans->test);
 }
 
-/* Bytes of workspace that kernels get, each asked about when the one before takes too much. */
+/* Limits of workspace in bytes (0: none), tried in this order. */
 static const size_t workspaces[] = {0, (size_t)64 << 20, (size_t)8 << 20, 1};
 enum { n_workspaces = sizeof workspaces / sizeof workspaces[0] };
 
-/* The plans of what was asked about last. */
+/* Keeps the plans of the last question. */
 struct planner {
     const struct tdmi_session *session;
     int64_t limit_bytes;
     bool keeps_bits;
     struct plans plans;
-    size_t most_workspace; /* with which the needs told last are those */
+    size_t most_workspace; /* of the last answer */
 };
 
 static void forget_plans(struct planner *it)
@@ -168,11 +167,12 @@ static tdm_status plan_anew(struct planner *it, struct tdmi_plans_request reques
         before.most_workspace == request.most_workspace)
         return TDM_OK;
     forget_plans(it);
-    TDM_TRY(tdmi_session_make_plans(it->session, &request, &it->plans.now.train,
-                                    &it->plans.now.evaluator, err),
+    const struct tdmi_session *session = it->session;
+    TDM_TRY(tdmi_plans_make(&session->config, &session->compute, &session->network, &session->cache,
+                            &request, &it->plans.now.train, &it->plans.now.evaluator, err),
             err, "planning anew");
     it->plans.request = request;
-    return TDM_WRAP(err, plan_others(it->session, &it->plans, err), "planning anew");
+    return TDM_WRAP(err, plan_others(session, &it->plans, err), "planning anew");
 }
 
 static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct tdmi_needs *needs,
@@ -180,15 +180,15 @@ static tdm_status measure(void *self, struct tdmi_needs_choice choice, struct td
 {
     struct planner *it = self;
     const struct tdmi_session *session = it->session;
-    const size_t *most = it->keeps_bits ? &session->most_workspace : workspaces;
+    const size_t *most = it->keeps_bits ? &session->compute.most_workspace : workspaces;
     const int n = it->keeps_bits ? 1 : n_workspaces;
-    struct tdmi_plans_request request = {.freeze_point = session->first_trained,
+    struct tdmi_plans_request request = {.freeze_point = session->network.first_trained,
                                          .shard = choice.shard};
     TDM_TRY(plan_anew(it, request, err), err, "planning without what libraries want");
     *needs = needs_of(session, &it->plans, choice.batch, choice.threads);
-    if (session->backend->device.is_host || tdmi_needs_total(needs) > it->limit_bytes)
+    if (session->compute.backend->device.is_host || tdmi_needs_total(needs) > it->limit_bytes)
         return TDM_OK;
-    request.device = session->device;
+    request.device = session->compute.device;
     for (int i = 0; i < n && (i == 0 || tdmi_needs_total(needs) > it->limit_bytes); i++) {
         it->most_workspace = request.most_workspace = most[i];
         TDM_TRY(plan_anew(it, request, err), err, "planning with what libraries want");
@@ -215,7 +215,7 @@ static void add_option(char *text, size_t text_bytes, const char *name, int aske
         snprintf(text + length, text_bytes - length, "--%s %d ", name, found);
 }
 
-/* "--threads 1 takes 300 MiB": what differs from what was asked for. */
+/* "--threads 1 takes 300 MiB": the options that differ from those given. */
 static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice found,
                    const struct tdmi_needs *needs, bool keeps_bits, char *text, size_t text_bytes)
 {
@@ -237,17 +237,19 @@ static void advise(struct tdmi_needs_choice asked, struct tdmi_needs_choice foun
              is_same ? " and gives the same bits" : "");
 }
 
-/* One lane works on a card, whatever the threads. */
-static struct tdmi_needs_choice asked_of(const struct tdmi_session *session)
+/* A GPU has one executor, whatever the number of threads. */
+static struct tdmi_needs_choice asked_of(const struct tdmi_train_config *config,
+                                         const struct tdmi_compute *compute,
+                                         const struct tdmi_train_data *data)
 {
-    const bool is_host = session->backend->device.is_host;
-    return (struct tdmi_needs_choice){session->batch, session->shard,
-                                      is_host ? tdmi_pool_threads(session->pool) : 1};
+    const bool is_host = compute->backend->device.is_host;
+    return (struct tdmi_needs_choice){data->max_batch, config->shard,
+                                      is_host ? tdmi_pool_threads(compute->pool) : 1};
 }
 
-static bool has_begun(const struct tdmi_session *session)
+static bool has_begun(const struct tdmi_run_record *record, const struct tdmi_progress *progress)
 {
-    return tdmi_run_found(session->run) != TDMI_RUN_NONE || session->progress.step > 0;
+    return !tdmi_record_is_new(record) || progress->step > 0;
 }
 
 struct found {
@@ -256,140 +258,155 @@ struct found {
     struct tdmi_needs needs; /* all that it takes */
 };
 
-/* What would do. */
 static tdm_status find(const struct tdmi_session *session, struct tdmi_memory_limit limit,
                        struct found *found, tdm_error *err)
 {
-    struct planner planner = {
-        .session = session, .limit_bytes = limit.bytes, .keeps_bits = has_begun(session)};
+    struct planner planner = {.session = session,
+                              .limit_bytes = limit.bytes,
+                              .keeps_bits = has_begun(&session->record, &session->progress)};
     const struct tdmi_needs_measure how = {
         .run = measure, .self = &planner, .keeps_bits = planner.keeps_bits};
     const tdm_status status =
-        tdmi_needs_find(&how, asked_of(session), limit.bytes, &found->choice, &found->needs, err);
+        tdmi_needs_find(&how, asked_of(&session->config, &session->compute, &session->data),
+                        limit.bytes, &found->choice, &found->needs, err);
     found->most_workspace = planner.most_workspace;
     forget_plans(&planner);
     return TDM_WRAP(err, status, "looking for what would do");
 }
 
-void tdmi_session_report_workspace(struct tdmi_session *session, size_t most_workspace,
-                                   struct tdmi_memory_limit limit)
+void tdmi_memory_report_workspace(const struct tdmi_run_record *record, size_t most_workspace,
+                                  struct tdmi_memory_limit limit)
 {
     if (most_workspace > 0)
-        tdmi_session_note(session,
-                          "libraries get %lld MiB of workspace at most, with which they may be "
-                          "slower: there is no room for all that they want, %s %lld MiB",
-                          (long long)(most_workspace >> 20), limit.what,
-                          (long long)(limit.bytes >> 20));
+        tdmi_record_note(record,
+                         "libraries get %lld MiB of workspace at most, with which they may be "
+                         "slower: there is no room for all that they want, %s %lld MiB",
+                         (long long)(most_workspace >> 20), limit.what,
+                         (long long)(limit.bytes >> 20));
 }
 
-static void report_found(struct tdmi_session *session, struct tdmi_memory_limit limit,
-                         const struct found *found)
+static void report_found(const struct tdmi_train_config *config, struct tdmi_compute *compute,
+                         const struct tdmi_run_record *record, const struct tdmi_train_data *data,
+                         struct tdmi_memory_limit limit, const struct found *found)
 {
-    const long long wanted = (long long)(tdmi_needs_total(&session->needs) >> 20) + 1;
-    if (found->choice.shard != session->shard)
-        tdmi_session_note(session,
-                          "batch %d is computed in parts of %d pictures, each with batch norm "
-                          "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
-                          session->batch, found->choice.shard, wanted, limit.what,
-                          (long long)(limit.bytes >> 20));
-    tdmi_session_report_workspace(session, found->most_workspace, limit);
+    const long long wanted = (long long)(tdmi_needs_total(&compute->needs) >> 20) + 1;
+    if (found->choice.shard != config->shard)
+        tdmi_record_note(record,
+                         "batch %d is computed in parts of %d pictures, each with batch norm "
+                         "statistics of its own: in one it takes %lld MiB, and %s %lld MiB",
+                         data->max_batch, found->choice.shard, wanted, limit.what,
+                         (long long)(limit.bytes >> 20));
+    tdmi_memory_report_workspace(record, found->most_workspace, limit);
 }
 
-static void forget_session_plans(struct tdmi_session *session)
+static void forget_session_plans(struct tdmi_train_network *network)
 {
-    tdmi_plan_free(session->evaluation_plan);
-    tdmi_plan_free(session->train_plan);
-    session->evaluation_plan = session->train_plan = NULL;
+    tdmi_plan_free(network->evaluation_plan);
+    tdmi_plan_free(network->train_plan);
+    network->evaluation_plan = network->train_plan = NULL;
 }
 
-/* Where memory is short on a card, its libraries get less of it; and a batch that is too large is
- * brought in parts, whose gradients are added: shards that nobody asked for otherwise. */
-static tdm_status take_found(struct tdmi_session *session, const struct found *found,
+/* On a GPU that is short of memory: less workspace, and a batch in several groups whose gradients
+ * are added. */
+static tdm_status take_found(struct tdmi_train_config *config, struct tdmi_compute *compute,
+                             struct tdmi_train_network *network,
+                             const struct tdmi_feature_cache *cache, const struct found *found,
                              tdm_error *err)
 {
-    const struct tdmi_plans_request request = {session->device, session->first_trained,
+    const struct tdmi_plans_request request = {compute->device, network->first_trained,
                                                found->choice.shard, found->most_workspace};
-    forget_session_plans(session);
-    session->shard = session->snapshot.shard = found->choice.shard;
-    session->most_workspace = found->most_workspace;
-    session->needs = found->needs;
-    return tdmi_session_make_plans(session, &request, &session->train_plan,
-                                   &session->evaluation_plan, err);
+    forget_session_plans(network);
+    config->shard = network->host.shard = found->choice.shard;
+    compute->most_workspace = found->most_workspace;
+    compute->needs = found->needs;
+    return tdmi_plans_make(config, compute, network, cache, &request, &network->train_plan,
+                           &network->evaluation_plan, err);
 }
 
 static tdm_status refuse(struct tdmi_session *session, struct tdmi_memory_limit limit,
                          tdm_error *err)
 {
-    const struct tdmi_needs_choice asked = asked_of(session);
+    const struct tdmi_needs_choice asked =
+        asked_of(&session->config, &session->compute, &session->data);
     struct found found = {.most_workspace = 0};
     char text[300], advice[200];
     TDM_TRY(find(session, limit, &found, err), err, "comparing with what there is");
-    if (!session->backend->device.is_host && !has_begun(session) && found.choice.threads > 0 &&
-        found.choice.batch == session->batch &&
-        (session->options.shard == 0 || found.choice.shard == session->shard)) {
-        report_found(session, limit, &found);
-        return take_found(session, &found, err);
+    if (!session->compute.backend->device.is_host &&
+        !has_begun(&session->record, &session->progress) && found.choice.threads > 0 &&
+        found.choice.batch == session->data.max_batch &&
+        (session->config.options.shard == 0 || found.choice.shard == session->config.shard)) {
+        report_found(&session->config, &session->compute, &session->record, &session->data, limit,
+                     &found);
+        return take_found(&session->config, &session->compute, &session->network, &session->cache,
+                          &found, err);
     }
-    tdmi_needs_describe(&session->needs, text, sizeof text);
-    advise(asked, found.choice, &found.needs, has_begun(session), advice, sizeof advice);
+    tdmi_needs_describe(&session->compute.needs, text, sizeof text);
+    advise(asked, found.choice, &found.needs, has_begun(&session->record, &session->progress),
+           advice, sizeof advice);
     return TDM_FAIL(err, TDM_E_MEMORY, "training takes %s, and %s %lld MiB; %s", text, limit.what,
                     (long long)(limit.bytes >> 20), advice);
 }
 
-struct tdmi_memory_limit tdmi_session_memory_limit(const struct tdmi_session *session)
+struct tdmi_memory_limit tdmi_memory_limit_of(const struct tdmi_compute *compute,
+                                              const struct tdmi_train_network *network,
+                                              const struct tdmi_trainer *trainer)
 {
-    const struct tdmi_device_table *device = &session->backend->device;
+    const struct tdmi_device_table *device = &compute->backend->device;
     int64_t free_bytes = 0, total_bytes = 0;
     if (device->is_host)
         return tdmi_memory_limit("");
-    if (!device->memory || !device->memory(session->device, &free_bytes, &total_bytes))
+    if (!device->memory || !device->memory(compute->device, &free_bytes, &total_bytes))
         return (struct tdmi_memory_limit){0, NULL};
-    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(session), "free on the card are"};
+    return (struct tdmi_memory_limit){free_bytes + reserved_bytes(network, trainer),
+                                      "free on the card are"};
 }
 
-/* The session's plans and what all of it takes. device NULL: without what libraries want. */
+/* Makes the plans and counts their memory. device NULL: without the libraries' workspace. */
 static tdm_status plan_all(struct tdmi_session *session, tdmi_device *device, tdm_error *err)
 {
-    struct plans plans = {
-        .request = {device, session->first_trained, session->shard, session->most_workspace}};
-    forget_session_plans(session);
-    TDM_TRY(tdmi_session_make_plans(session, &plans.request, &session->train_plan,
-                                    &session->evaluation_plan, err),
+    struct plans plans = {.request = {device, session->network.first_trained, session->config.shard,
+                                      session->compute.most_workspace}};
+    forget_session_plans(&session->network);
+    TDM_TRY(tdmi_plans_make(&session->config, &session->compute, &session->network, &session->cache,
+                            &plans.request, &session->network.train_plan,
+                            &session->network.evaluation_plan, err),
             err, "planning the network");
-    plans.now.train = session->train_plan;
-    plans.now.evaluator = session->evaluation_plan;
+    plans.now.train = session->network.train_plan;
+    plans.now.evaluator = session->network.evaluation_plan;
     const tdm_status status = plan_others(session, &plans, err);
     if (status == TDM_OK)
-        session->needs =
-            needs_of(session, &plans, session->batch, tdmi_pool_threads(session->pool));
+        session->compute.needs = needs_of(session, &plans, session->data.max_batch,
+                                          tdmi_pool_threads(session->compute.pool));
     forget_others(&plans);
     return TDM_WRAP(err, status, "counting memory");
 }
 
-static bool is_inside(const struct tdmi_session *session, struct tdmi_memory_limit limit)
+static bool is_inside(const struct tdmi_compute *compute, struct tdmi_memory_limit limit)
 {
-    return limit.bytes == 0 || tdmi_needs_total(&session->needs) <= limit.bytes;
+    return limit.bytes == 0 || tdmi_needs_total(&compute->needs) <= limit.bytes;
 }
 
 tdm_status tdmi_session_plan_memory(struct tdmi_session *session, tdm_error *err)
 {
-    const bool is_host = session->backend->device.is_host;
-    TDM_TRY(plan_all(session, is_host ? session->device : NULL, err), err, "planning");
-    struct tdmi_memory_limit limit = tdmi_session_memory_limit(session);
-    if (!is_host && is_inside(session, limit)) {
-        TDM_TRY(plan_all(session, session->device, err), err, "planning on the card");
-        limit = tdmi_session_memory_limit(session); /* libraries have brought their code by now */
+    const bool is_host = session->compute.backend->device.is_host;
+    TDM_TRY(plan_all(session, is_host ? session->compute.device : NULL, err), err, "planning");
+    struct tdmi_memory_limit limit =
+        tdmi_memory_limit_of(&session->compute, &session->network, &session->trainer);
+    if (!is_host && is_inside(&session->compute, limit)) {
+        TDM_TRY(plan_all(session, session->compute.device, err), err, "planning on the card");
+        limit = tdmi_memory_limit_of(&session->compute, &session->network,
+                                     &session->trainer); /* libraries have loaded by now */
     }
-    return is_inside(session, limit) ? TDM_OK : refuse(session, limit, err);
+    return is_inside(&session->compute, limit) ? TDM_OK : refuse(session, limit, err);
 }
 
-void tdmi_session_report_memory(struct tdmi_session *session)
+void tdmi_memory_report(const struct tdmi_compute *compute, const struct tdmi_run_record *record)
 {
     char text[300];
-    tdmi_needs_describe(&session->needs, text, sizeof text);
-    tdmi_session_note(session,
-                      session->backend->device.is_host
-                          ? "it takes %s; caches of pictures take what is left"
-                          : "on the card it takes %s",
-                      text);
+    tdmi_needs_describe(&compute->needs, text, sizeof text);
+    tdmi_record_note(record,
+                     compute->backend->device.is_host
+                         ? "it takes %s; caches of pictures take what is left"
+                         : "on the card it takes %s",
+                     text);
 }

@@ -1,118 +1,243 @@
 /*
- * What a run records of how it was begun: what was asked for, on which machine, with which data.
+ * The run's record: what it was started with, on which machine, with which data; and what a
+ * finished run recorded as its result.
  */
+#include "base/clock.h"
 #include "base/system/cpu.h"
+#include "base/text/quote.h"
+#include "train/advice.h"
 #include "train/config/options.h"
+#include "train/report/review.h"
 #include "train/session/session.h"
 
-tdm_status tdmi_session_set(struct tdmi_session *session, const char *section,
-                            tdm_json_writer *writer, tdm_error *err)
+#include <stdarg.h>
+#include <stdio.h>
+
+double tdmi_record_seconds(const struct tdmi_run_record *record)
+{
+    return record->seconds_before + tdmi_clock_seconds_since(record->started_ns);
+}
+
+void tdmi_record_note(const struct tdmi_run_record *record, const char *format, ...)
+{
+    char text[2 * TDM_ERROR_TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    tdmi_quote(text, sizeof text, format, arguments);
+    va_end(arguments);
+    tdmi_track_event(record->track, &(tdm_event){.kind = TDM_EVENT_NOTE,
+                                                 .step = record->progress->step,
+                                                 .seconds = tdmi_record_seconds(record),
+                                                 .text = text});
+}
+
+bool tdmi_record_is_new(const struct tdmi_run_record *record)
+{
+    return tdmi_run_found(record->run) == TDMI_RUN_NONE;
+}
+
+/* ---- what the run was started with ----------------------------------------------------------- */
+
+static const tdm_json_value *data_member(const struct tdmi_run_record *record, const char *name)
+{
+    return tdm_json_member(tdmi_run_recorded(record->run, "data"), name);
+}
+
+int64_t tdmi_record_integer(const struct tdmi_run_record *record, const char *name,
+                            int64_t otherwise)
+{
+    return tdm_json_as_integer(data_member(record, name), otherwise);
+}
+
+double tdmi_record_number(const struct tdmi_run_record *record, const char *name)
+{
+    return tdm_json_as_number(data_member(record, name), 0.0);
+}
+
+const char *tdmi_record_string(const struct tdmi_run_record *record, const char *name)
+{
+    return tdm_json_as_string(data_member(record, name), "");
+}
+
+tdm_status tdmi_record_set(const struct tdmi_run_record *record, const char *section,
+                           tdm_json_writer *writer, tdm_error *err)
 {
     const char *text;
     tdm_status status = tdm_json_finish(writer, &text, NULL, err);
     if (status == TDM_OK)
-        status = tdmi_run_set(session->run, section, text, err);
+        status = tdmi_run_set(record->run, section, text, err);
     tdm_json_writer_free(writer);
     return TDM_WRAP(err, status, "recording the run's %s", section);
 }
 
-static tdm_status record_options(struct tdmi_session *session, tdm_error *err)
+static tdm_status record_options(const struct tdmi_train_config *config,
+                                 const struct tdmi_run_record *record, tdm_error *err)
 {
     tdm_json_writer *writer = tdm_json_writer_new(0);
-    tdmi_options_to_json(&session->options, writer, NULL);
-    TDM_TRY(tdmi_session_set(session, "options", writer, err), err, "recording what was asked for");
+    tdmi_options_to_json(&config->options, writer, NULL);
+    TDM_TRY(tdmi_record_set(record, "options", writer, err), err, "recording what was asked for");
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_string(writer, "source", session->options.source);
+    tdm_json_string(writer, "source", config->options.source);
     tdm_json_object_end(writer);
-    return tdmi_session_set(session, "asked", writer, err);
+    return tdmi_record_set(record, "asked", writer, err);
 }
 
-tdm_status tdmi_session_begin_record(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_record_begin(const struct tdmi_train_config *config,
+                             const struct tdmi_run_record *record, tdm_error *err)
 {
-    TDM_TRY(record_options(session, err), err, "beginning the record");
-    return TDM_WRAP(err, tdmi_run_save(session->run, TDMI_RUN_RUNNING, err),
-                    "beginning the record");
+    TDM_TRY(record_options(config, record, err), err, "beginning the record");
+    return TDM_WRAP(err, tdmi_run_save(record->run, TDMI_RUN_RUNNING, err), "beginning the record");
 }
 
-void tdmi_session_end_record(struct tdmi_session *session, tdm_status status)
+void tdmi_record_end(const struct tdmi_run_record *record, tdm_status status)
 {
     /* The first failure is the one to report. */
     const tdm_status ignored = tdmi_run_save(
-        session->run, status == TDM_E_STOPPED ? TDMI_RUN_STOPPED : TDMI_RUN_FAILED, NULL);
+        record->run, status == TDM_E_STOPPED ? TDMI_RUN_STOPPED : TDMI_RUN_FAILED, NULL);
     (void)ignored;
 }
 
-tdm_status tdmi_session_record_machine(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_record_machine(const struct tdmi_compute *compute,
+                               const struct tdmi_run_record *record, tdm_error *err)
 {
     struct tdmi_cpu cpu;
     tdmi_cpu_describe(&cpu);
     char device[400];
-    session->backend->device.describe(session->device, device, sizeof device);
+    compute->backend->device.describe(compute->device, device, sizeof device);
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "cpu", cpu.model);
     tdm_json_string(writer, "isa", cpu.isa);
-    tdm_json_string(writer, "backend", session->backend->name);
+    tdm_json_string(writer, "backend", compute->backend->name);
     tdm_json_string(writer, "device", device);
-    tdm_json_integer(writer, "threads", tdmi_pool_threads(session->pool));
-    tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&session->needs));
-    if (!session->backend->device.is_host) {
-        tdm_json_integer(writer, "recorded_bytes", session->recorded_bytes);
-        tdm_json_integer(writer, "kept_rows_bytes", session->kept_rows_bytes);
+    tdm_json_integer(writer, "threads", tdmi_pool_threads(compute->pool));
+    tdm_json_integer(writer, "planned_bytes", tdmi_needs_total(&compute->needs));
+    if (!compute->backend->device.is_host) {
+        tdm_json_integer(writer, "recorded_bytes", compute->recorded_bytes);
+        tdm_json_integer(writer, "kept_rows_bytes", compute->device_feature_bytes);
     }
-    tdm_json_integer(writer, "world", session->transport->world(session->comm));
+    tdm_json_integer(writer, "world", compute->transport->world(compute->comm));
     tdm_json_object_end(writer);
-    return tdmi_session_set(session, "machine", writer, err);
+    return tdmi_record_set(record, "machine", writer, err);
 }
 
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
 {
-    TDM_TRY(record_options(session, err), err, "beginning the record");
-
-    TDM_TRY(tdmi_session_record_machine(session, err), err, "beginning the record");
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_data *data = &session->data;
+    const struct tdmi_train_network *network = &session->network;
+    const struct tdmi_run_record *record = &session->record;
+    TDM_TRY(record_options(config, record, err), err, "beginning the record");
+    TDM_TRY(tdmi_record_machine(&session->compute, record, err), err, "beginning the record");
     tdm_json_writer *writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
-    tdm_json_string(writer, "source", tdmi_source_path(session->source));
-    tdm_json_string(writer, "kind", tdmi_source_kind(session->source));
-    tdm_json_string(writer, "network", session->network.name);
-    tdm_json_integer(writer, "classes", tdmi_source_classes(session->source));
-    tdm_json_integer(writer, "train", session->split.n_train);
-    tdm_json_integer(writer, "val", session->split.n_val);
-    tdm_json_integer(writer, "test", session->has_test ? session->split.n_test : 0);
-    tdm_json_integer(writer, "copies", session->split.n_copies);
-    tdm_json_integer(writer, "torn", session->split.n_torn);
-    tdm_json_string(writer, "order",
-                    session->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
-    tdm_json_string(writer, "decoder", tdmi_session_decoder_name(session));
-    tdm_json_integer(writer, "unreadable", session->contents.n_unreadable);
-    tdm_json_integer(writer, "parameters", session->graph->parameters);
-    tdm_json_integer(writer, "first_trained", session->first_freeze_point);
-    tdm_json_integer(writer, "thaws_to", session->last_freeze_point);
-    tdm_json_integer(writer, "head", session->head);
-    tdm_json_integer(writer, "views", session->views);
-    tdm_json_integer(writer, "batch", session->global_batch);
-    if (session->batch_reason[0])
-        tdm_json_string(writer, "batch_reason", session->batch_reason);
-    tdm_json_integer(writer, "shard", session->shard);
-    tdm_json_string(writer, "bn", session->options.bn);
-    tdm_json_number(writer, "learning_rate", session->rates.learning_rate);
-    if (session->unfrozen_rate > 0.0)
-        tdm_json_number(writer, "thawed_rate", session->unfrozen_rate);
-    tdmi_rates_to_json(&session->rates, writer, "rates");
+    tdm_json_string(writer, "source", tdmi_source_path(data->source));
+    tdm_json_string(writer, "kind", tdmi_source_kind(data->source));
+    tdm_json_string(writer, "network", network->definition.name);
+    tdm_json_integer(writer, "classes", tdmi_source_classes(data->source));
+    tdm_json_integer(writer, "train", data->split.n_train);
+    tdm_json_integer(writer, "val", data->split.n_val);
+    tdm_json_integer(writer, "test", data->has_test ? data->split.n_test : 0);
+    tdm_json_integer(writer, "copies", data->split.n_copies);
+    tdm_json_integer(writer, "torn", data->split.n_torn);
+    tdm_json_string(writer, "order", data->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
+    tdm_json_string(writer, "decoder", tdmi_compute_decoder_name(&session->compute));
+    tdm_json_integer(writer, "unreadable", data->contents.n_unreadable);
+    tdm_json_integer(writer, "parameters", network->graph->parameters);
+    tdm_json_integer(writer, "first_trained", network->unfreeze.first);
+    tdm_json_integer(writer, "thaws_to", network->unfreeze.last);
+    tdm_json_integer(writer, "head", network->head);
+    tdm_json_integer(writer, "views", config->views);
+    tdm_json_integer(writer, "batch", config->batch);
+    if (config->batch_reason[0])
+        tdm_json_string(writer, "batch_reason", config->batch_reason);
+    tdm_json_integer(writer, "shard", config->shard);
+    tdm_json_string(writer, "bn", config->options.bn);
+    tdm_json_number(writer, "learning_rate", config->rates.learning_rate);
+    if (config->unfrozen_rate > 0.0)
+        tdm_json_number(writer, "thawed_rate", config->unfrozen_rate);
+    tdmi_rates_to_json(&config->rates, writer, "rates");
     tdm_json_object_end(writer);
-    return tdmi_session_set(session, "data", writer, err);
+    return tdmi_record_set(record, "data", writer, err);
 }
 
-/* Reading all pictures may take long: who stops it has a run all the same, and one that had ended
- * stays one that has ended. */
-tdm_status tdmi_session_record_stop(struct tdmi_session *session, tdm_error *err)
+/* Reading all images may take long: a run that is stopped meanwhile is recorded, and a finished one
+ * stays finished. */
+tdm_status tdmi_record_stop(const struct tdmi_train_config *config,
+                            const struct tdmi_run_record *record, tdm_error *err)
 {
-    if (tdmi_run_found(session->run) == TDMI_RUN_FINISHED)
+    if (tdmi_run_found(record->run) == TDMI_RUN_FINISHED)
         return TDM_E_STOPPED;
-    if (record_options(session, NULL) == TDM_OK)
-        tdmi_session_end_record(session, TDM_E_STOPPED);
+    if (record_options(config, record, NULL) == TDM_OK)
+        tdmi_record_end(record, TDM_E_STOPPED);
     return TDM_WRAP(err, TDM_E_STOPPED,
                     "before its first step; %s keeps what was asked for, and --resume goes on",
-                    tdmi_run_path(session->run));
+                    tdmi_run_path(record->run));
+}
+
+/* ---- the result of a finished run ------------------------------------------------------------ */
+
+static double number(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_number(tdm_json_member(object, key), 0.0);
+}
+
+static int64_t whole(const tdm_json_value *object, const char *key)
+{
+    return tdm_json_as_integer(tdm_json_member(object, key), 0);
+}
+
+void tdmi_record_recall_tests(const struct tdmi_run_record *record, struct tdm_train_result *result)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(record->run, "result");
+    const tdm_json_value *before = tdm_json_member(recorded, "tests_before");
+    const size_t n = tdm_json_count(before);
+    result->n_tests_before = 0;
+    for (size_t i = 0; i < n && i < TDM_TESTS_BEFORE; i++) {
+        const tdm_json_value *test = tdm_json_at(before, i);
+        result->tests_before[result->n_tests_before++] =
+            (struct tdm_test_before){(int)whole(test, "epoch"), tdmi_review_score(test)};
+    }
+}
+
+/* A record of an older version has none: it is then computed again. */
+static void recall_next(const tdm_json_value *recorded, struct tdm_next *next)
+{
+    const tdm_json_value *before = tdm_json_member(recorded, "next");
+    next->step = tdmi_advice_step(tdm_json_as_string(tdm_json_member(before, "step"), ""));
+    snprintf(next->evidence, sizeof next->evidence, "%s",
+             tdm_json_as_string(tdm_json_member(before, "evidence"), ""));
+}
+
+bool tdmi_record_recall_result(const struct tdmi_run_record *record, bool has_test,
+                               struct tdm_train_result *result)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(record->run, "result");
+    const tdm_json_value *after = tdm_json_member(recorded, "after_best");
+    const tdm_json_value *features = tdm_json_member(recorded, "features");
+    const tdm_json_value *cached = tdm_json_member(recorded, "cached");
+    result->test = tdmi_review_score(tdm_json_member(recorded, "test"));
+    if (tdmi_run_found(record->run) != TDMI_RUN_FINISHED ||
+        whole(recorded, "steps") != result->steps || (has_test && result->test.n == 0))
+        return false;
+    result->seconds = number(recorded, "seconds");
+    result->images_per_second = number(recorded, "images_per_second");
+    result->skipped = whole(recorded, "skipped");
+    result->cached = tdm_json_as_bool(cached, false);
+    result->features = (struct tdm_features){.rows = whole(features, "rows"),
+                                             .reused = whole(features, "reused"),
+                                             .checked = whole(features, "checked"),
+                                             .remade = whole(features, "remade")};
+    result->after_best = (struct tdm_after_best){
+        .epochs = (int)whole(after, "epochs"),
+        .seconds = number(after, "seconds"),
+        .n = whole(after, "n"),
+        .only_best = whole(after, "only_best"),
+        .only_last = whole(after, "only_last"),
+        .p = tdm_json_as_number(tdm_json_member(after, "p"), 1.0),
+    };
+    tdmi_record_recall_tests(record, result);
+    recall_next(recorded, &result->next);
+    return true;
 }

@@ -1,8 +1,8 @@
 /*
- * Batch norms that were folded into the convolutions before the weights were published get their
- * statistics back: what each of them reads is measured over some of the pictures that train, in one
- * pass, because none of them changes anything yet. Which pictures follows from their content, and
- * sums are added in a fixed order, so any number of threads gives the same bits.
+ * Statistics of batch norms that were folded into convolutions before the weights were published.
+ * The input of each trained one is measured over some training images in a single forward pass,
+ * since a folded norm does not change its input. The images are chosen by content and sums are
+ * added in a fixed order, so any number of threads gives the same bits.
  */
 #include "base/hash/hash.h"
 #include "base/memory.h"
@@ -17,32 +17,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* most_pictures: 49 pixels of each are some 25,000 values of a channel even at the end of a
- * network. */
+/* most_pictures: with 49 pixels each, some 25,000 values of a channel even in the last layers. */
 enum { most_pictures = 512, batch_pictures = 64 };
 
 struct measuring {
     struct tdmi_session *session;
-    int first; /* node */
+    int first; /* first trained node */
     tdmi_plan *plan;
     tdmi_packed *packed;
     int n_lanes;
     tdmi_executor **lanes;
     int64_t *items, n_items; /* of the source, ascending */
-    uint64_t content;        /* of all of them */
-    int64_t width;           /* doubles a row */
-    double *rows, *totals;   /* one row a shard of a batch */
+    uint64_t content;        /* hash over the contents of all items */
+    int64_t width;           /* doubles of a row */
+    double *rows, *totals;   /* one row per group of a batch */
     int64_t n_images;
 
-    /* of the batch at hand */
+    /* the current batch */
     int n;
     const uint8_t *pixels[batch_pictures];
 
-    /* The first pictures, and their logits before. */
+    /* Some images, and their logits before and after. */
     int n_kept;
     uint8_t *kept;
     float *before, *after;
-    double moved; /* the most that a logit did, as part of the largest */
+    double moved; /* largest change of a logit, as a fraction of the largest logit */
 };
 
 /* ---- which pictures -------------------------------------------------------------------------- */
@@ -66,12 +65,11 @@ static int by_item(const void *a, const void *b)
     return (left->item > right->item) - (left->item < right->item);
 }
 
-/* Those whose content's hash is lowest: another order of files, or more of them, chooses the same.
- */
+/* The images with the lowest content hashes: the choice does not depend on the order of files. */
 static tdm_status choose(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const int64_t n = session->split.n_train;
+    const int64_t n = session->data.split.n_train;
     struct candidate *all = tdmi_alloc((size_t)n, sizeof *all);
     it->n_items = n < most_pictures ? n : most_pictures;
     it->items = tdmi_alloc((size_t)it->n_items, sizeof *it->items);
@@ -81,8 +79,8 @@ static tdm_status choose(struct measuring *it, tdm_error *err)
                         (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
-        all[i].item = session->split.train[i];
-        all[i].hash = session->contents.hashes[all[i].item];
+        all[i].item = session->data.split.train[i];
+        all[i].hash = session->data.contents.hashes[all[i].item];
     }
     qsort(all, (size_t)n, sizeof *all, by_hash);
     tdmi_xxh64 hash;
@@ -115,8 +113,8 @@ static tdm_status shard_task(void *self, int index, int worker, tdm_error *err)
 {
     struct measuring *it = self;
     const struct tdmi_shard shard = shard_at(it, index);
-    tdmi_executor_measure(it->lanes[worker], tdmi_session_trained(it->session), &shard, it->first,
-                          it->rows + index * it->width);
+    tdmi_executor_measure(it->lanes[worker], tdmi_values_trained(&it->session->network), &shard,
+                          it->first, it->rows + index * it->width);
     return it->plan->backend->stream.wait(tdmi_executor_stream(it->lanes[worker]), err);
 }
 
@@ -129,24 +127,25 @@ static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error 
     for (int i = 0; i < it->n_kept; i++)
         it->pixels[i] = it->kept + (size_t)i * bytes;
     const struct tdmi_shard shard = {.n = it->n_kept, .pixels = it->pixels};
-    TDM_TRY(tdmi_packed_fill(it->packed, tdmi_session_trained(session), 0, session->pool, err), err,
-            "looking at logits");
-    tdmi_executor_measure(lane, tdmi_session_trained(session), &shard, it->plan->graph->n_nodes,
-                          NULL);
-    TDM_TRY(session->backend->stream.wait(tdmi_executor_stream(lane), err), err,
+    TDM_TRY(tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
+                             session->compute.pool, err),
+            err, "looking at logits");
+    tdmi_executor_measure(lane, tdmi_values_trained(&session->network), &shard,
+                          it->plan->graph->n_nodes, NULL);
+    TDM_TRY(session->compute.backend->stream.wait(tdmi_executor_stream(lane), err), err,
             "looking at logits");
     return TDM_WRAP(err,
-                    session->backend->memory.download(
+                    session->compute.backend->memory.download(
                         tdmi_executor_stream(lane), logits, tdmi_executor_logits(lane),
                         sizeof *logits * outputs * (size_t)it->n_kept, err),
                     "looking at logits");
 }
 
-/* The pictures of a batch that could be read. */
+/* Collects the readable images of a batch. */
 static tdm_status gather(struct measuring *it, const struct tdmi_batch *batch, tdm_error *err)
 {
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
-    TDM_TRY(tdmi_session_refuse(it->session, batch, err), err, "reading pictures");
+    TDM_TRY(tdmi_data_check_batch(&it->session->config, batch, err), err, "reading pictures");
     it->n = 0;
     for (int p = 0; p < batch->n; p++)
         if (batch->labels[p] >= 0)
@@ -167,7 +166,7 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
     const int shards = n_shards(it, it->n);
     if (shards == 0)
         return TDM_OK;
-    TDM_TRY(tdmi_pool_run(it->session->pool, shards, shard_task, it, err), err,
+    TDM_TRY(tdmi_pool_run(it->session->compute.pool, shards, shard_task, it, err), err,
             "measuring pictures");
     tdmi_tree_sum_rows(it->rows, shards, it->width);
     for (int64_t i = 0; i < it->width; i++)
@@ -176,8 +175,7 @@ static tdm_status measure_batch(struct measuring *it, const struct tdmi_batch *b
     return TDM_OK;
 }
 
-/* Where a training stands is known to its session: norms are measured when it begins, and again
- * where something thaws. */
+/* Norms are measured before the first step, and again where layers are unfrozen. */
 static tdm_status stop(const struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
@@ -187,7 +185,7 @@ static tdm_status stop(const struct measuring *it, tdm_error *err)
     return TDM_FAIL(err, TDM_E_STOPPED,
                     "training was stopped on request before %s, while batch norms were measured; "
                     "--resume measures them again and goes on in %s",
-                    where, tdmi_run_path(session->run));
+                    where, tdmi_run_path(session->record.run));
 }
 
 static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_error *err)
@@ -203,10 +201,11 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
         if (!batch)
             break;
         TDM_TRY(measure_batch(it, batch, err), err, "measuring batch norms");
-        tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PROGRESS,
-                                                      .done = batch->first + batch->n,
-                                                      .total = it->n_items,
-                                                      .seconds = tdmi_session_seconds(session)});
+        tdmi_track_event(session->record.track,
+                         &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                      .done = batch->first + batch->n,
+                                      .total = it->n_items,
+                                      .seconds = tdmi_record_seconds(&session->record)});
     }
     if (it->n_images == 0)
         return TDM_FAIL(err, TDM_E_INPUT, "none of %lld pictures can be read",
@@ -220,65 +219,62 @@ static tdm_status read_and_measure(struct measuring *it, tdm_error *err)
     char skipped[TDMI_PROBLEM_BYTES];
     tdmi_loader *loader;
     const struct tdmi_loader_options options = {
-        .source = session->source,
-        .preprocess = *tdmi_graph_preprocess(session->graph),
-        .is_strict = session->options.strict,
+        .source = session->data.source,
+        .preprocess = *tdmi_graph_preprocess(session->network.graph),
+        .is_strict = session->config.options.strict,
         .items = it->items,
         .n_items = it->n_items,
         .batch = batch_pictures,
-        .threads = tdmi_pool_threads(session->pool),
+        .threads = tdmi_pool_threads(session->compute.pool),
         .is_tuned = true,
-        .memory_bytes = (session->options.memory + 1) / 2,
-        .contents = session->contents.hashes,
-        .cache = {.hashes = session->contents.hashes},
-        .decoder = session->decoder,
+        .memory_bytes = (session->config.options.memory + 1) / 2,
+        .contents = session->data.contents.hashes,
+        .cache = {.hashes = session->data.contents.hashes},
+        .decoder = session->compute.decoder,
     };
     TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
-                                                  .total = it->n_items,
-                                                  .text = "measuring batch norms"});
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                         .total = it->n_items,
+                                                         .text = "measuring batch norms"});
     const tdm_status status = measure_all(it, loader, err);
-    tdmi_track_event(session->track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, skipped, sizeof skipped); i++)
-        tdmi_session_note(session, "batch norms are measured without a picture: %s", skipped);
+        tdmi_record_note(&session->record, "batch norms are measured without a picture: %s",
+                         skipped);
     tdmi_loader_close(loader);
     return status;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* On the device, by way of the arrays on the host. */
-static tdm_status restore(const struct measuring *it, float *params, float *states, tdm_error *err)
+/* On the device, through the host's arrays. */
+static tdm_status restore(const struct measuring *it, bool of_averages, tdm_error *err)
 {
-    struct tdmi_session *session = it->session;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    struct tdmi_model_file *host = &session->snapshot;
-    const size_t param_bytes = sizeof(float) * (size_t)session->graph->param_values;
-    const size_t state_bytes = sizeof(float) * (size_t)session->graph->state_values;
-    TDM_TRY(memory->download(session->stream, host->params, params, param_bytes, err), err,
-            "fetching weights");
-    TDM_TRY(memory->download(session->stream, host->states, states, state_bytes, err), err,
-            "fetching running statistics");
-    TDM_TRY(session->backend->stream.wait(session->stream, err), err, "fetching weights");
-    tdmi_norms_restore(session->graph, it->first, it->totals, it->n_images, host->params,
+    const struct tdmi_compute *compute = &it->session->compute;
+    struct tdmi_train_network *network = &it->session->network;
+    struct tdmi_model_file *host = &network->host;
+    const struct tdmi_values values =
+        of_averages ? tdmi_values_evaluated(network) : tdmi_values_trained(network);
+    tdm_status status =
+        tdmi_values_download(compute, network, values, host->params, host->states, err);
+    if (status == TDM_OK)
+        status = compute->backend->stream.wait(compute->stream, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_norms_restore(network->graph, it->first, it->totals, it->n_images, host->params,
                        host->states);
-    TDM_TRY(memory->upload(session->stream, params, host->params, param_bytes, err), err,
-            "placing weights");
-    TDM_TRY(memory->upload(session->stream, states, host->states, state_bytes, err), err,
-            "placing running statistics");
-    return session->backend->stream.wait(session->stream, err);
+    return tdmi_values_upload(compute, network, of_averages, host->params, host->states, err);
 }
 
 static tdm_status restore_all(struct measuring *it, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    const int n = it->n_kept * tdmi_graph_logits(session->graph);
+    const int n = it->n_kept * tdmi_graph_logits(session->network.graph);
     double largest = 0.0, worst = 0.0;
     TDM_TRY(logits_of_kept(it, it->before, err), err, "before statistics are given back");
-    TDM_TRY(restore(it, session->params, session->states, err), err, "giving statistics back");
-    if (session->mean_params)
-        TDM_TRY(restore(it, session->mean_params, session->mean_states, err), err,
-                "giving statistics back to averages");
+    TDM_TRY(restore(it, false, err), err, "giving statistics back");
+    if (session->network.mean_params)
+        TDM_TRY(restore(it, true, err), err, "giving statistics back to averages");
     TDM_TRY(logits_of_kept(it, it->after, err), err, "after statistics were given back");
     for (int i = 0; i < n; i++) {
         largest = fmax(largest, fabs((double)it->before[i]));
@@ -293,33 +289,36 @@ static tdm_status restore_all(struct measuring *it, tdm_error *err)
 static tdm_status reserve(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const struct tdmi_plan_options request = {.max_images = session->shard,
-                                              .device = session->device,
-                                              .most_workspace = session->most_workspace,
+    const struct tdmi_plan_options request = {.max_images = session->config.shard,
+                                              .device = session->compute.device,
+                                              .most_workspace = session->compute.most_workspace,
                                               .is_apart = true};
-    TDM_TRY(tdmi_plan_make(session->graph, session->backend, &request, &it->plan, err), err,
-            "planning to measure batch norms");
-    TDM_TRY(tdmi_packed_open(it->plan, session->device, &it->packed, err), err,
+    TDM_TRY(
+        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err),
+        err, "planning to measure batch norms");
+    TDM_TRY(tdmi_packed_open(it->plan, session->compute.device, &it->packed, err), err,
             "preparing to measure batch norms");
-    it->width = tdmi_norms_sums(session->graph, it->first);
+    it->width = tdmi_norms_sums(session->network.graph, it->first);
     it->rows = tdmi_alloc((size_t)n_shards(it, batch_pictures), (size_t)it->width * sizeof(double));
     it->totals = tdmi_alloc((size_t)it->width, sizeof(double));
-    it->kept = tdmi_alloc((size_t)session->shard, tdmi_plan_sample_bytes(it->plan));
-    const size_t logits = (size_t)session->shard * (size_t)tdmi_graph_logits(session->graph);
+    it->kept = tdmi_alloc((size_t)session->config.shard, tdmi_plan_sample_bytes(it->plan));
+    const size_t logits =
+        (size_t)session->config.shard * (size_t)tdmi_graph_logits(session->network.graph);
     it->before = tdmi_alloc(logits, sizeof(float));
     it->after = tdmi_alloc(logits, sizeof(float));
-    it->lanes = tdmi_alloc((size_t)tdmi_pool_threads(session->pool), sizeof *it->lanes);
+    it->lanes = tdmi_alloc((size_t)tdmi_pool_threads(session->compute.pool), sizeof *it->lanes);
     if (!it->rows || !it->totals || !it->kept || !it->before || !it->after || !it->lanes)
         return TDM_FAIL(err, TDM_E_MEMORY, "preparing to measure batch norms: out of memory");
-    for (it->n_lanes = 0; it->n_lanes < tdmi_pool_threads(session->pool); it->n_lanes++) {
+    for (it->n_lanes = 0; it->n_lanes < tdmi_pool_threads(session->compute.pool); it->n_lanes++) {
         tdmi_executor **lane = &it->lanes[it->n_lanes];
-        TDM_TRY(tdmi_executor_open(it->plan, session->device, lane, err), err,
+        TDM_TRY(tdmi_executor_open(it->plan, session->compute.device, lane, err), err,
                 "preparing to measure batch norms");
         tdmi_executor_use(*lane, tdmi_packed_memory(it->packed));
     }
-    return TDM_WRAP(
-        err, tdmi_packed_fill(it->packed, tdmi_session_trained(session), 0, session->pool, err),
-        "preparing to measure batch norms");
+    return TDM_WRAP(err,
+                    tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
+                                     session->compute.pool, err),
+                    "preparing to measure batch norms");
 }
 
 static void release(struct measuring *it)
@@ -337,7 +336,7 @@ static void release(struct measuring *it)
     tdmi_plan_free(it->plan);
 }
 
-/* In the run's record and in every model file that comes of it. */
+/* In the run's record and in the lineage of its model files. */
 static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
@@ -351,11 +350,12 @@ static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_
     tdm_json_number(writer, "logits_moved", it->moved);
     tdm_json_number(writer, "seconds", seconds);
     tdm_json_object_end(writer);
-    TDM_TRY(tdmi_session_set(session, "norms", writer, err), err, "recording what was measured");
-    session->snapshot.lineage.norms =
+    TDM_TRY(tdmi_record_set(&session->record, "norms", writer, err), err,
+            "recording what was measured");
+    session->network.host.lineage.norms =
         tdmi_arena_printf(&session->arena, "measured over %lld pictures, content %s",
                           (long long)it->n_images, content);
-    if (!session->snapshot.lineage.norms)
+    if (!session->network.host.lineage.norms)
         return TDM_FAIL(err, TDM_E_MEMORY, "recording what was measured: out of memory");
     return TDM_OK;
 }
@@ -363,7 +363,7 @@ static tdm_status record(struct measuring *it, int n_norms, double seconds, tdm_
 static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
 {
     struct tdmi_session *session = it->session;
-    const double before = tdmi_session_seconds(session);
+    const double before = tdmi_record_seconds(&session->record);
     tdm_status status = choose(it, err);
     if (status == TDM_OK)
         status = reserve(it, err);
@@ -371,39 +371,40 @@ static tdm_status give_back(struct measuring *it, int n_norms, tdm_error *err)
         status = read_and_measure(it, err);
     if (status == TDM_OK)
         status = restore_all(it, err);
-    const double seconds = tdmi_session_seconds(session) - before;
+    const double seconds = tdmi_record_seconds(&session->record) - before;
     if (status == TDM_OK)
         status = record(it, n_norms, seconds, err);
-    session->training_seconds += seconds;
+    session->record.training_seconds += seconds;
     if (status == TDM_OK)
-        tdmi_session_note(session,
-                          "%d batch norms had been folded into the convolutions: means and "
-                          "variances are measured again over %lld pictures that train, in %.1f s, "
-                          "scales and shifts so that the network gives the same (logits moved by "
-                          "at most %.1g of the largest)",
-                          n_norms, (long long)it->n_images, seconds, it->moved);
+        tdmi_record_note(&session->record,
+                         "%d batch norms had been folded into the convolutions: means and "
+                         "variances are measured again over %lld pictures that train, in %.1f s, "
+                         "scales and shifts so that the network gives the same (logits moved by "
+                         "at most %.1g of the largest)",
+                         n_norms, (long long)it->n_images, seconds, it->moved);
     return status;
 }
 
 tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *err)
 {
-    struct measuring it = {.session = session, .first = session->first_trained};
-    const int n_norms = session->weights ? tdmi_norms_count_folded(session->graph, it.first,
-                                                                   session->snapshot.states)
-                                         : 0;
+    struct measuring it = {.session = session, .first = session->network.first_trained};
+    const int n_norms = session->pretrained.path
+                            ? tdmi_norms_count_folded(session->network.graph, it.first,
+                                                      session->network.host.states)
+                            : 0;
     if (n_norms == 0)
         return TDM_OK;
-    if (!session->backend->device.is_host)
+    if (!session->compute.backend->device.is_host)
         return TDM_FAIL(err, TDM_E_ABSENT,
                         "beginning with the weights of %s: %d of its batch norms were folded into "
                         "the convolutions, and the backend %s cannot measure their statistics "
                         "yet; --freeze base uses them as they are",
-                        session->weights, n_norms, session->backend->name);
-    TDM_TRY(tdmi_session_begin_record(session, err), err,
+                        session->pretrained.path, n_norms, session->compute.backend->name);
+    TDM_TRY(tdmi_record_begin(&session->config, &session->record, err), err,
             "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
     release(&it);
     if (status != TDM_OK)
-        tdmi_session_end_record(session, status);
+        tdmi_record_end(&session->record, status);
     return TDM_WRAP(err, status, "giving batch norms their statistics back");
 }

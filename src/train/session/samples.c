@@ -1,6 +1,6 @@
 /*
- * Sample pictures of the best epoch, and the page that shows them: what a finished run leaves for
- * people. Neither is worth a training: what goes wrong here is told and passed over.
+ * Sample images of the best epoch and the report page of a finished run. A failure here is reported
+ * and does not fail the training.
  */
 #include "base/file/file.h"
 #include "data/loader/loader.h"
@@ -12,19 +12,19 @@
 
 enum { longest_side = 96, jpeg_quality = 85 };
 
-/* A validation picture of that content; -1: none is in the source any more. */
-static int64_t find_item(const struct tdmi_session *session, uint64_t content)
+/* The validation item of that content; -1: the source no longer has it. */
+static int64_t find_item(const struct tdmi_train_data *data, uint64_t content)
 {
-    for (int64_t i = 0; i < session->split.n_val; i++)
-        if (session->contents.hashes[session->split.val[i]] == content)
-            return session->split.val[i];
+    for (int64_t i = 0; i < data->split.n_val; i++)
+        if (data->contents.hashes[data->split.val[i]] == content)
+            return data->split.val[i];
     return -1;
 }
 
-/* As the network sees it, but no larger than is shown. */
-static struct tdmi_preprocess small(const struct tdmi_session *session)
+/* The network's preprocessing, at most as large as the report shows. */
+static struct tdmi_preprocess small(const struct tdmi_train_network *network)
 {
-    struct tdmi_preprocess preprocess = *tdmi_graph_preprocess(session->graph);
+    struct tdmi_preprocess preprocess = *tdmi_graph_preprocess(network->graph);
     const int side = preprocess.width > preprocess.height ? preprocess.width : preprocess.height;
     preprocess.channels = 3;
     if (side > longest_side) {
@@ -58,28 +58,29 @@ static tdm_status write_jpeg(const struct tdmi_preprocess *preprocess, const uin
     return status;
 }
 
-/* The n items' pictures, to the samples of that number; of what cannot be read any more none. */
-static tdm_status read_pictures(struct tdmi_session *session, const int64_t *items,
+/* Reads the samples' images; an unreadable one leaves its sample without. */
+static tdm_status read_pictures(const struct tdmi_train_config *config,
+                                const struct tdmi_compute *compute,
+                                const struct tdmi_train_data *data,
+                                const struct tdmi_train_network *network, const int64_t *items,
                                 tdmi_samples *samples, tdm_error *err)
 {
     const struct tdmi_batch *batch;
     tdmi_loader *loader = NULL;
-    struct tdmi_loader_options options = {
-        .source = session->source,
-        .preprocess = small(session),
+    const struct tdmi_loader_options options = {
+        .source = data->source,
+        .preprocess = small(network),
         .items = items,
         .n_items = samples->n,
         .batch = samples->n,
-        .threads = tdmi_pool_threads(session->pool),
+        .threads = tdmi_pool_threads(compute->pool),
         .depth = 1,
-        .cache = {.hashes = session->contents.hashes},
+        /* A cache on disk saves reading a remote source again. */
+        .cache = {.kind = config->cache, .hashes = data->contents.hashes},
     };
     const size_t picture_bytes =
         (size_t)options.preprocess.width * (size_t)options.preprocess.height * 3;
-    /* What a cache on disk has, far away or not, is not asked for again. */
-    tdm_status status = tdmi_cache_kind_find(session->options.cache, &options.cache.kind, err);
-    if (status == TDM_OK)
-        status = tdmi_loader_open(&options, &loader, err);
+    tdm_status status = tdmi_loader_open(&options, &loader, err);
     if (status == TDM_OK)
         status = tdmi_loader_seek(loader, 0, 0, err);
     if (status == TDM_OK)
@@ -92,7 +93,6 @@ static tdm_status read_pictures(struct tdmi_session *session, const int64_t *ite
     return status;
 }
 
-/* Those that are whole move up. */
 static void drop_unread(tdmi_samples *samples)
 {
     int n = 0;
@@ -102,31 +102,34 @@ static void drop_unread(tdmi_samples *samples)
     samples->n = n;
 }
 
-static tdm_status gather(struct tdmi_session *session, const tdmi_outcomes *outcomes,
+static tdm_status gather(const struct tdmi_train_config *config, const struct tdmi_compute *compute,
+                         const struct tdmi_train_data *data,
+                         const struct tdmi_train_network *network, const tdmi_outcomes *outcomes,
                          tdmi_samples *samples, tdm_error *err)
 {
     int64_t items[TDMI_SAMPLES_MOST];
     int n = 0;
     tdmi_samples_choose(outcomes, samples);
     for (int i = 0; i < samples->n; i++) {
-        items[n] = find_item(session, outcomes->contents[samples->samples[i].entry]);
+        items[n] = find_item(data, outcomes->contents[samples->samples[i].entry]);
         if (items[n] < 0)
             continue;
         samples->samples[n] = samples->samples[i];
-        samples->samples[n].name = tdmi_source_item(session->source, items[n]).path;
+        samples->samples[n].name = tdmi_source_item(data->source, items[n]).path;
         n++;
     }
     samples->n = n;
     if (n == 0)
         return TDM_OK;
-    TDM_TRY(read_pictures(session, items, samples, err), err, "reading %d pictures again", n);
+    TDM_TRY(read_pictures(config, compute, data, network, items, samples, err), err,
+            "reading %d pictures again", n);
     drop_unread(samples);
     return TDM_OK;
 }
 
 static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_error *err)
 {
-    const char *run = tdmi_run_path(session->run);
+    const char *run = tdmi_run_path(session->record.run);
     const char *outcomes_path = tdmi_path_join(scratch, run, TDMI_OUTCOMES_NAME);
     const char *path = tdmi_path_join(scratch, run, TDMI_SAMPLES_NAME);
     tdmi_outcomes outcomes;
@@ -135,9 +138,10 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
         return TDM_FAIL(err, TDM_E_MEMORY, "naming sample pictures: out of memory");
     TDM_TRY(tdmi_outcomes_load(outcomes_path, &outcomes, err), err, "choosing sample pictures");
     tdmi_arena_init(&samples.arena, 0);
-    tdm_status status = gather(session, &outcomes, &samples, err);
+    tdm_status status = gather(&session->config, &session->compute, &session->data,
+                               &session->network, &outcomes, &samples, err);
     if (status == TDM_OK)
-        status = tdmi_run_check(session->run, err);
+        status = tdmi_run_check(session->record.run, err);
     if (status == TDM_OK)
         status = tdmi_samples_save(&samples, path, err);
     tdmi_samples_release(&samples);
@@ -147,7 +151,7 @@ static tdm_status keep(struct tdmi_session *session, tdmi_arena *scratch, tdm_er
 
 static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, tdm_error *err)
 {
-    const char *run = tdmi_run_path(session->run);
+    const char *run = tdmi_run_path(session->record.run);
     const char *path = tdmi_path_join(scratch, run, TDM_REPORT_NAME);
     tdm_runs *runs = NULL;
     if (!path)
@@ -158,7 +162,6 @@ static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, 
     return status;
 }
 
-/* What goes wrong is told, after words that say what is not there then. */
 static void try_to(struct tdmi_session *session,
                    tdm_status (*make)(struct tdmi_session *session, tdmi_arena *scratch,
                                       tdm_error *err),
@@ -170,7 +173,7 @@ static void try_to(struct tdmi_session *session,
     tdmi_arena_init(&scratch, 0);
     if (make(session, &scratch, &why) != TDM_OK) {
         tdm_error_line(&why, text, sizeof text);
-        tdmi_session_note(session, "%s: %s", what_is_missing, text);
+        tdmi_record_note(&session->record, "%s: %s", what_is_missing, text);
     }
     tdmi_arena_release(&scratch);
 }

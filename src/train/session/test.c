@@ -1,7 +1,7 @@
 /*
- * The third part: pictures that neither trained nor chose an epoch. They are judged when training
- * is over, by the weights that are kept. A run that goes on afterwards judges them again, and keeps
- * what they said before.
+ * The third part of the split: images that neither trained nor chose an epoch. They are evaluated
+ * once training is over, with the best weights. A resumed run evaluates them again and keeps
+ * earlier scores.
  */
 #include "base/file/file.h"
 #include "tandem/stop.h"
@@ -9,20 +9,17 @@
 #include "train/report/review.h"
 #include "train/session/session.h"
 
-/* The best epoch's weights in the place of the newest. */
+/* Replaces the newest weights by the best ones. */
 static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_progress *progress = &session->progress;
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    const bool is_averaged = session->mean_params != NULL;
-    float *params = is_averaged ? session->mean_params : session->params;
-    float *states = is_averaged ? session->mean_states : session->states;
-    const tdmi_graph *graph = session->graph;
+    const struct tdmi_train_network *network = &session->network;
+    const tdmi_graph *graph = network->graph;
     struct tdmi_model_file best;
     if (progress->best_step == progress->step)
         return TDM_OK;
     const char *path =
-        tdmi_path_join(&session->arena, tdmi_run_path(session->run), "best.safetensors");
+        tdmi_path_join(&session->arena, tdmi_run_path(session->record.run), "best.safetensors");
     if (!path)
         return TDM_FAIL(err, TDM_E_MEMORY, "naming the best weights: out of memory");
     TDM_TRY(tdmi_model_file_load(path, &best, err), err, "taking the best weights");
@@ -30,14 +27,9 @@ static tdm_status place_best(struct tdmi_session *session, tdm_error *err)
     if (best.graph->param_values != graph->param_values ||
         best.graph->state_values != graph->state_values)
         status = TDM_FAIL(err, TDM_E_INPUT, "%s holds another network than the run's", path);
-    if (status == TDM_OK)
-        status = memory->upload(session->stream, params, best.params,
-                                sizeof(float) * (size_t)graph->param_values, err);
-    if (status == TDM_OK)
-        status = memory->upload(session->stream, states, best.states,
-                                sizeof(float) * (size_t)graph->state_values, err);
-    if (status == TDM_OK)
-        status = session->backend->stream.wait(session->stream, err);
+    else
+        status = tdmi_values_upload(&session->compute, network, network->mean_params != NULL,
+                                    best.params, best.states, err);
     tdmi_model_file_release(&best);
     return TDM_WRAP(err, status, "placing the best weights");
 }
@@ -47,35 +39,35 @@ static tdm_status evaluator(struct tdmi_session *session, tdmi_feed *feed, tdmi_
 {
     struct tdm_metrics metrics = {0};
     int64_t skipped = 0;
-    char text[600];
     TDM_TRY(place_best(session, err), err, "testing");
-    TDM_TRY(tdmi_evaluator_take(session->evaluator, tdmi_session_values(session), err), err,
-            "testing");
-    TDM_TRY(tdmi_session_evaluate(session, feed, session->split.n_test, "testing", outcomes,
+    TDM_TRY(tdmi_evaluator_take(session->evaluation.evaluator,
+                                tdmi_values_evaluated(&session->network), err),
+            err, "testing");
+    TDM_TRY(tdmi_session_evaluate(session, feed, session->data.split.n_test, "testing", outcomes,
                                   &skipped, err),
             err, "testing");
     if (tdm_stop_is_requested())
         return TDM_FAIL(err, TDM_E_STOPPED,
                         "training was over, and the test was stopped on request; --resume judges "
                         "it and ends");
-    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
-        tdmi_session_note(session, "skipped: %s", text);
-    TDM_TRY(tdmi_metrics_of(outcomes, session->snapshot.classes, &metrics, err), err, "testing");
+    tdmi_data_report_skipped(&session->record, feed);
+    TDM_TRY(tdmi_metrics_of(outcomes, session->network.host.classes, &metrics, err), err,
+            "testing");
     result->test = metrics.score;
     result->skipped += skipped;
     tdm_metrics_release(&metrics);
     return TDM_OK;
 }
 
-/* Whoever sees two numbers may take the better one, so both stay to be seen. */
-static void keep_before(struct tdmi_session *session, tdm_score before, int best_before,
+/* Choosing the better of two scores would be optimistic, so both are kept. */
+static void keep_before(const struct tdmi_run_record *record, tdm_score before, int best_before,
                         struct tdm_train_result *result)
 {
-    tdmi_session_note(session,
-                      "the test was judged before, after epoch %d, and now other weights are "
-                      "the best: choosing between the two numbers makes the better one "
-                      "optimistic, so the result keeps both",
-                      best_before);
+    tdmi_record_note(record,
+                     "the test was judged before, after epoch %d, and now other weights are "
+                     "the best: choosing between the two numbers makes the better one "
+                     "optimistic, so the result keeps both",
+                     best_before);
     if (result->n_tests_before < TDM_TESTS_BEFORE)
         result->tests_before[result->n_tests_before++] =
             (struct tdm_test_before){best_before, before};
@@ -84,22 +76,22 @@ static void keep_before(struct tdmi_session *session, tdm_score before, int best
 tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
                              tdm_error *err)
 {
-    const tdm_json_value *recorded = tdmi_run_recorded(session->run, "result");
+    const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "result");
     const tdm_score before = tdmi_review_score(tdm_json_member(recorded, "test"));
     const int best_before = (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0);
     tdmi_outcomes outcomes = {0};
     tdmi_feed *feed = NULL;
-    tdmi_session_recall_tests(session, result);
+    tdmi_record_recall_tests(&session->record, result);
     if (before.n > 0 && best_before == result->best_epoch) {
         result->test = before;
         return TDM_OK;
     }
     if (before.n > 0)
-        keep_before(session, before, best_before, result);
-    tdmi_feed_close(session->train_feed); /* its memory is free for the test's */
-    session->train_feed = NULL;
-    tdm_status status =
-        tdmi_outcomes_open(&outcomes, session->snapshot.n_classes, session->split.n_test, err);
+        keep_before(&session->record, before, best_before, result);
+    tdmi_feed_close(session->data.train_feed); /* its memory is free for the test's */
+    session->data.train_feed = NULL;
+    tdm_status status = tdmi_outcomes_open(&outcomes, session->network.host.n_classes,
+                                           session->data.split.n_test, err);
     if (status == TDM_OK)
         status = tdmi_session_open_test(session, &feed, err);
     if (status == TDM_OK)

@@ -1,173 +1,198 @@
 /*
- * Gradual unfreezing: the head is trained alone first, on features that are stored; then the border
- * moves towards the input, once or step by step. Where it lies follows from the epoch, so a run
- * that is gone on with needs no state of it. With every move the optimiser begins anew: its moments
- * and their corrections would be those of another set of weights.
+ * The freeze point of a training: chosen by --freeze and --unfreeze, recorded, and moved between
+ * epochs (the schedule itself is in freeze.h).
  */
-#include "train/freeze.h"
+#include "graph/norms.h"
 #include "train/session/session.h"
 #include "train/stopping.h"
 
-#include <math.h>
-#include <string.h>
+/* ---- where it is ----------------------------------------------------------------------------- */
 
-int tdmi_session_freeze_point_at(const struct tdmi_session *session, int epoch)
+/* A checkpoint's graph does not name the head, so the record does. */
+static void take_recorded_freeze_point(const struct tdmi_train_config *config,
+                                       const struct tdmi_run_record *record,
+                                       struct tdmi_train_network *network)
 {
-    const struct tdm_train_options *options = &session->options;
-    if (options->unfreeze == 0)
-        return session->first_freeze_point;
-    return tdmi_freeze_point_after(session->graph, session->first_freeze_point,
-                                   session->last_freeze_point, options->unfreeze_layers,
-                                   epoch / options->unfreeze);
+    const int n = network->graph->n_nodes;
+    const int64_t first = tdmi_record_integer(record, "first_trained", 0);
+    const int64_t last = tdmi_record_integer(record, "thaws_to", first);
+    const int64_t head = tdmi_record_integer(record, "head", 0);
+    network->unfreeze.first = first > 0 && first < n ? (int)first : 0;
+    network->unfreeze.last = last > 0 && last < network->unfreeze.first ? (int)last : 0;
+    if (config->options.unfreeze == 0)
+        network->unfreeze.last = network->unfreeze.first;
+    network->head = head > 0 && head < n ? (int)head : tdmi_freeze_head(network->graph);
 }
 
-int tdmi_session_freeze_point_at_end(const struct tdmi_session *session)
+/* Refuses options about trained layers before the head where there are none. */
+static tdm_status check_idle(const struct tdmi_train_config *config,
+                             const struct tdmi_train_network *network, tdm_error *err)
 {
-    const double total = tdmi_rates_total_epochs(&session->options, session->steps_per_epoch);
-    if (session->options.unfreeze == 0)
-        return session->first_trained;
-    return total > 0.0 ? tdmi_session_freeze_point_at(session, (int)ceil(total) - 1) /* from 0 */
-                       : session->last_freeze_point;
-}
-
-int64_t tdmi_session_optimizer_began(const struct tdmi_session *session)
-{
-    int epoch = session->options.unfreeze > 0 ? session->progress.epoch : 0;
-    while (epoch > 0 && tdmi_session_freeze_point_at(session, epoch - 1) == session->first_trained)
-        epoch--;
-    return epoch * session->steps_per_epoch;
-}
-
-tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err)
-{
-    const struct tdmi_memory_table *memory = &session->backend->memory;
-    const size_t bytes = sizeof(float) * (size_t)session->graph->param_values;
-    struct tdmi_model_file *host = &session->snapshot;
-    if (session->progress.step == 0 ||
-        tdmi_session_optimizer_began(session) != session->progress.step)
-        return TDM_OK;
-    session->progress.epochs_since_best = 0; /* of other weights */
-    for (int i = 0; i < session->optimizer->n_slots; i++) {
-        memset(host->slots[i], 0, bytes);
-        TDM_TRY(memory->upload(session->stream, session->slots[i], host->slots[i], bytes, err), err,
-                "beginning the optimizer anew");
-    }
-    return session->backend->stream.wait(session->stream, err);
-}
-
-tdm_status tdmi_session_scale_rates(struct tdmi_session *session, tdm_error *err)
-{
-    const tdmi_graph *graph = session->graph;
-    const double decay = session->options.layer_decay;
-    if (!(decay < 1.0))
-        return TDM_OK;
-    if (!session->rate_parts)
-        session->rate_parts =
-            tdmi_arena_alloc(&session->arena, (size_t)graph->n_params, sizeof *session->rate_parts);
-    if (!session->rate_parts)
-        return TDM_FAIL(err, TDM_E_MEMORY, "rates of %d tensors: out of memory", graph->n_params);
-    for (int i = 0; i < graph->n_nodes; i++)
-        for (int j = 0; j < graph->nodes[i].n_params; j++)
-            session->rate_parts[graph->nodes[i].first_param + j] =
-                (float)pow(decay, tdmi_freeze_depth(graph, session->head, i));
-    tdmi_update_scale(session->update, session->rate_parts);
+    const struct tdm_train_options *options = &config->options;
+    const int n_norms = tdmi_norms_count(network->graph, 0);
+    if (config->keeps_statistics && tdmi_norms_count(network->graph, network->unfreeze.last) == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn frozen is about batch norms that are trained, and of the %d "
+                        "of %s none is (--freeze %s); leave it out, or freeze less",
+                        n_norms, network->definition.name, options->freeze);
+    if (config->shares_statistics && n_norms == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn batch is about batch norms, and %s has none; leave it out",
+                        network->definition.name);
+    if (config->shares_statistics && tdmi_norms_count(network->graph, network->unfreeze.last) == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn batch is about batch norms that are trained, and of the %d of "
+                        "%s none is (--freeze %s); leave it out, or freeze less",
+                        n_norms, network->definition.name, options->freeze);
+    if (options->layer_decay < 1.0 && network->unfreeze.last >= network->head)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --layer-decay is %g, but no layer before the head is trained "
+                        "(--freeze %s); leave it out, or freeze less",
+                        options->layer_decay, options->freeze);
     return TDM_OK;
 }
 
-tdm_status tdmi_session_check_unfreezing(const struct tdmi_session *session, tdm_error *err)
+static tdm_status choose_freeze_point(const struct tdmi_train_config *config,
+                                      const struct tdmi_pretrained *pretrained,
+                                      struct tdmi_train_network *network, tdm_error *err)
 {
-    const struct tdm_train_options *options = &session->options;
-    const int64_t before = options->unfreeze * session->steps_per_epoch;
-    if (options->unfreeze == 0 || options->steps == 0 || options->steps > before)
+    const char *word = config->options.freeze;
+    const bool unfreezes = config->options.unfreeze > 0;
+    if (config->is_freeze_auto)
+        word = pretrained->path && pretrained->import.has_new_head && !unfreezes ? "base" : "none";
+    TDM_TRY(tdmi_freeze_point(network->graph, word, &network->unfreeze.last, err), err,
+            "option --freeze");
+    network->head = tdmi_freeze_head(network->graph);
+    network->unfreeze.first = unfreezes ? network->head : network->unfreeze.last;
+    if (unfreezes && network->unfreeze.last >= network->unfreeze.first)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --unfreeze: --freeze %s leaves nothing before the head to thaw",
+                        config->options.freeze);
+    return TDM_OK;
+}
+
+/* Without a checkpoint the graph is built again, and another version of tandem may number its nodes
+ * differently: the recorded freeze point would then be another layer. */
+static tdm_status check_recorded_freeze_point(const struct tdmi_train_config *config,
+                                              const struct tdmi_run_record *record,
+                                              const struct tdmi_train_network *network,
+                                              tdm_error *err)
+{
+    const int64_t first = tdmi_record_integer(record, "first_trained", 0);
+    const int64_t last = tdmi_record_integer(record, "thaws_to", first);
+    const int64_t head = tdmi_record_integer(record, "head", network->head);
+    if (first == network->unfreeze.first && head == network->head &&
+        (config->options.unfreeze == 0 || last == network->unfreeze.last))
         return TDM_OK;
-    return TDM_FAIL(
-        err, TDM_E_USAGE,
-        "option --unfreeze is %d, but training ends after %lld steps and these are %lld "
-        "an epoch: it would end before anything thaws; more than %lld --steps, or "
-        "--freeze base in place of --unfreeze, is wanted",
-        options->unfreeze, (long long)options->steps, (long long)session->steps_per_epoch,
-        (long long)before);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "resuming the run %s: tandem %s began it with node %lld as the first that is "
+                    "trained (in the end %lld, head %lld), and this tandem %s would with %d (%d, "
+                    "%d); there is no checkpoint in it yet, so nothing is lost: another -o begins "
+                    "anew",
+                    tdmi_run_path(record->run),
+                    tdm_json_as_string(tdmi_run_recorded(record->run, "tandem"), "?"),
+                    (long long)first, (long long)last, (long long)head, tdm_version(),
+                    network->unfreeze.first, network->unfreeze.last, network->head);
 }
 
-int tdmi_session_layers_left(const struct tdmi_session *session)
+tdm_status tdmi_session_find_freeze_point(struct tdmi_session *session, tdm_error *err)
 {
-    return session->options.unfreeze == 0
-               ? 0
-               : tdmi_freeze_layers(session->graph, session->last_freeze_point,
-                                    session->first_trained);
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_run_record *record = &session->record;
+    struct tdmi_train_network *network = &session->network;
+    /* A run that was stopped early recorded its options only: they decide again. */
+    const bool is_recorded = record->run && tdmi_run_recorded(record->run, "data");
+    const bool has_checkpoint =
+        is_recorded && tdmi_checkpoint_exists(&session->arena, tdmi_run_path(record->run));
+    tdm_status status = TDM_OK;
+    network->unfreeze.every = config->options.unfreeze;
+    network->unfreeze.layers = config->options.unfreeze_layers;
+    if (has_checkpoint)
+        take_recorded_freeze_point(config, record, network);
+    else
+        status = choose_freeze_point(config, &session->pretrained, network, err);
+    if (status == TDM_OK && is_recorded && !has_checkpoint)
+        status = check_recorded_freeze_point(config, record, network, err);
+    else if (status == TDM_OK && !is_recorded)
+        status = check_idle(config, network, err);
+    network->first_trained = network->unfreeze.first;
+    return status;
 }
 
-void tdmi_session_report_unfreezing(struct tdmi_session *session)
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+int tdmi_network_final_freeze_point(const struct tdmi_train_config *config,
+                                    const struct tdmi_train_data *data,
+                                    const struct tdmi_train_network *network)
 {
-    const struct tdm_train_options *options = &session->options;
-    const double total = tdmi_rates_total_epochs(options, session->steps_per_epoch);
+    return tdmi_unfreeze_final_point(
+        &network->unfreeze, network->graph,
+        tdmi_rates_total_epochs(&config->options, data->steps_per_epoch));
+}
+
+int tdmi_network_layers_left(const struct tdmi_train_network *network)
+{
+    return tdmi_freeze_layers(network->graph, network->unfreeze.last, network->first_trained);
+}
+
+void tdmi_network_report_unfreezing(const struct tdmi_train_config *config,
+                                    const struct tdmi_run_record *record,
+                                    const struct tdmi_train_data *data,
+                                    const struct tdmi_train_network *network)
+{
+    const struct tdm_train_options *options = &config->options;
+    const double total = tdmi_rates_total_epochs(options, data->steps_per_epoch);
     if (options->unfreeze == 0 || !(total > 0.0))
         return;
-    const int freeze_point = tdmi_session_freeze_point_at_end(session);
-    const int n_left = tdmi_freeze_layers(session->graph, session->last_freeze_point, freeze_point);
+    const int freeze_point = tdmi_network_final_freeze_point(config, data, network);
+    const int n_left = tdmi_freeze_layers(network->graph, network->unfreeze.last, freeze_point);
     if (n_left > 0)
-        tdmi_session_note(
-            session,
+        tdmi_record_note(
+            record,
             "--unfreeze-layers %d: of %d layers before the head %d thaw within these epochs%s",
             options->unfreeze_layers,
-            tdmi_freeze_layers(session->graph, session->last_freeze_point,
-                               session->first_freeze_point),
-            tdmi_freeze_layers(session->graph, freeze_point, session->first_freeze_point),
+            tdmi_freeze_layers(network->graph, network->unfreeze.last, network->unfreeze.first),
+            tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
             tdmi_stopping_patience(options) > 0
                 ? "; --patience counts from the last move, so it ends nothing"
                 : "");
 }
 
-void tdmi_session_report_left(struct tdmi_session *session)
+void tdmi_network_report_left(const struct tdmi_train_config *config,
+                              const struct tdmi_run_record *record,
+                              const struct tdmi_train_network *network)
 {
-    const int n_left = tdmi_session_layers_left(session);
+    const struct tdmi_progress *progress = record->progress;
+    const int n_left = tdmi_network_layers_left(network);
     if (n_left > 0)
-        tdmi_session_note(
-            session,
-            "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
-            "head never thawed",
-            session->options.unfreeze, session->progress.epoch + (session->progress.position > 0),
-            tdmi_session_ended_by(session), n_left);
-}
-
-static tdm_status open_anew(struct tdmi_session *session, tdm_error *err)
-{
-    tdm_status status = tdmi_session_begin_optimizer(session, err);
-    if (status == TDM_OK)
-        status = tdmi_session_plan_network(session, err);
-    if (status == TDM_OK)
-        status = tdmi_session_restore_norms(session, err);
-    if (status == TDM_OK)
-        status = tdmi_session_open_network(session, err);
-    if (status == TDM_OK)
-        status = tdmi_session_open_input(session, err);
-    if (status == TDM_OK && session->mean_params)
-        tdmi_update_average(session->update, session->mean_params, session->mean_states);
-    return status;
+        tdmi_record_note(record,
+                         "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
+                         "head never thawed",
+                         config->options.unfreeze, progress->epoch + (progress->position > 0),
+                         tdmi_limits_ended_by(config, record, network), n_left);
 }
 
 tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
 {
-    const int freeze_point = tdmi_session_freeze_point_at(session, session->progress.epoch);
-    if (freeze_point == session->first_trained || session->progress.position > 0)
+    struct tdmi_train_network *network = &session->network;
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_progress *progress = &session->progress;
+    const int freeze_point =
+        tdmi_unfreeze_point(&network->unfreeze, network->graph, progress->epoch);
+    if (freeze_point == network->first_trained || progress->position > 0)
         return TDM_OK;
-    /* What follows may take long, and the best epoch's copy gives way to it. */
+    /* Opening again may take long, and overwrites the host's copy of the best weights. */
     TDM_TRY(tdmi_session_checkpoint(session, err), err, "before thawing");
-    const struct tdmi_features count = {.count = session->features.count};
-    tdmi_session_clock_feed(session);
-    tdmi_session_close_freeze_point(session);
-    session->features.count = count.count;
-    session->first_trained = freeze_point;
-    TDM_TRY(open_anew(session, err), err, "thawing before epoch %d", session->progress.epoch + 1);
-    const int n_layers =
-        tdmi_freeze_layers(session->graph, freeze_point, session->first_freeze_point);
-    tdmi_session_note(session,
-                      "%d layers before the head are trained from here on, learning rate %g before "
-                      "the schedule%s",
-                      n_layers,
-                      session->unfrozen_rate > 0.0 ? session->unfrozen_rate
-                                                   : session->rates.learning_rate,
-                      freeze_point > 0 ? "; the frozen part is computed in every epoch" : "");
-    tdmi_session_report_norms(session);
+    network->first_trained = freeze_point;
+    TDM_TRY(tdmi_session_open_again(session, err), err, "thawing before epoch %d",
+            progress->epoch + 1);
+    tdmi_record_note(&session->record,
+                     "%d layers before the head are trained from here on, learning rate %g before "
+                     "the schedule%s",
+                     tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
+                     config->unfrozen_rate > 0.0 ? config->unfrozen_rate
+                                                 : config->rates.learning_rate,
+                     freeze_point > 0 ? "; the frozen part is computed in every epoch" : "");
+    tdmi_network_report_norms(config, &session->record, network);
     return TDM_OK;
 }

@@ -127,13 +127,13 @@ tdm_status tdmi_feed_seek(tdmi_feed *feed, uint32_t epoch, int64_t position, tdm
 }
 
 /* Why it could not be read is asked only here: an error is large, and rows are many. */
-static tdm_status mend(const tdmi_feed *feed, int64_t at, float *values, tdm_error *err)
+static tdm_status repair(const tdmi_feed *feed, int64_t at, float *values, tdm_error *err)
 {
     const struct tdmi_feed_rows *rows = &feed->rows;
     tdm_error why = {0};
     if (tdmi_store_read(*rows->store, at, values, &why) == TDM_OK)
         return TDM_OK;
-    return rows->mend(rows->self, *rows->store, at, &why, err);
+    return rows->repair(rows->self, *rows->store, at, &why, err);
 }
 
 /* The row into place p of the batch; its label is -1 where there is none. */
@@ -146,7 +146,7 @@ static tdm_status read_row(tdmi_feed *feed, int p, struct tdmi_store_row row, td
         feed->labels[p] = at < 0 ? -1 : tdmi_source_item(rows->source, feed->items[p]).label;
         if (at < 0 || tdmi_store_read(*rows->store, at, values, NULL) == TDM_OK)
             return TDM_OK;
-        TDM_TRY(mend(feed, at, values, err), err, "making a feature anew");
+        TDM_TRY(repair(feed, at, values, err), err, "making a feature anew");
     }
 }
 

@@ -17,8 +17,8 @@ struct tdmi_feed_rows {
     const tdmi_source *source; /* of labels */
     tdmi_store *const *store;  /* may be another one after a row was mended */
     /* A row cannot be read, as why says: makes it anew, so that it is found and read. */
-    tdm_status (*mend)(void *self, const tdmi_store *store, int64_t place, const tdm_error *why,
-                       tdm_error *err);
+    tdm_status (*repair)(void *self, const tdmi_store *store, int64_t place, const tdm_error *why,
+                         tdm_error *err);
     void *self;
     const uint64_t *hashes; /* content by item, where the source does not know it */
     int width;              /* floats a row */

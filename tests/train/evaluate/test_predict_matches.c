@@ -35,13 +35,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
-    return 0;
-}
-
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 struct comparison {
@@ -204,7 +197,7 @@ static void frozen_bases_stored_or_computed(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, end_with_tree)
     const struct CMUnitTest tests[] = {
         CASE(batches_that_do_not_divide_into_shards),
         CASE(norms_over_shards_and_batches),

@@ -117,18 +117,7 @@ static void resnet20_comes_back(void **state)
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, CLASSES, PICTURES);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, CLASSES, PICTURES);
     return 0;
 }
 
@@ -140,5 +129,5 @@ int main(void)
         cmocka_unit_test(mobilenetv2_comes_back),
         cmocka_unit_test(resnet20_comes_back),
     };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, tear_down);
+    return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, end_with_tree);
 }

@@ -276,22 +276,6 @@ static void without_memory_nothing_is_written(void **state)
     model_release(&scene_model);
 }
 
-static int set_up(void **state)
-{
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,5 +287,5 @@ int main(void)
         cmocka_unit_test(halves_of_separable_convolutions_come_back_as_layers),
         cmocka_unit_test(without_memory_nothing_is_written),
     };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, tear_down);
+    return cmocka_run_group_tests_name(TEST_NAME, tests, begin_with_tree, end_with_tree);
 }

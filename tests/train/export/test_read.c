@@ -277,22 +277,6 @@ static void dense_layers_behind_a_pool_are_head_under_any_name(void **state)
     tdmi_weights_close(weights);
 }
 
-static int set_up(void **state)
-{
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,5 +287,5 @@ int main(void)
         cmocka_unit_test(a_network_of_nobodys_comes_back),
         cmocka_unit_test(dense_layers_behind_a_pool_are_head_under_any_name),
     };
-    return cmocka_run_group_tests_name(TEST_NAME, tests, set_up, tear_down);
+    return cmocka_run_group_tests_name(TEST_NAME, tests, begin_with_tree, end_with_tree);
 }

@@ -13,23 +13,12 @@ static const tdm_sink nobody = {NULL, NULL};
 /* One small training for all cases: below(tree, "run") and its pictures. */
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 10);
+    struct tree *tree = begin_with_classes(state, 3, 10);
     struct tdm_train_options options = small_norm_training(tree);
     struct tdm_train_result result;
     options.run = below(tree, "run");
     options.epochs = 2;
     must_train(&options, nobody, &result);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
     return 0;
 }
 
@@ -485,5 +474,5 @@ int main(void)
         cmocka_unit_test(a_server_says_of_each_picture_what_it_may_take),
         cmocka_unit_test(predictions_that_make_no_sense_are_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, end_with_tree);
 }

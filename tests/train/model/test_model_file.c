@@ -147,22 +147,6 @@ static void same_progress(const struct tdmi_progress *a, const struct tdmi_progr
     same_score(&a->best_val, &b->best_val);
 }
 
-static int set_up(void **state)
-{
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
-    return 0;
-}
-
 static void everything_comes_back_as_it_was_saved(void **state)
 {
     static const char *const networks[] = {"lenet5", "convnet7"};
@@ -351,7 +335,7 @@ static void a_score_follows_from_its_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin_with_tree, end_with_tree)
         CASE(everything_comes_back_as_it_was_saved),
         CASE(a_file_cut_short_is_refused),
         CASE(a_flipped_bit_anywhere_is_refused),

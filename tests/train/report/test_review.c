@@ -4,22 +4,6 @@
 
 #include <math.h>
 
-static int set_up(void **state)
-{
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
-    return 0;
-}
-
 /* A run whose picture i (content first + i, class i % n_classes) is right where is_right says. */
 static void make_run(const struct tree *tree, const char *name, const char *const *classes,
                      int n_classes, int64_t n, uint64_t first, bool (*is_right)(int64_t i))
@@ -345,7 +329,7 @@ static void running_out_of_memory_anywhere_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin_with_tree, end_with_tree)
         CASE(a_clear_difference_is_better_and_turned_worse),
         CASE(what_the_test_does_not_show_is_at_most_no_loss),
         CASE(a_wide_interval_says_that_nothing_can_be_told),

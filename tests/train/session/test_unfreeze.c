@@ -36,7 +36,13 @@ static struct tdm_train_options with_base(const struct tree *tree)
     return options;
 }
 
-static void the_border_moves_towards_the_input(void **state)
+static int point(const tdmi_graph *graph, int last, int layers, int epoch)
+{
+    const struct tdmi_unfreeze schedule = {2, layers, tdmi_freeze_head(graph), last};
+    return tdmi_unfreeze_point(&schedule, graph, epoch);
+}
+
+static void the_freeze_point_moves_towards_the_input(void **state)
 {
     tdmi_graph *graph = network_new("convnet7", 16, 3);
     const int head = tdmi_freeze_head(graph);
@@ -44,28 +50,61 @@ static void the_border_moves_towards_the_input(void **state)
     (void)state;
     assert_int_equal(tdmi_freeze_point(graph, "none", &none, NULL), TDM_OK);
     assert_int_equal(tdmi_freeze_point(graph, "2", &two, NULL), TDM_OK);
-    assert_int_equal(tdmi_freeze_point_after(graph, head, none, 0, 0), head);
-    assert_int_equal(tdmi_freeze_point_after(graph, head, none, 0, 1), none);
-    assert_int_equal(tdmi_freeze_point_after(graph, head, two, 0, 7), two);
+    assert_int_equal(point(graph, none, 0, 1), head);
+    assert_int_equal(point(graph, none, 0, 2), none);
+    assert_int_equal(point(graph, two, 0, 14), two);
     int freeze_point = head, n_moves = 0;
-    for (int times = 1; freeze_point > two; times++, n_moves++) {
-        const int next = tdmi_freeze_point_after(graph, head, two, 1, times);
+    for (int epoch = 2; freeze_point > two; epoch += 2, n_moves++) {
+        const int next = point(graph, two, 1, epoch);
         assert_true(next < freeze_point);
+        assert_int_equal(point(graph, two, 1, epoch + 1), next);
         freeze_point = next;
     }
     int layers = 0;
     for (int i = 0; i < head; i++)
         layers += graph->nodes[i].kind == TDMI_OP_CONV || graph->nodes[i].kind == TDMI_OP_DENSE;
     assert_int_equal(n_moves, layers - 2);
-    assert_int_equal(tdmi_freeze_point_after(graph, head, two, 1, 1000000), two);
-    assert_int_equal(tdmi_freeze_point_after(graph, head, two, 99, 1), two);
-    /* Depth: the head 0, and one more with every layer; a batch norm goes with its layer. */
+    assert_int_equal(point(graph, two, 1, 2000000), two);
+    assert_int_equal(point(graph, two, 99, 2), two);
+    /* Depth: the head 0, and one more with every layer; a batch norm counts with its layer. */
     assert_int_equal(tdmi_freeze_depth(graph, head, head), 0);
     assert_int_equal(tdmi_freeze_depth(graph, head, head - 1), 1);
     assert_int_equal(tdmi_freeze_depth(graph, head, two), layers - 2);
     assert_int_equal(tdmi_freeze_depth(graph, head, two + 1), layers - 2);
     assert_int_equal(tdmi_freeze_depth(graph, head, 0), layers);
     tdmi_graph_free(graph);
+}
+
+static void an_unfreezing_schedule_says_where_training_ends_and_when_it_moved(void **state)
+{
+    tdmi_graph *graph = network_new("convnet7", 16, 3);
+    const int head = tdmi_freeze_head(graph);
+    struct tdmi_unfreeze schedule = {.every = 3, .layers = 0, .first = head, .last = 0};
+    (void)state;
+    assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 0.0), 0); /* without a limit */
+    assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 2.5), head);
+    assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 3.1), 0);
+    assert_int_equal(tdmi_unfreeze_began(&schedule, graph, 2, head), 0);
+    assert_int_equal(tdmi_unfreeze_began(&schedule, graph, 3, 0), 3);
+    assert_int_equal(tdmi_unfreeze_began(&schedule, graph, 9, 0), 3);
+    schedule = (struct tdmi_unfreeze){.first = head, .last = head}; /* never moves */
+    assert_int_equal(tdmi_unfreeze_point(&schedule, graph, 100), head);
+    assert_int_equal(tdmi_unfreeze_final_point(&schedule, graph, 100.0), head);
+    assert_int_equal(tdmi_unfreeze_began(&schedule, graph, 100, head), 0);
+    tdmi_graph_free(graph);
+}
+
+static void too_few_steps_to_unfreeze_are_refused(void **state)
+{
+    struct tdm_train_options options = tdm_train_options_default();
+    (void)state;
+    options.unfreeze = 2;
+    options.steps = 20;
+    assert_int_equal(tdmi_unfreeze_check_steps(&options, 10, NULL), TDM_E_USAGE);
+    options.steps = 21;
+    assert_int_equal(tdmi_unfreeze_check_steps(&options, 10, NULL), TDM_OK);
+    options.steps = 0;
+    assert_int_equal(tdmi_unfreeze_check_steps(&options, 10, NULL), TDM_OK);
 }
 
 /* Tensors of layers that are not the same in both, the head's not counted. */
@@ -218,7 +257,8 @@ static void steps_that_end_before_anything_thaws_are_refused(void **state)
     options.unfreeze = 2;
     options.steps = 14;
     fails_with(&options, TDM_E_USAGE,
-               "--unfreeze is 2, but training ends after 14 steps and these are 7 an epoch");
+               "--unfreeze 2 has no effect: training ends after 14 steps and layers are unfrozen "
+               "after step 14");
     assert_int_equal(tdmi_file_kind_of(options.run), TDMI_FILE_MISSING);
     options.steps = 15;
     must_train(&options, (tdm_sink){0}, &result);
@@ -311,7 +351,9 @@ int main(void)
 {
 #define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_border_moves_towards_the_input),
+        cmocka_unit_test(the_freeze_point_moves_towards_the_input),
+        cmocka_unit_test(an_unfreezing_schedule_says_where_training_ends_and_when_it_moved),
+        cmocka_unit_test(too_few_steps_to_unfreeze_are_refused),
         IN_TREE(layers_thaw_from_the_head_down),
         IN_TREE(a_run_stopped_anywhere_goes_on_to_the_same_bits),
         IN_TREE(deeper_layers_are_moved_less),

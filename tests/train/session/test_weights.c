@@ -11,19 +11,7 @@
 
 static int set_up(void **state)
 {
-    struct tree *tree = malloc(sizeof *tree);
-    assert_non_null(tree);
-    *tree = quick_tree_new();
-    paint_classes(tree, 3, 20);
-    setenv("TANDEM_HOME", below(tree, "home"), 1);
-    *state = tree;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    tree_free(*state);
-    free(*state);
+    (void)begin_with_classes(state, 3, 20);
     return 0;
 }
 
@@ -314,7 +302,7 @@ static void another_network_than_the_weights_is_refused(void **state)
 
 int main(void)
 {
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, end_with_tree)
     const struct CMUnitTest tests[] = {
         IN_TREE(a_training_begins_where_its_weights_ended),
         IN_TREE(pictures_that_the_weights_know_are_counted),

@@ -1,0 +1,394 @@
+/*
+ * Computing feature rows, and repairing stores. Before training, missing rows are computed and some
+ * of those found are computed again, to check that they are bit-identical. The views of an epoch
+ * are computed when it begins, so a training that stops early has not computed those of later
+ * epochs.
+ */
+#include "base/file/file.h"
+#include "base/memory.h"
+#include "tandem/log.h"
+#include "tandem/stop.h"
+#include "tensor/half.h"
+#include "train/session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+struct extractor {
+    struct tdmi_session *session;
+    tdmi_plan *plan;
+    tdmi_evaluator *evaluator;
+    float *rows; /* of one batch, and one more */
+    struct tdmi_missing_rows wanted;
+    /* Items and views of all entries, for loaders. */
+    int64_t *items;
+    uint32_t *views;
+    int64_t n_computed, n_checked;
+    double seconds;
+};
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+/* A damaged row is computed again. A row that the system cannot read now may be right: it stays,
+ * and the system's error is the failure. */
+static void note_damage(struct tdmi_feature_cache *cache, const tdmi_store *store, int64_t place,
+                        tdm_status status)
+{
+    cache->damaged = status == TDM_E_INPUT ? store : NULL;
+    cache->damaged_at = place;
+}
+
+/* A stored row must equal the row that is computed now. */
+static tdm_status compare(const struct extractor *it, struct tdmi_missing_row entry,
+                          const float *row, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const int width = session->cache.width;
+    const tdmi_store *store = tdmi_features_store(&session->cache, entry.is_val);
+    const bool is_half = !entry.is_val && session->config.features == TDMI_FEATURES_F16;
+    float *stored = it->rows + (size_t)TDMI_FEATURES_BATCH * (size_t)width;
+    double worst = 0.0;
+    bool is_same = true;
+    const int64_t at =
+        tdmi_store_find(store, tdmi_features_row(&session->data, entry.item, entry.view));
+    const tdm_status status = tdmi_store_read(store, at, stored, err);
+    note_damage(&session->cache, store, at, status);
+    TDM_TRY(status, err, "looking at stored features again");
+    for (int i = 0; i < width; i++) {
+        const float now = is_half ? tdmi_float_of_f16(tdmi_f16_of_float(row[i])) : row[i];
+        const double difference = fabs((double)now - (double)stored[i]);
+        is_same = is_same && memcmp(&now, &stored[i], sizeof now) == 0;
+        worst = difference > worst ? difference : worst;
+    }
+    if (is_same)
+        return TDM_OK;
+    return TDM_FAIL(
+        err, TDM_E_FAILED,
+        "the features stored of %s are not what is computed of it now: values differ by up to %g. "
+        "Weights, preprocessing, program, libraries and instruction set are the same, so they were "
+        "stored by a machine or a build that errs, or this one does; remove %s, and all are "
+        "computed again",
+        tdmi_source_item(session->data.source, entry.item).path, worst, tdmi_store_folder(store));
+}
+
+static tdm_status keep_batch(struct extractor *it, const struct tdmi_missing_row *entries,
+                             const struct tdmi_batch *batch, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    const size_t width = (size_t)session->cache.width;
+    for (int p = 0; p < batch->n; p++) {
+        const struct tdmi_missing_row entry = entries[batch->first + p];
+        const float *row = it->rows + (size_t)p * width;
+        if (batch->labels[p] < 0 && session->config.options.strict)
+            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+                            batch->problems[p]);
+        if (batch->labels[p] < 0) {
+            session->cache.is_broken[entry.item] = true;
+            continue;
+        }
+        const tdm_status status =
+            entry.is_found
+                ? compare(it, entry, row, err)
+                : tdmi_store_fill_add(tdmi_features_store(&session->cache, entry.is_val),
+                                      tdmi_features_row(&session->data, entry.item, entry.view),
+                                      row, err);
+        if (status != TDM_OK)
+            return status;
+        it->n_checked += entry.is_found;
+        it->n_computed += !entry.is_found;
+    }
+    return TDM_OK;
+}
+
+static tdm_status commit(struct extractor *it, tdm_error *err)
+{
+    const struct tdmi_feature_cache *features = &it->session->cache;
+    TDM_TRY(tdmi_store_fill_commit(features->val, err), err, "keeping features");
+    if (features->train != features->val)
+        TDM_TRY(tdmi_store_fill_commit(features->train, err), err, "keeping features");
+    return TDM_OK;
+}
+
+static tdm_status stop(struct extractor *it, tdm_error *err)
+{
+    TDM_TRY(commit(it, err), err, "stopping on request");
+    return TDM_FAIL(err, TDM_E_STOPPED,
+                    "training was stopped on request while features were computed: %lld of %lld "
+                    "are kept, and --resume goes on from there",
+                    (long long)it->n_computed, (long long)it->wanted.n);
+}
+
+static tdm_status compute_rows(struct extractor *it, tdmi_feed *feed,
+                               const struct tdmi_missing_row *entries, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    TDM_TRY(tdmi_feed_seek(feed, 0, 0, err), err, "reading pictures");
+    for (;;) {
+        const struct tdmi_batch *batch;
+        tdm_status status = tdmi_feed_next(feed, &batch, err);
+        if (status == TDM_E_STOPPED || (status == TDM_OK && tdm_stop_is_requested()))
+            return stop(it, err);
+        TDM_TRY(status, err, "reading pictures");
+        if (!batch)
+            return commit(it, err);
+        TDM_TRY(tdmi_evaluator_feed(it->evaluator, feed, batch, NULL, it->rows, err), err,
+                "running the frozen part");
+        status = keep_batch(it, entries, batch, err);
+        if (status != TDM_OK)
+            return status;
+        tdmi_track_event(session->record.track,
+                         &(tdm_event){.kind = TDM_EVENT_PROGRESS,
+                                      .done = it->n_computed + it->n_checked,
+                                      .total = it->wanted.n,
+                                      .seconds = tdmi_record_seconds(&session->record)});
+    }
+}
+
+/* Computes n entries from `first` on, with one loader: all changed or none. */
+static tdm_status sit(struct extractor *it, int64_t first, int64_t n, bool is_changed,
+                      tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    char text[TDMI_PROBLEM_BYTES];
+    tdmi_loader *loader;
+    tdmi_feed *feed;
+    struct tdmi_loader_options options = {
+        .source = session->data.source,
+        .preprocess = *tdmi_graph_preprocess(session->network.graph),
+        .is_strict = session->config.options.strict,
+        .items = it->items + first,
+        .n_items = n,
+        .batch = TDMI_FEATURES_BATCH,
+        .threads = tdmi_pool_threads(session->compute.pool),
+        .is_tuned = true,
+        .memory_bytes = (session->config.options.memory + 1) / 2,
+        .contents = session->data.contents.hashes,
+        .cache = {.kind = TDMI_CACHE_NONE, .hashes = session->data.contents.hashes},
+        .allocator = tdmi_compute_allocator(&session->compute),
+        .decoder = session->compute.decoder,
+    };
+    if (is_changed) {
+        options.augment = session->config.augment;
+        options.augment_seed = session->config.options.seed;
+        options.views.n = (uint32_t)session->config.views;
+        options.views.given = it->views + first;
+    }
+    if (n == 0)
+        return TDM_OK;
+    TDM_TRY(tdmi_loader_open(&options, &loader, err), err, "reading pictures");
+    TDM_TRY(tdmi_feed_open_pictures(loader, &feed, err), err, "reading pictures");
+    tdm_status status = compute_rows(it, feed, it->wanted.entries + first, err);
+    const tdm_status settled = tdmi_evaluator_settle(it->evaluator, status == TDM_OK ? err : NULL);
+    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
+        tdmi_record_note(&session->record, "skipped: %s", text);
+    tdmi_feed_close(feed);
+    return status == TDM_OK ? settled : status;
+}
+
+static tdm_status open_extractor(struct extractor *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    struct tdmi_feature_cache *features = &session->cache;
+    const struct tdmi_plan_options request = {.max_images =
+                                                  tdmi_features_images(session->config.shard),
+                                              .storage = session->config.storage,
+                                              .device = session->compute.device,
+                                              .most_workspace = session->compute.most_workspace};
+    TDM_TRY(tdmi_plan_make(features->base, session->compute.backend, &request, &it->plan, err), err,
+            "planning the frozen part");
+    features->extractor_bytes = tdmi_evaluator_needs(it->plan, TDMI_FEATURES_BATCH, 1);
+    TDM_TRY(tdmi_evaluator_open(it->plan, session->compute.device, session->compute.pool,
+                                TDMI_FEATURES_BATCH, &it->evaluator, err),
+            err, "preparing the frozen part");
+    /* Averages of frozen values are the values themselves, but for rounding. */
+    TDM_TRY(tdmi_evaluator_take(it->evaluator, tdmi_values_trained(&session->network), err), err,
+            "preparing the frozen part");
+    it->rows =
+        tdmi_alloc((size_t)TDMI_FEATURES_BATCH + 1, (size_t)features->width * sizeof *it->rows);
+    it->items = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->items);
+    it->views = tdmi_alloc((size_t)it->wanted.n + 1, sizeof *it->views);
+    if (!it->rows || !it->items || !it->views)
+        return TDM_FAIL(err, TDM_E_MEMORY, "computing %lld features: out of memory",
+                        (long long)it->wanted.n);
+    for (int64_t i = 0; i < it->wanted.n; i++) {
+        it->items[i] = it->wanted.entries[i].item;
+        it->views[i] = it->wanted.entries[i].view;
+    }
+    return TDM_OK;
+}
+
+static void close_extractor(struct extractor *it)
+{
+    tdmi_missing_rows_release(&it->wanted);
+    tdmi_free(it->views);
+    tdmi_free(it->items);
+    tdmi_free(it->rows);
+    tdmi_evaluator_close(it->evaluator);
+    tdmi_plan_free(it->plan);
+}
+
+/* Computes all entries: unchanged images, then changed ones. */
+static tdm_status compute_all(struct extractor *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    int64_t n_plain = it->wanted.n;
+    if (it->wanted.n == 0)
+        return TDM_OK;
+    for (n_plain = 0; n_plain < it->wanted.n; n_plain++)
+        if (session->config.views > 0 && !it->wanted.entries[n_plain].is_val)
+            break;
+    const double before = tdmi_record_seconds(&session->record);
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_BEGIN,
+                                                         .total = it->wanted.n,
+                                                         .text = "computing features"});
+    tdm_status status = sit(it, 0, n_plain, false, err);
+    if (status == TDM_OK)
+        status = sit(it, n_plain, it->wanted.n - n_plain, true, err);
+    tdmi_track_event(session->record.track, &(tdm_event){.kind = TDM_EVENT_PHASE_END});
+    it->seconds = tdmi_record_seconds(&session->record) - before;
+    session->record.training_seconds += it->seconds;
+    session->cache.count.rows += it->n_computed;
+    return status;
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+static tdm_status compute_test_row(struct extractor *it, tdm_error *err)
+{
+    const struct tdmi_session *session = it->session;
+    const int32_t label = 0;
+    const int64_t item = 0;
+    const struct tdmi_batch picture = {
+        .n = 1, .pixels = session->network.host.test_pixels, .labels = &label, .items = &item};
+    return tdmi_evaluator_batch(it->evaluator, &picture, NULL, session->cache.test_row, NULL, err);
+}
+
+/* Lists missing rows of validation, of the epoch unless training is over, and rows to check. */
+static tdm_status list_wanted(struct extractor *it, bool has_checks, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    tdm_status status = tdmi_missing_rows_add_val(&it->wanted, err);
+    if (status == TDM_OK &&
+        !tdmi_limits_is_over(&session->config, &session->record, &session->network))
+        status = tdmi_missing_rows_add_epoch(&it->wanted, err);
+    session->cache.count.checked = has_checks ? 0 : session->cache.count.checked;
+    if (status == TDM_OK && has_checks)
+        status = tdmi_missing_rows_add_checks(&it->wanted, err);
+    if (status == TDM_OK)
+        tdmi_missing_rows_arrange(&it->wanted);
+    return status;
+}
+
+static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_feature_cache *features = &session->cache;
+    struct extractor it = {.session = session, .wanted = {.session = session}};
+    tdm_status status = list_wanted(&it, true, err);
+    if (status == TDM_OK)
+        status = open_extractor(&it, err);
+    if (status == TDM_OK)
+        status = compute_test_row(&it, err);
+    if (status == TDM_OK)
+        status = compute_all(&it, err);
+    if (status == TDM_OK && it.wanted.n > 0)
+        tdmi_record_note(&session->record,
+                         "features: %lld computed in %.1f s, %lld found (%lld of them computed "
+                         "again, and equal); %d numbers a picture, in %s",
+                         (long long)it.n_computed, it.seconds, (long long)features->count.reused,
+                         (long long)features->count.checked, features->width,
+                         tdmi_store_folder(features->train));
+    close_extractor(&it);
+    return status;
+}
+
+/* The views of an epoch, or rows that are missing since the stores were opened again. */
+static tdm_status compute_missing(struct tdmi_session *session, tdm_error *err)
+{
+    struct extractor it = {.session = session, .wanted = {.session = session}};
+    tdm_status status = list_wanted(&it, false, err);
+    if (status == TDM_OK && it.wanted.n > 0) {
+        status = open_extractor(&it, err);
+        if (status == TDM_OK)
+            status = compute_all(&it, err);
+        if (status == TDM_OK)
+            tdmi_record_note(&session->record, "features: %lld more computed in %.1f s",
+                             (long long)it.n_computed, it.seconds);
+    }
+    close_extractor(&it);
+    return status;
+}
+
+/* ---- what is damaged or goes away ---------------------------------------------------------------
+ */
+
+enum { most_repaired = 20 };
+
+/* A damaged row, or a store folder that was removed while it was filled. */
+static bool can_repair(const struct tdmi_feature_cache *cache, tdm_status status)
+{
+    const struct tdmi_feature_cache *features = cache;
+    if (status == TDM_OK || features->n_repaired >= most_repaired)
+        return false;
+    return features->damaged ||
+           (status == TDM_E_SYSTEM &&
+            (tdmi_file_kind_of(tdmi_store_folder(features->val)) == TDMI_FILE_MISSING ||
+             tdmi_file_kind_of(tdmi_store_folder(features->train)) == TDMI_FILE_MISSING));
+}
+
+static tdm_status repair(struct tdmi_session *session, const tdm_error *why, tdm_error *err)
+{
+    struct tdmi_feature_cache *features = &session->cache;
+    char text[TDM_ERROR_TEXT_BYTES];
+    tdm_error_line(why, text, sizeof text);
+    tdmi_store_drop_remedy(text);
+    if (features->n_repaired++ == 0)
+        tdm_log(TDM_LOG_WARNING, "features are computed once more where they are missing now: %s",
+                text);
+    if (features->damaged)
+        TDM_TRY(tdmi_store_discard(features->damaged, features->damaged_at, err), err,
+                "mending features (%s)", text);
+    features->damaged = NULL;
+    return TDM_WRAP(err, tdmi_features_reopen(session, err), "mending features (%s)", text);
+}
+
+static tdm_status
+compute_and_repair(struct tdmi_session *session,
+                   tdm_status (*make)(struct tdmi_session *session, tdm_error *err), tdm_error *err)
+{
+    for (;;) {
+        tdm_error why = {0};
+        const tdm_status status = make(session, &why);
+        if (!can_repair(&session->cache, status)) {
+            if (status != TDM_OK && err)
+                *err = why;
+            return status;
+        }
+        TDM_TRY(repair(session, &why, err), err, "computing features");
+    }
+}
+
+tdm_status tdmi_features_repair_row(void *self, const tdmi_store *store, int64_t place,
+                                    const tdm_error *why, tdm_error *err)
+{
+    struct tdmi_session *session = self;
+    note_damage(&session->cache, store, place, why->code);
+    if (!can_repair(&session->cache, why->code)) {
+        if (err)
+            *err = *why;
+        return why->code;
+    }
+    TDM_TRY(repair(session, why, err), err, "reading features");
+    return compute_and_repair(session, compute_missing, err);
+}
+
+tdm_status tdmi_features_compute(struct tdmi_session *session, tdm_error *err)
+{
+    return compute_and_repair(session, compute_first, err);
+}
+
+tdm_status tdmi_features_compute_views(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->cache.is_used || session->config.views == 0)
+        return TDM_OK;
+    return compute_and_repair(session, compute_missing, err);
+}

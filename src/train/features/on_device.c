@@ -1,0 +1,137 @@
+/*
+ * Feature rows in GPU memory. A step then names its rows by number and copies only these numbers.
+ * The training rows are kept all or not at all, and so are the validation rows, so a batch needs
+ * one path. The choice depends on free memory once all else is reserved; it does not affect
+ * results.
+ */
+#include "train/session/session.h"
+
+#include <stdio.h>
+
+/* The rest is for recordings of steps, libraries that load later, and other programs. */
+static const double part_of_memory = 0.9;
+
+struct room {
+    bool is_known;
+    int64_t bytes; /* of the device, for rows */
+};
+
+/* Memory for computing rows is needed again and again: views, repairs. */
+static struct room room_now(const struct tdmi_compute *compute,
+                            const struct tdmi_feature_cache *cache)
+{
+    const struct tdmi_device_table *device = &compute->backend->device;
+    int64_t free_bytes = 0, total_bytes = 0;
+    struct room room = {.is_known = device->memory &&
+                                    device->memory(compute->device, &free_bytes, &total_bytes)};
+    room.bytes = (int64_t)(part_of_memory * (double)free_bytes) - cache->extractor_bytes;
+    return room;
+}
+
+static struct tdmi_kept_rows_options options_of(const struct tdmi_train_config *config,
+                                                const struct tdmi_compute *compute,
+                                                const struct tdmi_train_data *data,
+                                                const struct tdmi_feature_cache *cache,
+                                                int64_t n_rows)
+{
+    return (struct tdmi_kept_rows_options){.backend = compute->backend,
+                                           .device = compute->device,
+                                           .storage = config->storage,
+                                           .width = cache->width,
+                                           .n_rows = n_rows,
+                                           .at_once = data->max_batch};
+}
+
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+/* If the GPU runs out of memory all the same, rows are copied in each step. */
+static tdm_status keep(struct tdmi_session *session, int64_t n_rows, tdmi_feed *feed,
+                       struct room *room, tdmi_kept_rows **there, tdm_error *err)
+{
+    const struct tdmi_kept_rows_options options =
+        options_of(&session->config, &session->compute, &session->data, &session->cache, n_rows);
+    const int64_t bytes = tdmi_kept_rows_bytes(&options);
+    tdm_error why = {0};
+    if (n_rows == 0 || (room->is_known && bytes > room->bytes))
+        return TDM_OK;
+    const tdm_status status = tdmi_kept_rows_open(&options, there, &why);
+    if (status == TDM_E_MEMORY)
+        return TDM_OK;
+    if (status != TDM_OK) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    room->bytes -= bytes;
+    session->compute.device_feature_bytes += bytes;
+    return tdmi_feed_keep(feed, *there, err);
+}
+
+static void say_room(const struct room *room, int64_t bytes, char *text, size_t text_bytes)
+{
+    if (room->is_known && bytes > room->bytes)
+        snprintf(text, text_bytes, ", and beside the training there is room for %.1f MiB",
+                 mib(room->bytes > 0 ? room->bytes : 0));
+    else
+        snprintf(text, text_bytes, ", which the card refused");
+}
+
+static void tell(struct tdmi_session *session, const struct room *room, int64_t n_train)
+{
+    const struct tdmi_feature_cache *features = &session->cache;
+    const struct tdmi_kept_rows_options train =
+                                            options_of(&session->config, &session->compute,
+                                                       &session->data, &session->cache, n_train),
+                                        val = options_of(&session->config, &session->compute,
+                                                         &session->data, &session->cache,
+                                                         session->data.split.n_val);
+    const int64_t bytes = (features->train_there ? 0 : tdmi_kept_rows_bytes(&train)) +
+                          (features->val_there ? 0 : tdmi_kept_rows_bytes(&val));
+    char room_text[80];
+    if (features->train_there)
+        tdmi_record_note(&session->record, "features that train%s stay on the card: %.1f MiB",
+                         features->val_there ? ", and those that validate," : "",
+                         mib(session->compute.device_feature_bytes));
+    if (features->train_there && features->val_there)
+        return;
+    say_room(room, bytes, room_text, sizeof room_text);
+    tdmi_record_note(&session->record,
+                     "features that %s do not fit on the card and are copied batch by batch: "
+                     "they take %.1f MiB%s",
+                     features->train_there ? "validate"
+                     : features->val_there ? "train"
+                                           : "train, and those that validate,",
+                     mib(bytes), room_text);
+}
+
+tdm_status tdmi_features_move_to_device(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_feature_cache *features = &session->cache;
+    const int64_t n_train =
+        session->data.split.n_train * (int64_t)tdmi_features_views(&session->config);
+    if (!features->is_used || session->compute.backend->device.is_host ||
+        !session->compute.backend->memory.gather ||
+        tdmi_limits_is_over(&session->config, &session->record, &session->network))
+        return TDM_OK;
+    struct room room = room_now(&session->compute, &session->cache);
+    TDM_TRY(keep(session, n_train, session->data.train_feed, &room, &features->train_there, err),
+            err, "keeping features on the card");
+    TDM_TRY(keep(session, session->data.split.n_val, session->data.val_feed, &room,
+                 &features->val_there, err),
+            err, "keeping features on the card");
+    tdmi_step_keep(session->trainer.step, features->train_there);
+    tdmi_evaluator_keep(session->evaluation.evaluator, features->val_there);
+    tell(session, &room, n_train);
+    return TDM_OK;
+}
+
+void tdmi_features_leave_device(struct tdmi_feature_cache *cache)
+{
+    struct tdmi_feature_cache *features = cache;
+    tdmi_kept_rows_close(features->val_there);
+    tdmi_kept_rows_close(features->train_there);
+    features->train_there = features->val_there = NULL;
+}

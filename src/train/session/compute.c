@@ -1,0 +1,140 @@
+/* Opening the device, and the decoder that images are decoded with. */
+#include "train/session/compute.h"
+#include "base/file/file.h"
+
+#include <string.h>
+
+static tdm_status check_precision(const struct tdmi_train_config *config,
+                                  const struct tdmi_backend *backend, tdm_error *err)
+{
+    if (!tdmi_backend_stores(backend, config->storage))
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --precision %s: on --device %s everything is computed and stored "
+                        "as f32; auto or f32 is wanted",
+                        config->options.precision, config->options.device);
+    if (config->options.fast && backend->device.is_host)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --fast lets the libraries of a card add in any order; on --device "
+                        "%s there is one order, which any number of threads keeps at full speed, "
+                        "and it would change nothing; leave it out",
+                        config->options.device);
+    return TDM_OK;
+}
+
+static tdm_status open_decoder(const struct tdmi_train_config *config, struct tdmi_compute *compute,
+                               tdm_error *err)
+{
+    const struct tdmi_picture_table *pictures = compute->backend->pictures;
+    if (!config->decodes_on_gpu)
+        return TDM_OK;
+    if (!pictures)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --decode card: --device %s decodes no pictures; --device cuda with "
+                        "it, or --decode cpu, is accepted",
+                        config->options.device);
+    return TDM_WRAP(err, pictures->open(compute->backend, compute->device, &compute->decoder, err),
+                    "option --decode card: --device %s cannot decode pictures here; --decode cpu "
+                    "is accepted",
+                    config->options.device);
+}
+
+tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
+                             tdm_error *err)
+{
+    const struct tdm_train_options *options = &config->options;
+    int index;
+    tdm_status status = tdmi_backend_find(options->device, &compute->backend, &index, err);
+    if (status != TDM_OK)
+        return status;
+    const struct tdmi_backend *backend = compute->backend;
+    TDM_TRY(tdmi_comm_find("self", &compute->transport, err), err, "one process");
+    TDM_TRY(compute->transport->open(&compute->comm, err), err, "one process");
+    TDM_TRY(backend->device.open(index, &compute->device, err), err, "opening the device %s",
+            options->device);
+    TDM_TRY(backend->stream.open(compute->device, &compute->stream, err), err,
+            "opening the device %s", options->device);
+    TDM_TRY(tdmi_pool_new(options->threads, options->threads == 0, &compute->pool, err), err,
+            "starting threads");
+    TDM_TRY(check_precision(config, backend, err), err, "choosing how to compute");
+    return TDM_WRAP(err, open_decoder(config, compute, err), "choosing who decodes pictures");
+}
+
+void tdmi_compute_close(struct tdmi_compute *compute)
+{
+    const struct tdmi_backend *backend = compute->backend;
+    tdmi_pool_free(compute->pool);
+    if (compute->stream)
+        backend->stream.close(compute->stream);
+    if (compute->decoder)
+        backend->pictures->close(compute->decoder);
+    if (compute->device)
+        backend->device.close(compute->device);
+    if (compute->comm)
+        compute->transport->close(compute->comm);
+}
+
+void tdmi_compute_keep_choices(const struct tdmi_compute *compute,
+                               const struct tdmi_run_record *record, tdmi_arena *arena)
+{
+    const char *folder = tdmi_path_join(arena, tdmi_run_path(record->run), TDMI_RUN_KERNELS);
+    if (compute->backend->device.keep && folder)
+        compute->backend->device.keep(compute->device, folder);
+}
+
+bool tdmi_compute_queues(const struct tdmi_compute *compute)
+{
+    return !compute->backend->device.is_host && compute->backend->update->run &&
+           compute->transport->world(compute->comm) == 1;
+}
+
+/* ---- the decoder ----------------------------------------------------------------------------- */
+
+const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute)
+{
+    return compute->decoder ? compute->decoder->name : "cpu";
+}
+
+void tdmi_compute_report_decoder(const struct tdmi_train_config *config,
+                                 const struct tdmi_compute *compute,
+                                 const struct tdmi_run_record *record)
+{
+    if (compute->decoder && tdmi_record_is_new(record))
+        tdmi_record_note(record,
+                         "decode card: JPEG files that %s takes are decoded on %s, to pixels that "
+                         "are near the processor's; evaluate and predict decode on the processor",
+                         compute->decoder->name, config->options.device);
+}
+
+tdm_status tdmi_compute_match_decoder(const struct tdmi_compute *compute,
+                                      const struct tdmi_run_record *record, tdm_error *err)
+{
+    const char *name = tdmi_compute_decoder_name(compute);
+    const char *before = tdmi_record_string(record, "decoder");
+    if (*before == '\0' || strcmp(before, name) == 0)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "the run's pictures were decoded by %s, and here is %s, which may make other "
+                    "pixels of them; that one, or another -o, is wanted",
+                    before, name);
+}
+
+/* ---- pinned memory --------------------------------------------------------------------------- */
+
+static void *alloc_pinned(void *self, size_t bytes)
+{
+    const struct tdmi_compute *compute = self;
+    return compute->backend->memory.alloc_pinned(compute->device, bytes);
+}
+
+static void free_pinned(void *self, void *block)
+{
+    const struct tdmi_compute *compute = self;
+    compute->backend->memory.free_pinned(compute->device, block);
+}
+
+struct tdmi_loader_allocator tdmi_compute_allocator(struct tdmi_compute *compute)
+{
+    if (!compute->backend->memory.alloc_pinned)
+        return (struct tdmi_loader_allocator){0};
+    return (struct tdmi_loader_allocator){alloc_pinned, free_pinned, compute};
+}

@@ -1,0 +1,54 @@
+/*
+ * Where a training computes: backend and device, threads, transport, image decoder, and the memory
+ * that the training takes there.
+ */
+#ifndef TANDEM_TRAIN_SESSION_COMPUTE_H
+#define TANDEM_TRAIN_SESSION_COMPUTE_H
+
+#include "base/thread.h"
+#include "dist/comm.h"
+#include "train/needs.h"
+#include "train/session/record.h"
+
+struct tdmi_compute {
+    const struct tdmi_backend *backend;
+    tdmi_device *device;
+    tdmi_stream *stream;
+    tdmi_pool *pool;
+    const struct tdmi_comm_table *transport;
+    tdmi_comm *comm;
+    const struct tdmi_decoder *decoder; /* of image files, on the device; NULL: the CPU decodes */
+
+    int64_t resident_before;      /* bytes of the process before the training was opened */
+    struct tdmi_needs needs;      /* memory that the training takes */
+    size_t most_workspace;        /* of a kernel, in bytes; 0: no limit */
+    int64_t recorded_bytes;       /* of GPU memory, taken by recordings of steps */
+    int64_t device_feature_bytes; /* of GPU memory, reserved for cached features */
+};
+
+/* --device, --threads, --precision, --fast and --decode, in this order. */
+tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
+                             tdm_error *err) TDM_MUST_USE;
+void tdmi_compute_close(struct tdmi_compute *compute);
+/* Keeps the choices of kernels in the run folder, for the sessions that follow. */
+void tdmi_compute_keep_choices(const struct tdmi_compute *compute,
+                               const struct tdmi_run_record *record, tdmi_arena *arena);
+
+/* Is a step queued as a whole, its update included? One process, on a device that queues work. */
+bool tdmi_compute_queues(const struct tdmi_compute *compute);
+
+/* The decoder's name; "cpu" without one. */
+const char *tdmi_compute_decoder_name(const struct tdmi_compute *compute);
+void tdmi_compute_report_decoder(const struct tdmi_train_config *config,
+                                 const struct tdmi_compute *compute,
+                                 const struct tdmi_run_record *record);
+/* TDM_E_ABSENT: the run was started with another decoder, which may give other pixels. */
+tdm_status tdmi_compute_match_decoder(const struct tdmi_compute *compute,
+                                      const struct tdmi_run_record *record,
+                                      tdm_error *err) TDM_MUST_USE;
+
+/* For a loader: pinned memory, from which batches are copied to the device; zeroed where the
+ * backend has none. */
+struct tdmi_loader_allocator tdmi_compute_allocator(struct tdmi_compute *compute);
+
+#endif

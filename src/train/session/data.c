@@ -1,0 +1,236 @@
+/* The source of a training and its split into training, validation and test images. */
+#include "base/hash/hash.h"
+#include "base/text/text.h"
+#include "train/config/options.h"
+#include "train/session/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t *sorted_hashes(tdmi_arena *arena, const uint64_t *hashes, const int64_t *items,
+                               int64_t n)
+{
+    uint64_t *sorted = tdmi_arena_alloc(arena, (size_t)n + 1, sizeof *sorted);
+    if (sorted) {
+        for (int64_t i = 0; i < n; i++)
+            sorted[i] = hashes[items[i]];
+        tdmi_hashes_sort(sorted, n);
+    }
+    return sorted;
+}
+
+/* Lists validation and test images together, and sorts the hashes of the parts. */
+static tdm_status list_evaluated(const struct tdmi_train_config *config,
+                                 struct tdmi_train_data *data, tdmi_arena *arena, tdm_error *err)
+{
+    const tdmi_split *split = &data->split;
+    data->has_test = config->options.test_fraction > 0.0;
+    const int64_t n_test = data->has_test ? split->n_test : 0;
+    data->evaluated =
+        tdmi_arena_alloc(arena, (size_t)(split->n_val + n_test), sizeof *data->evaluated);
+    if (!data->evaluated)
+        return TDM_FAIL(err, TDM_E_MEMORY, "listing the pictures that judge: out of memory");
+    for (int64_t v = 0, t = 0; v < split->n_val || t < n_test;) {
+        const bool is_val = t == n_test || (v < split->n_val && split->val[v] < split->test[t]);
+        data->evaluated[data->n_evaluated++] = is_val ? split->val[v++] : split->test[t++];
+    }
+    data->train_hashes = sorted_hashes(arena, data->contents.hashes, split->train, split->n_train);
+    data->val_hashes = sorted_hashes(arena, data->contents.hashes, split->val, split->n_val);
+    data->test_hashes = sorted_hashes(arena, data->contents.hashes, split->test, n_test);
+    if (!data->train_hashes || !data->val_hashes || !data->test_hashes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %lld pictures: out of memory",
+                        (long long)data->contents.n_items);
+    return TDM_OK;
+}
+
+/* A model file is JSON, which can hold only names in UTF-8. */
+static bool is_utf8(const char *text)
+{
+    size_t rest = strlen(text);
+    while (rest > 0) {
+        size_t n = tdmi_utf8_length(text, rest);
+        if (n == 0)
+            return false;
+        text += n;
+        rest -= n;
+    }
+    return true;
+}
+
+tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_train_data *data,
+                          tdm_error *err)
+{
+    const struct tdm_train_options *options = &config->options;
+    struct tdm_source_options how = options->how;
+    if (how.cache_bytes == 0)
+        how.cache_bytes = options->memory / 4;
+    TDM_TRY(tdmi_source_open(options->source, &how, &data->source, err), err,
+            "opening the pictures to train on");
+    if (tdmi_source_classes(data->source) < 2)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "%s has %s class of pictures; at least two are wanted: class folders, or a "
+                        "list or table with a column of labels",
+                        options->source, tdmi_source_classes(data->source) ? "one" : "no");
+    for (int c = 0; c < tdmi_source_classes(data->source); c++)
+        if (!is_utf8(tdmi_source_class(data->source, c)))
+            return TDM_FAIL(
+                err, TDM_E_INPUT,
+                "the name of class %d, '%s', is not UTF-8; a folder renamed in UTF-8 is "
+                "wanted",
+                c, tdmi_source_class(data->source, c));
+    return TDM_OK;
+}
+
+static void report_copies(const struct tdmi_run_record *record, const struct tdmi_train_data *data)
+{
+    const tdmi_split *split = &data->split;
+    if (split->n_torn > 0)
+        tdmi_record_note(record, "%lld %s under more than one class (tandem audit names them)",
+                         (long long)split->n_torn,
+                         split->n_torn == 1 ? "picture stands" : "pictures stand");
+    if (split->n_copies > 0)
+        tdmi_record_note(record,
+                         "%lld %s of another of the same class; copies stay on one side of the "
+                         "split",
+                         (long long)split->n_copies,
+                         split->n_copies == 1 ? "picture is a copy" : "pictures are copies");
+}
+
+static tdm_status report_unvalidated(const struct tdmi_run_record *record,
+                                     const struct tdmi_train_data *data, tdmi_arena *arena,
+                                     tdm_error *err)
+{
+    const int n_classes = tdmi_source_classes(data->source);
+    const tdmi_split *split = &data->split;
+    int n_without = n_classes;
+    bool *is_evaluated = tdmi_arena_alloc(arena, (size_t)n_classes, sizeof *is_evaluated);
+    if (!is_evaluated)
+        return TDM_FAIL(err, TDM_E_MEMORY, "counting the pictures of %d classes: out of memory",
+                        n_classes);
+    for (int64_t i = 0; i < split->n_val; i++) {
+        bool *has_image = &is_evaluated[tdmi_source_item(data->source, split->val[i]).label];
+        n_without -= !*has_image;
+        *has_image = true;
+    }
+    if (n_without > 0)
+        tdmi_record_note(record,
+                         "%d of %d classes %s no picture that judges: whether %s learnt is not "
+                         "measured",
+                         n_without, n_classes, n_without == 1 ? "has" : "have",
+                         n_without == 1 ? "it is" : "they are");
+    return TDM_OK;
+}
+
+static tdm_status report_split(const struct tdm_train_options *options,
+                               const struct tdmi_run_record *record,
+                               const struct tdmi_train_data *data, tdmi_arena *arena,
+                               tdm_error *err)
+{
+    const tdmi_split *split = &data->split;
+    const bool is_idle = split->is_given && tdmi_options_ask_for_split(options);
+    char test[60] = "";
+    if (data->has_test)
+        snprintf(test, sizeof test, ", %lld test", (long long)split->n_test);
+    tdmi_record_note(record, "%lld pictures of %d classes train, %lld judge%s%s%s",
+                     (long long)split->n_train, tdmi_source_classes(data->source),
+                     (long long)split->n_val, test, split->is_given ? ", as the source says" : "",
+                     !is_idle         ? ""
+                     : data->has_test ? ": --split decides only that its test is taken at the end"
+                                      : ": --split decides nothing");
+    report_copies(record, data);
+    return report_unvalidated(record, data, arena, err);
+}
+
+static tdm_status report_unreadable(const struct tdm_train_options *options,
+                                    const struct tdmi_run_record *record, int64_t n, tdm_error *err)
+{
+    if (n > 0 && options->strict)
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "%lld picture%s of %s cannot be read, and --strict is on; the warnings above name %s",
+            (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
+    if (n > 0)
+        tdmi_record_note(record, "%lld %s could not be read and %s left out", (long long)n,
+                         n == 1 ? "picture" : "pictures", n == 1 ? "is" : "are");
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const struct tdmi_run_record *record = &session->record;
+    struct tdmi_train_data *data = &session->data;
+    const struct tdmi_model_file *stored = &session->stored;
+    TDM_TRY(tdmi_contents_read(data->source, session->compute.pool,
+                               "reading every picture once to split by content",
+                               tdmi_track_as_sink(record->track), &data->contents, err),
+            err, "splitting %s", options->source);
+    TDM_TRY(tdmi_split_make(data->source, &data->contents,
+                            (struct tdmi_split_options){
+                                .train_fraction = options->train_fraction,
+                                .val_fraction = options->val_fraction,
+                                .test_fraction = options->test_fraction,
+                                .fraction = options->fraction,
+                                .per_class = options->per_class,
+                                .seed = options->seed,
+                            },
+                            (struct tdmi_split_stored){.train = stored->train_hashes,
+                                                       .n_train = stored->n_train_hashes,
+                                                       .val = stored->val_hashes,
+                                                       .n_val = stored->n_val_hashes,
+                                                       .test = stored->test_hashes,
+                                                       .n_test = stored->n_test_hashes},
+                            &data->split, err),
+            err, "splitting %s", options->source);
+    TDM_TRY(list_evaluated(&session->config, data, &session->arena, err), err, "splitting %s",
+            options->source);
+    tdmi_batch_begin(&session->config, record, data);
+    if (tdmi_record_is_new(record)) {
+        TDM_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err), err,
+                "deciding when layers thaw");
+        TDM_TRY(report_split(options, record, data, &session->arena, err), err, "splitting %s",
+                options->source);
+    }
+    return report_unreadable(options, record, data->contents.n_unreadable, err);
+}
+
+void tdmi_data_clock_feed(struct tdmi_run_record *record, const struct tdmi_train_data *data)
+{
+    if (!data->train_feed)
+        return;
+    const struct tdmi_feed_clock clock = tdmi_feed_clock(data->train_feed);
+    record->fed_seconds += clock.seconds;
+    record->waited_seconds += clock.waits;
+}
+
+tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
+                                 const struct tdmi_batch *batch, tdm_error *err)
+{
+    for (int p = 0; config->options.strict && p < batch->n; p++)
+        if (batch->problems && batch->problems[p][0])
+            return TDM_FAIL(err, TDM_E_INPUT, "a picture cannot be used, and --strict is on: %s",
+                            batch->problems[p]);
+    return TDM_OK;
+}
+
+void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed)
+{
+    char text[TDMI_PROBLEM_BYTES];
+    for (int64_t i = 0; tdmi_feed_skip_at(feed, i, text, sizeof text); i++)
+        tdmi_record_note(record, "skipped: %s", text);
+}
+
+void tdmi_data_close_feeds(struct tdmi_train_data *data)
+{
+    tdmi_feed_close(data->val_feed);
+    tdmi_feed_close(data->train_feed);
+    tdmi_order_release(&data->order);
+    data->val_feed = data->train_feed = NULL;
+}
+
+void tdmi_data_close(struct tdmi_train_data *data)
+{
+    tdmi_split_release(&data->split);
+    tdmi_contents_release(&data->contents);
+    tdmi_source_close(data->source);
+}

@@ -1,0 +1,40 @@
+/*
+ * The data of a training: its source, the split, the order of training images, and the feeds that
+ * hand out batches.
+ */
+#ifndef TANDEM_TRAIN_SESSION_DATA_H
+#define TANDEM_TRAIN_SESSION_DATA_H
+
+#include "data/audit/split.h"
+#include "data/order/order.h"
+#include "train/session/compute.h"
+#include "train/step/feed.h"
+
+struct tdmi_train_data {
+    tdmi_source *source;
+    tdmi_contents contents; /* of the source */
+    tdmi_split split;
+    bool has_test;      /* --split has a third part, which is evaluated at the end */
+    int64_t *evaluated; /* items of validation and test, ascending */
+    int64_t n_evaluated;
+    /* Content hashes of the parts of the split, ascending. */
+    uint64_t *train_hashes, *val_hashes, *test_hashes;
+    tdmi_order order; /* of training images */
+    int64_t steps_per_epoch;
+    int max_batch; /* images that buffers hold: at most the largest part of the split */
+    tdmi_feed *train_feed, *val_feed;
+};
+
+tdm_status tdmi_data_open(const struct tdmi_train_config *config, struct tdmi_train_data *data,
+                          tdm_error *err) TDM_MUST_USE;
+void tdmi_data_close(struct tdmi_train_data *data);
+void tdmi_data_close_feeds(struct tdmi_train_data *data);
+/* Adds the time that the training feed was waited for to the record, before it is closed. */
+void tdmi_data_clock_feed(struct tdmi_run_record *record, const struct tdmi_train_data *data);
+/* Names the images that a feed skipped. */
+void tdmi_data_report_skipped(const struct tdmi_run_record *record, const tdmi_feed *feed);
+/* TDM_E_INPUT: with --strict, the batch has an image that cannot be read. */
+tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
+                                 const struct tdmi_batch *batch, tdm_error *err) TDM_MUST_USE;
+
+#endif

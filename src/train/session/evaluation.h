@@ -1,0 +1,39 @@
+/*
+ * Validation and test: the evaluator, the outcome for every image, and the metrics of all.
+ */
+#ifndef TANDEM_TRAIN_SESSION_EVALUATION_H
+#define TANDEM_TRAIN_SESSION_EVALUATION_H
+
+#include "tandem/metrics.h"
+#include "train/evaluate/evaluator.h"
+#include "train/evaluate/outcomes.h"
+#include "train/session/network.h"
+
+struct tdmi_evaluation {
+    tdmi_evaluator *evaluator;
+    tdmi_evaluator *test_evaluator;    /* of the self-test, see test_plan; or NULL */
+    struct tdmi_judgement *judgements; /* of one batch */
+    float *probabilities;              /* likewise */
+    tdmi_outcomes outcomes;            /* of the newest validation */
+    tdmi_outcomes best_outcomes;       /* of the best, until they are written */
+    struct tdm_metrics metrics;        /* of the newest validation */
+};
+
+tdm_status tdmi_evaluation_open(const struct tdmi_train_data *data,
+                                const struct tdmi_train_network *network,
+                                struct tdmi_evaluation *evaluation, tdmi_arena *arena,
+                                tdm_error *err) TDM_MUST_USE;
+void tdmi_evaluation_close(struct tdmi_evaluation *evaluation);
+/* Computes the metrics of the outcomes. */
+tdm_status tdmi_evaluation_count(const struct tdmi_train_network *network,
+                                 struct tdmi_evaluation *evaluation, tdm_error *err) TDM_MUST_USE;
+/* Sets the section "validation" of the record; not saved yet. */
+tdm_status tdmi_evaluation_record(const struct tdmi_run_record *record,
+                                  const struct tdmi_evaluation *evaluation,
+                                  tdm_error *err) TDM_MUST_USE;
+/* The epochs after the best one: how many, how long, and which images changed sides in them. */
+tdm_status tdmi_evaluation_after_best(const struct tdmi_run_record *record,
+                                      const struct tdmi_evaluation *evaluation,
+                                      struct tdm_after_best *after, tdm_error *err) TDM_MUST_USE;
+
+#endif

@@ -1,0 +1,363 @@
+/*
+ * Opening a training: the stages in their order, and releasing it. Whatever can be refused is
+ * refused as early as it is known, before long work begins.
+ */
+#include "base/clock.h"
+#include "base/file/file.h"
+#include "tandem/shell.h"
+#include "train/config/options.h"
+#include "train/session/session.h"
+
+#include <string.h>
+
+/* ---- options, compute, source ---------------------------------------------------------------- */
+
+static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdm_train_options *options = &config->options;
+    const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
+    tdm_status status = tdmi_pretrained_find(&session->config, &session->pretrained,
+                                             &session->network, &session->arena, err);
+    if (status == TDM_OK)
+        status = tdmi_compute_open(config, &session->compute, err);
+    if (status != TDM_OK)
+        return status;
+    if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --schedule %s must know where training ends; --epochs or --steps, "
+                        "or --schedule constant, is wanted",
+                        schedule->name);
+    session->trainer.optimizer = config->rates.optimizer.optimizer;
+    if (config->keeps_statistics && !session->pretrained.path)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option --bn frozen keeps the statistics of the weights that are begun "
+                        "with, and from scratch there are none; --weights, or --bn shard, is "
+                        "wanted");
+    return TDM_OK;
+}
+
+static tdm_status open_source(struct tdmi_session *session, tdm_error *err)
+{
+    return tdmi_data_open(&session->config, &session->data, err);
+}
+
+/* A weights file that does not fit is refused before anything is written or read for long. A
+ * resumed run does not need it. */
+static tdm_status read_weights(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->pretrained.path || session->pretrained.is_resuming)
+        return TDM_OK;
+    return tdmi_session_read_weights(session, err);
+}
+
+/* ---- the run folder -------------------------------------------------------------------------- */
+
+/* runs/NETWORK-DATE-TIME, with a number where another run began in the same second. */
+static const char *name_run(tdmi_arena *arena, const char *network)
+{
+    char now[21];
+    tdmi_clock_utc(now);
+    const char *path = tdmi_arena_printf(arena, "runs/%s-%.4s%.2s%.2s-%.2s%.2s%.2s", network, now,
+                                         now + 5, now + 8, now + 11, now + 14, now + 17);
+    const char *name = path;
+    for (int i = 2; name && i < 1000 && tdmi_file_kind_of(name) != TDMI_FILE_MISSING; i++)
+        name = tdmi_arena_printf(arena, "%s-%d", path, i);
+    return name;
+}
+
+/* On the CPU --precision auto and f32 give the same bits: a resumed run keeps its word. */
+static void keep_precision_word(struct tdmi_train_config *config,
+                                const struct tdmi_compute *compute,
+                                const struct tdmi_run_record *record)
+{
+    const tdm_json_value *recorded = tdmi_run_recorded(record->run, "options");
+    const char *before = tdm_json_as_string(tdm_json_member(recorded, "precision"), "auto");
+    if (compute->backend->device.is_host && config->storage == TDMI_DTYPE_F32 &&
+        (strcmp(before, "auto") == 0 || strcmp(before, "f32") == 0))
+        config->options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
+}
+
+/* The options must be those that the run was started with, but for limits and speed. */
+static tdm_status match_run(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_run_record *record = &session->record;
+    const tdm_json_value *clock = tdmi_run_recorded(record->run, "clock");
+    keep_precision_word(&session->config, &session->compute, record);
+    tdm_status status = tdmi_options_match(&session->config.options,
+                                           tdmi_run_recorded(record->run, "options"), err);
+    if (status == TDM_OK)
+        status = tdmi_compute_match_decoder(&session->compute, record, err);
+    record->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
+    record->training_seconds = tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
+    record->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);
+    return TDM_WRAP(err, status, "resuming the run %s", tdmi_run_path(record->run));
+}
+
+static tdm_status open_run(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    struct tdmi_run_record *record = &session->record;
+    const char *path = options->run && *options->run
+                           ? options->run
+                           : name_run(&session->arena, session->network.definition.name);
+    if (!path)
+        return TDM_FAIL(err, TDM_E_MEMORY, "naming the run: out of memory");
+    TDM_TRY(
+        tdmi_run_open(path, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, &record->run, err),
+        err, "opening the run %s", path);
+    const tdm_status status = tdmi_record_is_new(record) ? TDM_OK : match_run(session, err);
+    if (status != TDM_OK)
+        return status;
+    TDM_TRY(tdmi_track_new(record->run, record->sink, &record->track, err), err,
+            "opening the run %s", path);
+    if (options->resume && tdmi_record_is_new(record))
+        tdmi_record_note(record, "--resume: there is no run in %s yet, and one is begun", path);
+    return TDM_OK;
+}
+
+/* The checkpoint to resume from, kept until the session is open. */
+static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_run_record *record = &session->record;
+    const char *path = tdmi_run_path(record->run);
+    char word[TDM_SHELL_WORD_BYTES];
+    const tdm_status status = tdmi_checkpoint_finish_rename(record, &session->arena, err);
+    if (status != TDM_OK)
+        return status;
+    tdmi_compute_keep_choices(&session->compute, record, &session->arena);
+    if (tdmi_checkpoint_exists(&session->arena, path)) {
+        TDM_TRY(tdmi_checkpoint_load(record, &session->arena, &session->stored, err), err,
+                "resuming the run %s", path);
+        session->resumed = &session->stored;
+    } else if (!tdmi_record_is_new(record) && tdmi_run_recorded(record->run, "clock"))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "resuming the run %s: no checkpoint is left in it (last.safetensors, "
+                        "previous.safetensors); another -o begins anew, and --weights %s with its "
+                        "best model",
+                        path, tdm_shell_word(path, word, sizeof word));
+    return TDM_OK;
+}
+
+static tdm_status take_network(struct tdmi_session *session, tdm_error *err)
+{
+    if (!session->pretrained.path)
+        return TDM_OK;
+    if (!session->resumed)
+        return tdmi_session_read_weights(session, err);
+    return tdmi_network_take_stored(&session->record, &session->network, &session->arena,
+                                    &session->stored, err);
+}
+
+/* ---- group size, rates, batch size ----------------------------------------------------------- */
+
+static void settle_rates(struct tdmi_train_config *config, const struct tdmi_train_data *data,
+                         struct tdmi_train_network *network)
+{
+    struct tdm_train_options options = config->options;
+    const int64_t n_train = data->split.n_train;
+    options.batch = config->batch;
+    if (config->network_rate > 0.0)
+        network->definition.learning_rate = tdmi_rates_of_head(n_train);
+    tdmi_rates_settle(&config->rates, &options, n_train, network->definition.learning_rate,
+                      config->rate_fraction > 0.0 ? config->rate_fraction : 1.0);
+    struct tdmi_rates unfrozen = config->rates;
+    tdmi_rates_settle(&unfrozen, &options, n_train, config->network_rate,
+                      tdmi_rates_part(&options));
+    if (options.unfreeze > 0 && config->network_rate > 0.0)
+        config->unfrozen_rate = unfrozen.learning_rate;
+}
+
+/* What depends on the network and on the number of training images. A resumed run keeps its
+ * recorded rates, although a default may have changed since. */
+static void settle(struct tdmi_session *session)
+{
+    struct tdmi_train_config *config = &session->config;
+    const struct tdmi_run_record *record = &session->record;
+    config->shard = tdmi_batch_shard(config, &session->compute, &session->network, config->batch);
+    if (!tdmi_record_is_new(record)) {
+        config->rates.learning_rate = tdmi_record_number(record, "learning_rate");
+        config->unfrozen_rate = tdmi_record_number(record, "thawed_rate");
+    }
+    if (config->options.learning_rate > 0.0 || !(config->rates.learning_rate > 0.0))
+        settle_rates(config, &session->data, &session->network);
+}
+
+/* A resumed run keeps its group size, which GPU memory may have decided, also where it was killed
+ * before its first checkpoint. */
+static void recall_shard(struct tdmi_train_config *config, const struct tdmi_compute *compute,
+                         const struct tdmi_run_record *record, int stored)
+{
+    const int64_t recorded = stored > 0 ? stored : tdmi_record_integer(record, "shard", 0);
+    if (config->options.shard == 0 && !compute->backend->device.is_host && recorded > 0 &&
+        recorded < config->shard)
+        config->shard = (int)recorded;
+}
+
+static tdm_status settle_first(struct tdmi_session *session, tdm_error *err)
+{
+    (void)err;
+    settle(session);
+    recall_shard(&session->config, &session->compute, &session->record,
+                 session->resumed ? session->stored.shard : 0);
+    if (tdmi_record_is_new(&session->record))
+        tdmi_pretrained_report(&session->pretrained, &session->record, &session->data,
+                               &session->network);
+    if (!session->resumed)
+        tdmi_pretrained_raise_momentum(&session->config, &session->pretrained, &session->record,
+                                       &session->network);
+    return TDM_OK;
+}
+
+/* Group size and rates follow the batch size. */
+static tdm_status choose_batch(struct tdmi_session *session, tdm_error *err)
+{
+    const int before = session->config.batch;
+    tdmi_batch_begin(&session->config, &session->record, &session->data);
+    TDM_TRY(tdmi_session_choose_batch(session, err), err, "--batch auto");
+    if (session->config.batch == before)
+        return TDM_OK;
+    session->config.rates.learning_rate = 0.0;
+    settle(session);
+    session->network.host.shard = session->config.shard;
+    return TDM_OK;
+}
+
+/* Without cached features a batch takes other memory. */
+static tdm_status choose_batch_again(struct tdmi_session *session, tdm_error *err)
+{
+    return session->cache.is_unavailable ? choose_batch(session, err) : TDM_OK;
+}
+
+/* ---- the end of opening ---------------------------------------------------------------------- */
+
+static tdm_status open_evaluation(struct tdmi_session *session, tdm_error *err)
+{
+    return tdmi_evaluation_open(&session->data, &session->network, &session->evaluation,
+                                &session->arena, err);
+}
+
+static tdm_status begin_run(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_run_record *record = &session->record;
+    tdm_status status = TDM_OK;
+    if (!tdmi_record_is_new(record))
+        status = tdmi_run_cut(record->run, tdmi_checkpoint_lines_end(&session->progress), err);
+    if (status == TDM_OK)
+        status = tdmi_session_record(session, err);
+    if (status == TDM_OK)
+        status = tdmi_run_save(record->run, TDMI_RUN_RUNNING, err);
+    if (status == TDM_OK && !session->compute.backend->device.is_host)
+        tdmi_track_watch_cards(record->track, NULL);
+    return status;
+}
+
+/* ---- the stages ------------------------------------------------------------------------------ */
+
+/* In this order. Those marked depend on the freeze point: they are opened again when it moves. */
+static const struct {
+    tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
+    bool is_opened_again;
+} stages[] = {
+    {open_compute, false},       /* weights by name, device, threads, precision, decoder */
+    {open_source, false},        /* class names, not yet the images */
+    {read_weights, false},       /* refused here where the file does not fit */
+    {open_run, false},           /* folder and events; compares the options of a resumed run */
+    {load_checkpoint, false},    /* session->resumed, for the stages that follow */
+    {take_network, false},       /* the graph of the checkpoint or of the weights file */
+    {tdmi_session_split, false}, /* reads every image once */
+    {settle_first, false},       /* group size and learning rate */
+    {tdmi_session_open_values, false}, /* graph, freeze point, first values */
+    {tdmi_session_begin_optimizer, true},
+    {tdmi_features_find, false}, /* what a batch takes depends on cached features … */
+    {choose_batch, false},
+    {tdmi_features_open, false}, /* … and these on the group size */
+    {choose_batch_again, false}, /* where the cache turned out to be unavailable */
+    {tdmi_session_weigh_classes, false},
+    {tdmi_session_plan_memory, true},   /* refused here where memory is short */
+    {tdmi_session_restore_norms, true}, /* statistics of folded batch norms */
+    {tdmi_session_open_trainer, true},  /* step, evaluators, optimizer */
+    {tdmi_session_open_input, true},    /* order, cached features, feeds */
+    {tdmi_session_open_average, true},
+    {open_evaluation, false},
+    {tdmi_features_move_to_device, false},
+    {begin_run, false},
+};
+
+static tdm_status run_stages(struct tdmi_session *session, bool is_again, tdm_error *err)
+{
+    tdm_status status = TDM_OK;
+    for (size_t i = 0; status == TDM_OK && i < sizeof stages / sizeof stages[0]; i++)
+        if (!is_again || stages[i].is_opened_again)
+            status = stages[i].open(session, err);
+    return status;
+}
+
+tdm_status tdmi_session_open(const struct tdm_train_options *options, tdm_sink sink,
+                             struct tdmi_session *session, tdm_error *err)
+{
+    const int64_t now = tdmi_clock_ns();
+    *session = (struct tdmi_session){.record = {.sink = sink,
+                                                .progress = &session->progress,
+                                                .started_ns = now,
+                                                .saved_ns = now,
+                                                .saved = {.best_epoch = -1}},
+                                     .compute = {.resident_before = tdmi_memory_resident()}};
+    tdmi_arena_init(&session->arena, 0);
+    tdm_status status = tdmi_train_config_read(options, &session->config, err);
+    if (status == TDM_OK)
+        status = run_stages(session, false, err);
+    tdmi_model_file_release(&session->stored);
+    session->resumed = NULL;
+    if (status == TDM_E_STOPPED && session->record.run)
+        status = tdmi_record_stop(&session->config, &session->record, err);
+    if (status != TDM_OK)
+        tdmi_session_release(session);
+    return status;
+}
+
+tdm_status tdmi_session_open_again(struct tdmi_session *session, tdm_error *err)
+{
+    tdmi_trainer_note_recorded(&session->compute, &session->trainer);
+    tdmi_data_clock_feed(&session->record, &session->data);
+    const struct tdm_features count = session->cache.count;
+    tdmi_session_close_trained(session);
+    session->cache.count = count;
+    return run_stages(session, true, err);
+}
+
+void tdmi_session_close_trained(struct tdmi_session *session)
+{
+    struct tdmi_train_network *network = &session->network;
+    struct tdmi_trainer *trainer = &session->trainer;
+    struct tdmi_evaluation *evaluation = &session->evaluation;
+    tdmi_data_close_feeds(&session->data);
+    tdmi_update_close(trainer->update);
+    tdmi_evaluator_close(evaluation->test_evaluator);
+    tdmi_plan_free(network->test_plan);
+    tdmi_evaluator_close(evaluation->evaluator);
+    tdmi_step_close(trainer->step);
+    tdmi_features_leave_device(&session->cache);
+    tdmi_features_close(&session->cache);
+    tdmi_plan_free(network->evaluation_plan);
+    tdmi_plan_free(network->train_plan);
+    trainer->update = NULL;
+    trainer->step = NULL;
+    evaluation->evaluator = evaluation->test_evaluator = NULL;
+    network->evaluation_plan = network->train_plan = network->test_plan = NULL;
+}
+
+void tdmi_session_release(struct tdmi_session *session)
+{
+    tdmi_evaluation_close(&session->evaluation);
+    tdmi_session_close_trained(session);
+    tdmi_trainer_release(&session->compute, &session->trainer);
+    tdmi_network_release(&session->compute, &session->network);
+    tdmi_import_release(&session->pretrained.import);
+    tdmi_data_close(&session->data);
+    tdmi_track_free(session->record.track);
+    tdmi_run_close(session->record.run);
+    tdmi_compute_close(&session->compute);
+    tdmi_arena_release(&session->arena);
+    *session = (struct tdmi_session){0};
+}

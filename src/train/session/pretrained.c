@@ -1,0 +1,281 @@
+/*
+ * Weights that a training starts with: which file is meant, of which network, and the network
+ * filled from it.
+ */
+#include "train/session/session.h"
+#include "base/file/file.h"
+#include "base/hash/hash.h"
+#include "weights/fetch/catalogue.h"
+#include "weights/weights.h"
+#include "graph/norms.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- which file ------------------------------------------------------------------------- */
+
+/* A run folder stands for its best model. */
+static const char *file_of(tdmi_arena *arena, const char *path)
+{
+    const char *best = tdmi_path_join(arena, path, "best.safetensors");
+    return best && tdmi_file_kind_of(best) == TDMI_FILE_REGULAR ? best : path;
+}
+
+/* A name of the catalogue whose file is on this machine. */
+static tdm_status find_published(const struct tdmi_train_config *config,
+                                 struct tdmi_pretrained *pretrained, tdmi_arena *arena,
+                                 tdm_error *err)
+{
+    const char *name = config->options.weights;
+    const struct tdm_weights_known *known = NULL;
+    char path[1024];
+    bool is_here = false;
+    if (tdmi_catalogue_find(name, &known, NULL) != TDM_OK)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "there is neither a file %s nor are published weights called so (tandem "
+                        "weights list shows them)",
+                        name);
+    TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s", name);
+    if (!is_here)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "the weights %s are not at hand: tandem weights fetch %s brings them "
+                        "(%.0f MB, %s/%s), or put that file at %s",
+                        name, name, known->megabytes, known->folder, known->file, path);
+    pretrained->published = known;
+    pretrained->path = tdmi_arena_copy(arena, path);
+    if (!pretrained->network)
+        pretrained->network = known->network;
+    return pretrained->path ? TDM_OK : TDM_FAIL(err, TDM_E_MEMORY, "finding %s: no memory", name);
+}
+
+/* Names a network that only the file knows by the file, without its extension. */
+static void name_by_file(struct tdmi_network *network, const char *path)
+{
+    const char *name = tdmi_path_name(path), *dot = strrchr(name, '.');
+    int n = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+    snprintf(network->name, sizeof network->name, "%.*s", n, name);
+}
+
+static bool seems_begun(const struct tdmi_train_config *config, tdmi_arena *arena)
+{
+    const struct tdm_train_options *options = &config->options;
+    return options->run && options->resume && tdmi_checkpoint_exists(arena, options->run);
+}
+
+/* Without --model and --weights: those of the resumed run, else the first published weights, by
+ * preference, whose file is on this machine. */
+static tdm_status choose_by_default(struct tdmi_train_config *config, tdmi_arena *arena,
+                                    tdm_error *err)
+{
+    struct tdm_train_options *options = &config->options;
+    const struct tdm_weights_known *known;
+    tdm_json_document *words = NULL;
+    char path[1024];
+    if (options->resume && options->run) {
+        struct tdm_train_options recorded = *options;
+        TDM_TRY(tdm_train_options_recorded(options->run, &recorded, &words, err), err,
+                "looking what the run was begun with");
+        if (words && recorded.model)
+            options->model = tdmi_arena_copy(arena, recorded.model);
+        if (words && recorded.weights)
+            options->weights = tdmi_arena_copy(arena, recorded.weights);
+        tdm_json_document_free(words);
+        if (options->model || options->weights)
+            return TDM_OK;
+    }
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
+        bool is_here = false;
+        TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s",
+                known->name);
+        if (is_here) {
+            options->weights = known->name;
+            return TDM_OK;
+        }
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
+                                struct tdmi_pretrained *pretrained,
+                                struct tdmi_train_network *network, tdmi_arena *arena,
+                                tdm_error *err)
+{
+    struct tdm_train_options *options = &config->options;
+    options->weights = options->weights && *options->weights ? options->weights : NULL;
+    pretrained->is_by_default = !options->model && !options->weights;
+    if (pretrained->is_by_default)
+        TDM_TRY(choose_by_default(config, arena, err), err, "choosing what to begin with");
+    pretrained->network = options->model;
+    pretrained->is_resuming = seems_begun(config, arena); /* the file is then not needed */
+    if (options->weights &&
+        (pretrained->is_resuming || tdmi_file_kind_of(options->weights) != TDMI_FILE_MISSING))
+        pretrained->path = file_of(arena, options->weights);
+    else if (options->weights)
+        TDM_TRY(find_published(config, pretrained, arena, err), err, "beginning with --weights");
+    if (pretrained->is_by_default && !options->weights)
+        options->model = "convnet7";
+    if (options->model || pretrained->network)
+        return tdmi_network_find(options->model ? options->model : pretrained->network,
+                                 &network->definition, err);
+    name_by_file(&network->definition, options->weights);
+    return TDM_OK;
+}
+
+/* ---- the network ------------------------------------------------------------------------ */
+
+/* The network of the weights replaces the one known by name. */
+static void take_network(struct tdmi_train_network *network, const char *name, int shard,
+                         double rate)
+{
+    snprintf(network->definition.name, sizeof network->definition.name, "%s", name);
+    network->definition.shard = shard;
+    network->definition.learning_rate = rate;
+}
+
+/* A model of tandem lists the images that it was trained on. */
+static tdm_status look_for_ours(struct tdmi_pretrained *pretrained, tdmi_arena *arena,
+                                const tdmi_weights *weights, tdm_error *err)
+{
+    const struct tdmi_weights_tensor *trained = tdmi_weights_find(weights, "split.train");
+    if (!tdmi_weights_fact(weights, "tandem"))
+        return TDM_OK;
+    if (!trained || trained->dtype != TDMI_DTYPE_U64)
+        return TDM_OK;
+    pretrained->hashes =
+        tdmi_arena_alloc(arena, (size_t)trained->n_values + 1, sizeof *pretrained->hashes);
+    if (!pretrained->hashes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering the model's pictures: out of memory");
+    memcpy(pretrained->hashes, trained->data, trained->bytes);
+    pretrained->n_hashes = trained->n_values;
+    tdmi_hashes_sort(pretrained->hashes, pretrained->n_hashes);
+    return TDM_OK;
+}
+
+static tdm_status import(const struct tdmi_train_config *config, struct tdmi_pretrained *pretrained,
+                         const struct tdmi_train_data *data, tdmi_arena *arena,
+                         const tdmi_weights *weights, tdm_error *err)
+{
+    const struct tdm_train_options *options = &config->options;
+    const int n = tdmi_source_classes(data->source);
+    const char **classes = tdmi_arena_alloc(arena, (size_t)n, sizeof *classes);
+    if (!classes)
+        return TDM_FAIL(err, TDM_E_MEMORY, "remembering %d classes: out of memory", n);
+    for (int i = 0; i < n; i++)
+        classes[i] = tdmi_source_class(data->source, i);
+    const struct tdmi_import_request request = {.network = pretrained->network,
+                                                .head = tdmi_network_head(config, data),
+                                                .seed = options->seed,
+                                                .classes = classes,
+                                                .n_classes = n,
+                                                .input = tdmi_network_input(config),
+                                                .wants_hash = true};
+    return tdmi_import(weights, &request, &pretrained->import, err);
+}
+
+tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_import *base = &session->pretrained.import;
+    tdmi_weights *weights = NULL;
+    if (session->network.graph)
+        return TDM_OK;
+    TDM_TRY(tdmi_weights_open(session->pretrained.path, &weights, err), err,
+            "beginning with --weights");
+    tdm_status status = look_for_ours(&session->pretrained, &session->arena, weights, err);
+    if (status == TDM_OK)
+        status = import(&session->config, &session->pretrained, &session->data, &session->arena,
+                        weights, err);
+    tdmi_weights_close(weights);
+    if (status != TDM_OK)
+        return TDM_WRAP(err, status, "beginning with the weights of %s", session->pretrained.path);
+    session->network.graph = base->graph;
+    base->graph = NULL;
+    session->network.host.lineage = base->lineage;
+    if (session->pretrained.published && !session->network.host.lineage.licence)
+        session->network.host.lineage.licence = session->pretrained.published->licence;
+    take_network(&session->network, base->network, base->shard, base->learning_rate);
+    TDM_TRY(tdmi_session_find_freeze_point(session, err), err, "beginning with the weights of %s",
+            session->pretrained.path);
+    if (tdmi_freeze_has_base(session->network.graph, session->network.first_trained))
+        session->config.network_rate =
+            session->network.definition.learning_rate; /* the head's rate needs the split */
+    else
+        session->config.rate_fraction = tdmi_rates_part(&session->config.options);
+    return TDM_OK;
+}
+
+/* ---- for people ------------------------------------------------------------------------- */
+
+static void report_what_is_missed(const struct tdmi_run_record *record,
+                                  const struct tdmi_train_network *network)
+{
+    tdmi_record_note(record,
+                     "no pretrained weights are at hand, so %s is trained from scratch; what is "
+                     "missed is transfer learning: tandem weights fetch mobilenetv2-notop (9 MB) "
+                     "brings some, and the same command then begins with them",
+                     network->definition.name);
+}
+
+/* Validation images that trained the weights make the accuracy optimistic. */
+static void report_known_pictures(const struct tdmi_pretrained *pretrained,
+                                  const struct tdmi_run_record *record,
+                                  const struct tdmi_train_data *data)
+{
+    int64_t n_known = 0;
+    for (int64_t i = 0; i < data->split.n_val; i++)
+        n_known += tdmi_hashes_have(pretrained->hashes, pretrained->n_hashes, data->val_hashes[i]);
+    if (n_known > 0)
+        tdmi_record_note(record,
+                         "%lld of the %lld pictures that judge trained the weights that are begun "
+                         "with: the accuracy on them is no measure for new pictures (the same "
+                         "--split and --seed as then keep them apart)",
+                         (long long)n_known, (long long)data->split.n_val);
+}
+
+void tdmi_pretrained_report(const struct tdmi_pretrained *pretrained,
+                            const struct tdmi_run_record *record,
+                            const struct tdmi_train_data *data,
+                            const struct tdmi_train_network *network)
+{
+    const struct tdmi_import *base = &pretrained->import;
+    if (pretrained->is_by_default && !pretrained->path)
+        report_what_is_missed(record, network);
+    for (int i = 0; i < base->n_notes; i++)
+        tdmi_record_note(record, "%s", base->notes[i]);
+    if (pretrained->path)
+        tdmi_record_note(record, "%s begins with %s of %s%s", network->definition.name,
+                         base->has_new_head ? "all but the head" : "the weights",
+                         base->lineage.file, base->has_new_head ? "" : ", the last layer included");
+    report_known_pictures(pretrained, record, data);
+}
+
+void tdmi_pretrained_raise_momentum(const struct tdmi_train_config *config,
+                                    const struct tdmi_pretrained *pretrained,
+                                    const struct tdmi_run_record *record,
+                                    const struct tdmi_train_network *network)
+{
+    if (!pretrained->path || config->keeps_statistics)
+        return;
+    const int n = tdmi_norms_quicken(network->graph, network->unfreeze.last, TDMI_LEAST_MOMENTUM);
+    if (n > 0 && tdmi_record_is_new(record))
+        tdmi_record_note(record,
+                         "running statistics of %d batch norms go %g of the way in a step; as slow "
+                         "as the weights say, they would not follow what is trained",
+                         n, TDMI_LEAST_MOMENTUM);
+}
+
+tdm_status tdmi_network_take_stored(const struct tdmi_run_record *record,
+                                    struct tdmi_train_network *network, tdmi_arena *arena,
+                                    struct tdmi_model_file *stored, tdm_error *err)
+{
+    if (!(tdmi_record_number(record, "learning_rate") > 0.0))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "resuming the run %s: its record does not say the learning rate",
+                        tdmi_run_path(record->run));
+    TDM_TRY(tdmi_lineage_copy(&stored->lineage, arena, &network->host.lineage, err), err,
+            "resuming the run %s", tdmi_run_path(record->run));
+    tdmi_graph_free(network->graph);
+    network->graph = stored->graph;
+    stored->graph = NULL;
+    take_network(network, stored->network, stored->shard, 0.0);
+    return TDM_OK;
+}

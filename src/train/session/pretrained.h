@@ -1,0 +1,39 @@
+/*
+ * Weights that a training starts with (--weights): which file, and what is in it. A resumed run has
+ * all of it in its checkpoint.
+ */
+#ifndef TANDEM_TRAIN_SESSION_PRETRAINED_H
+#define TANDEM_TRAIN_SESSION_PRETRAINED_H
+
+#include "tandem/weights.h"
+#include "train/session/network.h"
+#include "weights/import/import.h"
+
+struct tdmi_pretrained {
+    const char *path;                          /* NULL: from scratch */
+    const struct tdm_weights_known *published; /* the catalogue's entry; NULL: none */
+    const char *network;                       /* that the file is read as; NULL: as it says */
+    bool is_resuming; /* the folder holds a run to resume (checked again when it is opened) */
+    bool is_by_default;
+    struct tdmi_import import; /* contents of the file; empty in a resumed run */
+    uint64_t *hashes;          /* of images that trained the file, a tandem model; ascending */
+    int64_t n_hashes;
+};
+
+/* Which file --weights means, and of which network it is where --model does not say; without both,
+ * what the resumed run was started with, else published weights that are on this machine. */
+tdm_status tdmi_pretrained_find(struct tdmi_train_config *config,
+                                struct tdmi_pretrained *pretrained,
+                                struct tdmi_train_network *network, tdmi_arena *arena,
+                                tdm_error *err) TDM_MUST_USE;
+/* Raises the momentum of batch norms that are trained to TDMI_LEAST_MOMENTUM at least. */
+void tdmi_pretrained_raise_momentum(const struct tdmi_train_config *config,
+                                    const struct tdmi_pretrained *pretrained,
+                                    const struct tdmi_run_record *record,
+                                    const struct tdmi_train_network *network);
+void tdmi_pretrained_report(const struct tdmi_pretrained *pretrained,
+                            const struct tdmi_run_record *record,
+                            const struct tdmi_train_data *data,
+                            const struct tdmi_train_network *network);
+
+#endif

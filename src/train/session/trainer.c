@@ -1,0 +1,219 @@
+/*
+ * The step, the optimizer and the loss scale. Parameters, gradient sums and the optimizer's state
+ * are f32, whatever --precision stores activations as; f16 has so small a range that gradients are
+ * scaled.
+ */
+#include "train/session/trainer.h"
+#include "train/session/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Steps adapt it within a few dozen. */
+static const struct tdmi_loss_scale first_scale = {.scale = 65536.0f};
+
+/* ---- the loss scale -------------------------------------------------------------------------- */
+
+tdm_status tdmi_trainer_open_scale(const struct tdmi_train_config *config,
+                                   const struct tdmi_compute *compute, struct tdmi_trainer *trainer,
+                                   struct tdmi_progress *progress, tdm_error *err)
+{
+    const struct tdmi_memory_table *memory = &compute->backend->memory;
+    struct tdmi_loss_scale *scale = &progress->loss_scale;
+    if (config->storage != TDMI_DTYPE_F16)
+        return TDM_OK;
+    if (!(scale->scale > 0.0f))
+        *scale = first_scale;
+    if (!trainer->loss_scale)
+        trainer->loss_scale = memory->alloc(compute->device, sizeof *scale);
+    if (!trainer->loss_scale)
+        return TDM_FAIL(err, TDM_E_MEMORY, "the scale of gradients: out of the device's memory");
+    TDM_TRY(memory->upload(compute->stream, trainer->loss_scale, scale, sizeof *scale, err), err,
+            "placing the scale of gradients");
+    return compute->backend->stream.wait(compute->stream, err);
+}
+
+tdm_status tdmi_trainer_fetch_scale(const struct tdmi_compute *compute,
+                                    const struct tdmi_trainer *trainer,
+                                    struct tdmi_progress *progress, tdm_error *err)
+{
+    struct tdmi_loss_scale *scale = &progress->loss_scale;
+    if (!trainer->loss_scale)
+        return TDM_OK;
+    return TDM_WRAP(err,
+                    compute->backend->memory.download(compute->stream, scale, trainer->loss_scale,
+                                                      sizeof *scale, err),
+                    "fetching the scale of gradients");
+}
+
+void tdmi_trainer_report_skipped(const struct tdmi_run_record *record,
+                                 const struct tdmi_trainer *trainer)
+{
+    const struct tdmi_progress *progress = record->progress;
+    const struct tdmi_loss_scale *scale = &progress->loss_scale;
+    if (trainer->loss_scale && scale->n_left_out > 0)
+        tdmi_record_note(record,
+                         "--precision f16: %lld of %lld steps were left out, their gradients were "
+                         "not finite (the last scale is %g)",
+                         (long long)scale->n_left_out, (long long)progress->step,
+                         (double)scale->scale);
+}
+
+/* ---- the optimizer --------------------------------------------------------------------------- */
+
+int64_t tdmi_trainer_began(const struct tdmi_train_data *data,
+                           const struct tdmi_train_network *network,
+                           const struct tdmi_progress *progress)
+{
+    return data->steps_per_epoch * tdmi_unfreeze_began(&network->unfreeze, network->graph,
+                                                       progress->epoch, network->first_trained);
+}
+
+tdm_status tdmi_trainer_upload(const struct tdmi_compute *compute,
+                               const struct tdmi_train_network *network,
+                               const struct tdmi_trainer *trainer, tdm_error *err)
+{
+    const struct tdmi_model_file *host = &network->host;
+    const size_t bytes = sizeof(float) * (size_t)network->graph->param_values;
+    for (int i = 0; i < trainer->optimizer->n_slots; i++)
+        TDM_TRY(compute->backend->memory.upload(compute->stream, trainer->slots[i], host->slots[i],
+                                                bytes, err),
+                err, "placing the optimizer's state");
+    return tdmi_values_upload(compute, network, false, host->params, host->states, err);
+}
+
+tdm_status tdmi_session_begin_optimizer(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_progress *progress = &session->progress;
+    const size_t bytes = sizeof(float) * (size_t)session->network.graph->param_values;
+    if (progress->step == 0 ||
+        tdmi_trainer_began(&session->data, &session->network, progress) != progress->step)
+        return TDM_OK;
+    progress->epochs_since_best = 0; /* of other weights */
+    for (int i = 0; i < session->trainer.optimizer->n_slots; i++) {
+        float *slot = session->network.host.slots[i];
+        memset(slot, 0, bytes);
+        TDM_TRY(session->compute.backend->memory.upload(
+                    session->compute.stream, session->trainer.slots[i], slot, bytes, err),
+                err, "beginning the optimizer anew");
+    }
+    return session->compute.backend->stream.wait(session->compute.stream, err);
+}
+
+/* --layer-decay: the rate falls with the depth below the head. */
+static tdm_status scale_rates(const struct tdmi_train_config *config,
+                              const struct tdmi_train_network *network,
+                              struct tdmi_trainer *trainer, tdmi_arena *arena, tdm_error *err)
+{
+    const tdmi_graph *graph = network->graph;
+    const double decay = config->options.layer_decay;
+    if (!(decay < 1.0))
+        return TDM_OK;
+    if (!trainer->rate_parts)
+        trainer->rate_parts =
+            tdmi_arena_alloc(arena, (size_t)graph->n_params, sizeof *trainer->rate_parts);
+    if (!trainer->rate_parts)
+        return TDM_FAIL(err, TDM_E_MEMORY, "rates of %d tensors: out of memory", graph->n_params);
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int j = 0; j < graph->nodes[i].n_params; j++)
+            trainer->rate_parts[graph->nodes[i].first_param + j] =
+                (float)pow(decay, tdmi_freeze_depth(graph, network->head, i));
+    tdmi_update_scale(trainer->update, trainer->rate_parts);
+    return TDM_OK;
+}
+
+/* ---- the step -------------------------------------------------------------------------------- */
+
+struct tdmi_step_options tdmi_trainer_step_options(const struct tdmi_train_config *config,
+                                                   const struct tdmi_train_data *data,
+                                                   const struct tdmi_trainer *trainer)
+{
+    return (struct tdmi_step_options){
+        .max_batch = data->max_batch,
+        .class_weights = trainer->class_weights,
+        .can_mix = tdmi_augment_has_mix(&config->augment),
+        .shares_statistics = config->shares_statistics,
+        .loss_scale = trainer->loss_scale,
+    };
+}
+
+void tdmi_trainer_note_recorded(struct tdmi_compute *compute, const struct tdmi_trainer *trainer)
+{
+    const int64_t bytes = trainer->step ? tdmi_step_recorded_bytes(trainer->step) : 0;
+    if (bytes > compute->recorded_bytes)
+        compute->recorded_bytes = bytes;
+}
+
+/* Balanced weights: images / (classes · images of the class). */
+tdm_status tdmi_session_weigh_classes(struct tdmi_session *session, tdm_error *err)
+{
+    const int classes = session->network.host.n_classes;
+    const tdmi_split *split = &session->data.split;
+    if (!session->config.balances_loss)
+        return TDM_OK;
+    int64_t *counts = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *counts);
+    float *weights = tdmi_arena_alloc(&session->arena, (size_t)classes, sizeof *weights);
+    if (!counts || !weights)
+        return TDM_FAIL(err, TDM_E_MEMORY, "weighing %d classes: out of memory", classes);
+    for (int64_t i = 0; i < split->n_train; i++)
+        counts[tdmi_source_item(session->data.source, split->train[i]).label]++;
+    for (int c = 0; c < classes; c++)
+        weights[c] = counts[c] > 0
+                         ? (float)((double)split->n_train / ((double)classes * (double)counts[c]))
+                         : 1.0F;
+    session->trainer.class_weights = weights;
+    return TDM_OK;
+}
+
+static tdm_status open_evaluators(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_compute *compute = &session->compute;
+    struct tdmi_train_network *network = &session->network;
+    struct tdmi_evaluation *evaluation = &session->evaluation;
+    TDM_TRY(tdmi_evaluator_open(network->evaluation_plan, compute->device, compute->pool,
+                                session->data.max_batch, &evaluation->evaluator, err),
+            err, "preparing validation");
+    TDM_TRY(tdmi_plans_make_test(&session->config, compute, network, compute->device,
+                                 compute->most_workspace, &network->test_plan, err),
+            err, "preparing the model's self-test");
+    if (network->test_plan)
+        TDM_TRY(tdmi_evaluator_open(network->test_plan, compute->device, compute->pool, 1,
+                                    &evaluation->test_evaluator, err),
+                err, "preparing the model's self-test");
+    return TDM_OK;
+}
+
+tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_compute *compute = &session->compute;
+    const struct tdmi_train_network *network = &session->network;
+    struct tdmi_trainer *trainer = &session->trainer;
+    const struct tdmi_step_options step =
+        tdmi_trainer_step_options(&session->config, &session->data, trainer);
+    TDM_TRY(tdmi_step_open(network->train_plan, compute->device, compute->pool, &step,
+                           &trainer->step, err),
+            err, "preparing training");
+    const tdm_status status = open_evaluators(session, err);
+    if (status != TDM_OK)
+        return status;
+    TDM_TRY(tdmi_update_open(network->graph, network->first_trained, compute->backend,
+                             compute->device, trainer->optimizer, compute->pool, network->params,
+                             network->states, trainer->slots, &trainer->update, err),
+            err, "preparing the optimizer");
+    if (session->config.keeps_statistics)
+        tdmi_update_keep_statistics(trainer->update);
+    if (trainer->loss_scale)
+        tdmi_update_loss_scale(trainer->update, trainer->loss_scale);
+    if (tdmi_compute_queues(compute))
+        tdmi_update_use_stream(trainer->update, tdmi_step_stream(trainer->step));
+    return scale_rates(&session->config, network, trainer, &session->arena, err);
+}
+
+void tdmi_trainer_release(const struct tdmi_compute *compute, struct tdmi_trainer *trainer)
+{
+    for (int i = 0; i < TDMI_OPTIMIZER_SLOTS; i++)
+        if (trainer->slots[i])
+            compute->backend->memory.free(compute->device, trainer->slots[i]);
+    if (trainer->loss_scale)
+        compute->backend->memory.free(compute->device, trainer->loss_scale);
+}
