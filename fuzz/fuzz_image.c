@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length_bytes);
 
 static void check_sentence(const tdm_error *err)
 {
-    if (err->n_frames == 0 || err->frames[0].text[0] == '\0')
+    if (err->n_frames == 0 || tdm_error_sentence(err, 0)[0] == '\0')
         abort();
 }
 

@@ -73,7 +73,7 @@ int main(int count, char **arguments)
             status = copy(weights, &err);
         if (status != TDM_OK) {
             for (int frame = err.n_frames - 1; frame >= 0; frame--)
-                fprintf(stderr, "%s\n", err.frames[frame].text);
+                fprintf(stderr, "%s\n", tdm_error_sentence(&err, frame));
             tdmi_weights_close(weights);
             return tdm_status_exit(status);
         }

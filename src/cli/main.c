@@ -6,7 +6,7 @@
 #include "cli/help.h"
 #include "cli/settings.h"
 #include "tandem/log.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -124,10 +124,11 @@ static void write_error(tdm_json_writer *json, const tdm_error *err)
     tdm_json_object_begin(json, "error");
     tdm_json_string(json, "code", tdm_status_name(err->code));
     tdm_json_string(json, "message",
-                    outermost >= 0 ? err->frames[outermost].text : tdm_status_text(err->code));
+                    outermost >= 0 ? tdm_error_sentence(err, outermost)
+                                   : tdm_status_text(err->code));
     tdm_json_array_begin(json, "causes");
     for (int i = outermost - 1; i >= 0; i--)
-        tdm_json_string(json, NULL, err->frames[i].text);
+        tdm_json_string(json, NULL, tdm_error_sentence(err, i));
     tdm_json_array_end(json);
     tdm_json_string(json, "advice", tdm_status_advice(err->code));
     tdm_json_integer(json, "exit", tdm_status_exit(err->code));

@@ -16,7 +16,7 @@ static inline tdmi_source *open_source(const char *path)
     tdm_error err = {0};
     tdmi_source *source = NULL;
     if (tdmi_source_open(path, NULL, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return source;
 }
 

@@ -40,7 +40,7 @@ static inline tdmi_loader *open_loader(const struct tdmi_loader_options *options
     tdm_error err = {0};
     tdmi_loader *loader = NULL;
     if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return loader;
 }
 
@@ -49,7 +49,7 @@ static inline const struct tdmi_batch *next(tdmi_loader *loader)
     tdm_error err = {0};
     const struct tdmi_batch *batch = NULL;
     if (tdmi_loader_next(loader, &batch, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return batch;
 }
 

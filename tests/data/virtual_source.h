@@ -6,7 +6,7 @@
 #define TANDEM_TESTS_DATA_VIRTUAL_SOURCE_H
 
 #include "data/source/source.h"
-#include "tandem/stop.h"
+#include "tandem/event.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

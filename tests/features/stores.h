@@ -24,7 +24,7 @@ static inline tdmi_store *store_open(const struct tree *tree, const char *key)
     tdmi_store *store = NULL;
     tdm_error err = {0};
     if (store_try(tree, key, (int64_t)1 << 40, &store, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return store;
 }
 
@@ -67,7 +67,7 @@ static inline void store_fill(tdmi_store *store, uint64_t from, uint64_t to)
 {
     tdm_error err = {0};
     if (store_try_fill(store, from, to, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdmi_store_fill_abandon(store);
 }
 
@@ -82,7 +82,7 @@ static inline int64_t store_has(const tdmi_store *store, uint64_t from, uint64_t
         if (place < 0)
             continue;
         if (tdmi_store_read(store, place, values, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         store_values(i, wanted);
         assert_memory_equal(values, wanted, sizeof wanted);
         n++;

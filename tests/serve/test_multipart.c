@@ -36,7 +36,7 @@ static void reads(const char *type, const char *body, size_t length, int n_wante
     char *copy;
     int n;
     if (read(type, body, length, parts, &n, &copy, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(n, n_wanted);
     for (int i = 0; i < n; i++) {
         assert_string_equal(parts[i].name, wanted[i].name);
@@ -108,8 +108,8 @@ static void refuses(const char *type, const char *body, const char *says)
     char *copy;
     int n;
     assert_int_equal(read(type, body, strlen(body), parts, &n, &copy, &err), TDM_E_INPUT);
-    if (!strstr(err.frames[0].text, says))
-        fail_msg("'%s' is wanted in: %s", says, err.frames[0].text);
+    if (!strstr(tdm_error_sentence(&err, 0), says))
+        fail_msg("'%s' is wanted in: %s", says, tdm_error_sentence(&err, 0));
     free(copy);
 }
 
@@ -166,7 +166,7 @@ static void a_nul_in_the_head_of_a_part_is_refused(void **state)
     char *copy;
     int n;
     assert_int_equal(read(TYPE, body, sizeof body - 1, parts, &n, &copy, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "has a NUL in it"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "has a NUL in it"));
     free(copy);
 }
 

@@ -10,7 +10,7 @@ static inline tdmi_run *open_run(const char *path, enum tdmi_run_mode mode)
     tdmi_run *run = NULL;
     tdm_error err = {0};
     if (tdmi_run_open(path, mode, &run, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return run;
 }
 

@@ -32,7 +32,7 @@ static void a_line_that_does_not_fit_leaves_whole_lines(void **state)
     signal(SIGXFSZ, SIG_IGN);
     limit_files(27); /* 22 are used, a line has 11 */
     assert_int_equal(tdmi_run_line(run, "{\"step\":3}", 10, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "metrics.jsonl"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "metrics.jsonl"));
     limit_files(RLIM_INFINITY);
     check_metrics(state, "{\"step\":1}\n{\"step\":2}\n");
     put_lines(run, 4, 4);
@@ -121,7 +121,7 @@ static void a_kill_leaves_a_whole_record_and_whole_lines(void **state)
         assert_true(WIFSIGNALED(how));
         enum tdmi_run_status status = TDMI_RUN_NONE;
         if (tdmi_run_read(path, &status, NULL, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         /* The lock of the dead is free, and what it left behind is no obstacle. */
         tdmi_run *run = open_run(path, TDMI_RUN_RESUME);
         assert_int_equal(tdmi_run_cut(run, up_to(1), &err), TDM_OK);

@@ -22,7 +22,7 @@ static tdmi_run *open_run(const char *path)
     tdmi_run *run = NULL;
     tdm_error err = {0};
     if (tdmi_run_open(path, TDMI_RUN_RESUME, &run, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return run;
 }
 

@@ -3,7 +3,7 @@
  * pictures in them that was not so before.
  */
 #include "base/file/file.h"
-#include "tandem/stats.h"
+#include "tandem/metrics.h"
 #include "train/advice.h"
 #include "train/report/review.h"
 #include "train/session/session.h"

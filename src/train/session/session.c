@@ -6,7 +6,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "base/text/quote.h"
-#include "tandem/shell.h"
+#include "base/text/shell.h"
 #include "train/config/options.h"
 
 #include <stdarg.h>
@@ -211,13 +211,13 @@ static tdm_status open_run(struct tdmi_session *session, tdm_sink sink, tdm_erro
 
 static tdm_status refuse_without_checkpoint(const struct tdmi_session *session, tdm_error *err)
 {
-    char word[TDM_SHELL_WORD_BYTES];
+    char word[TDMI_SHELL_WORD_BYTES];
     return TDM_FAIL(err, TDM_E_INPUT,
                     "resuming the run %s: no checkpoint is left in it (last.safetensors, "
                     "previous.safetensors); another -o begins anew, and --weights %s with its best "
                     "model",
                     tdmi_run_path(session->run),
-                    tdm_shell_word(tdmi_run_path(session->run), word, sizeof word));
+                    tdmi_shell_word(tdmi_run_path(session->run), word, sizeof word));
 }
 
 static tdm_status open_all(struct tdmi_session *session, tdm_sink sink, tdm_error *err)

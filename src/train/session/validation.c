@@ -1,7 +1,7 @@
 /*
  * What validation leaves behind: what became of every picture, and what follows from it.
  */
-#include "tandem/stop.h"
+#include "tandem/event.h"
 #include "train/evaluate/metrics.h"
 #include "train/session/session.h"
 

@@ -314,7 +314,7 @@ static void run(struct probe *p)
     tdm_error err = {0};
     assert_true(kernel->can_run(&p->desc));
     if (kernel->prepare(&p->desc, &p->desc.prepared, &err) != TDM_OK)
-        fail_msg("%s: %s", p->name, err.frames[0].text);
+        fail_msg("%s: %s", p->name, tdm_error_sentence(&err, 0));
     kernel->needs(&p->desc, &needs);
     float *workspace = unwritten((int64_t)(needs.workspace_bytes / sizeof(float)) + 16);
     float *packed = unwritten((int64_t)(needs.packed_bytes / sizeof(float)) + 16);

@@ -460,11 +460,12 @@ static void a_wait_tells_what_failed_first(void **state)
     cuda->memory.clear(it.work, it.y + 1, bytes); /* one value too far */
     tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "another kernel");
     assert_int_not_equal(cuda->stream.capture_begin(it.work, &err), TDM_OK);
-    assert_non_null(strstr(err.frames[0].text, "clearing memory on card 0 (a card of the shim): "
-                                               "CUDA says 1, invalid argument"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0),
+                           "clearing memory on card 0 (a card of the shim): "
+                           "CUDA says 1, invalid argument"));
     tdm_error_clear(&err);
     assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
-    assert_non_null(strstr(err.frames[0].text, "clearing memory"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "clearing memory"));
     assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_OK);
     tdmi_cuda_note(it.work, cudaErrorMemoryAllocation, "a kernel");
     assert_int_equal(cuda->stream.wait(it.work, NULL), TDM_E_MEMORY);
@@ -495,7 +496,7 @@ static void a_kernel_that_breaks_the_card_is_told_from_then_on(void **state)
     for (int i = 0; i < 2; i++) {
         tdm_error_clear(&err);
         assert_int_equal(cuda->stream.wait(it.work, &err), TDM_E_SYSTEM);
-        assert_non_null(strstr(err.frames[0].text,
+        assert_non_null(strstr(tdm_error_sentence(&err, 0),
                                "running kernels on card 0 (a card of the shim): "
                                "CUDA says 719"));
     }

@@ -106,7 +106,7 @@ static struct tdm_train_options on_card(const struct tree *tree, const char *run
 
 static void train_heard(const struct tdm_train_options *options, const char *words, bool is_wanted)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     must_train(options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, words, is_wanted);
@@ -192,7 +192,7 @@ static void pictures_without_a_row_are_left_out_as_ever(void **state)
 
 static int64_t copied_by(const struct tdm_train_options *options)
 {
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     (void)fake_runtime_copied(); /* by others before it */
     must_train(options, (tdm_sink){0}, &result);
     const struct fake_copied copied = fake_runtime_copied();
@@ -256,7 +256,7 @@ static void rows_that_are_made_anew_are_the_ones_that_stay(void **state)
 {
     static const char *const phases[] = {"training epoch 1", "validating", "training epoch 2"};
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     for (int views = 0; views <= 2; views += 2)
         for (int i = 0; i < 3; i++) {
             char whole[40], mended[40];
@@ -325,7 +325,7 @@ static void where_memory_is_short_rows_travel(void **state)
     /* one that says how much is left: all else fits, and rows do by some bytes or do not */
     int64_t low = 0, high = (int64_t)1 << 22;
     while (high - low > 256) {
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         tdm_error err = {0};
         char name[40];
         snprintf(name, sizeof name, "told-%lld", (long long)(low + (high - low) / 2));
@@ -391,7 +391,7 @@ static void the_record_says_how_much_stays(void **state)
 {
     const int64_t row_bytes = width * (int64_t)sizeof(uint16_t);
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = on_card(tree, "kept");
     options.precision = "bf16";
     options.augment = "flip";
@@ -419,7 +419,7 @@ static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **s
     int64_t planned[3];
     use_card(true);
     for (int i = 0; i < 3; i++) {
-        struct tdm_train_result result;
+        struct tdm_train_result result = {.struct_bytes = sizeof result};
         char name[20];
         snprintf(name, sizeof name, "batch-%d", batches[i]);
         struct tdm_train_options options = on_card(tree, name);
@@ -435,7 +435,7 @@ static void a_base_takes_as_much_for_a_large_batch_as_for_a_smaller_one(void **s
 static void a_batch_is_chosen_by_what_the_head_takes(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct tdm_train_options options = on_card(tree, "base32");
     options.batch = 32;
     use_card(true);
@@ -466,7 +466,7 @@ static void stop_at_step_13(void *self, const tdm_event *event)
 static void a_run_that_is_gone_on_with_has_the_same_bits(void **state)
 {
     const struct tree *tree = *state;
-    struct tdm_train_result result;
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
     tdm_error err = {0};
     struct tdm_train_options options = on_card(tree, "whole");
     options.augment = "flip";

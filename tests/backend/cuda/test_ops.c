@@ -40,7 +40,7 @@ static void run_all(check *wanted, struct tdmi_shim_way way, bool by_libraries)
             continue;
         tdmi_shim_use(way);
         if (wanted(&tdmi_backend_shim, device, it, &result, &err) != TDM_OK)
-            fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, err.frames[0].text);
+            fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, tdm_error_sentence(&err, 0));
         if (!result.has_passed)
             fail_msg("%s, '%s': %s", tdmi_op_name(it->kind), it->name, result.detail);
         assert_true(tdmi_shim_facts().launches > 0);

@@ -24,7 +24,7 @@ static inline void open_fixture(struct fixture *f, int n_threads)
 {
     tdm_error err = {0};
     if (tdmi_source_open(f->tree.root, NULL, &f->source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(tdmi_pool_new(n_threads, false, &f->pool, &err), TDM_OK);
 }
 
@@ -60,7 +60,7 @@ static inline void split_or_fail(struct fixture *f, struct tdmi_split_options op
 {
     tdm_error err = {0};
     if (split_with(f, options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
 }
 
 static inline void assert_refused(struct fixture *f, struct tdmi_split_options options,

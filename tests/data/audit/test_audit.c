@@ -1,5 +1,5 @@
 /* The audit over a folder of odd files: a verdict for each, sums that add up, nothing changed. */
-#include "tandem/audit.h"
+#include "tandem/prepare.h"
 #include "data/sources.h"
 
 /* A textured picture of side x side, made brighter by `more`. */
@@ -64,7 +64,7 @@ static void every_file_gets_its_verdict(void **state)
     struct tree tree = odd_tree();
     for (int threads = 1; threads <= 3; threads += 2) {
         struct tdm_audit_options options = tdm_audit_options_default();
-        struct tdm_audit audit;
+        struct tdm_audit audit = {.struct_bytes = sizeof audit};
         tdm_error err = {0};
         options.source = tree.root;
         options.threads = threads;
@@ -100,7 +100,7 @@ static void near_copies_are_looked_for_only_when_asked(void **state)
     (void)state;
     struct tree tree = odd_tree();
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = tree.root;
     options.find_near = false;
@@ -121,7 +121,7 @@ static void copies_across_given_parts_leak(void **state)
     textured(&tree, "test/cat/b.ppm", 64, 1, 0);
     textured(&tree, "train/dog/c.ppm", 64, 9, 0);
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = tree.root;
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_OK);
@@ -136,7 +136,7 @@ static void what_cannot_be_audited_is_an_error(void **state)
     (void)state;
     struct tree tree = tree_new();
     struct tdm_audit_options options = tdm_audit_options_default();
-    struct tdm_audit audit;
+    struct tdm_audit audit = {.struct_bytes = sizeof audit};
     tdm_error err = {0};
     options.source = "/nowhere/at/all";
     assert_int_equal(tdm_audit(&options, (tdm_sink){0}, &audit, &err), TDM_E_INPUT);
@@ -154,7 +154,7 @@ static void every_failing_allocation_is_an_ordinary_error(void **state)
     options.source = tree.root;
     options.threads = 1;
     for (int64_t n = 1;; n++) {
-        struct tdm_audit audit;
+        struct tdm_audit audit = {.struct_bytes = sizeof audit};
         tdm_error err = {0};
         tdmi_memory_fail_from(n);
         tdm_status status = tdm_audit(&options, (tdm_sink){0}, &audit, &err);

@@ -57,7 +57,7 @@ static tdmi_disk_cache *open_cache(const struct tree *tree, int64_t limit)
     tdmi_disk_cache *cache = NULL;
     tdm_error err = {0};
     if (tdmi_disk_cache_open(tree->root, limit, &cache, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return cache;
 }
 
@@ -272,7 +272,7 @@ static void a_folder_that_cannot_be_made_is_refused_by_name(void **state)
     tdm_status status = tdmi_disk_cache_open(tree_path(&tree, "file"), 0, &cache, &err);
     assert_true(status != TDM_OK);
     assert_null(cache);
-    assert_non_null(strstr(err.frames[0].text, "file"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "file"));
     tree_free(&tree);
 }
 

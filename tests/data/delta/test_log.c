@@ -37,7 +37,7 @@ static void assert_table(const char *path, int64_t version, const char *expected
     struct tdmi_delta_table table;
     tdmi_text text = {0};
     if (tdmi_delta_log_read(path, version, &table, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     tdmi_text_printf(&text, "%d:", (int)table.version);
     for (int64_t i = 0; i < table.n_files; i++)
         tdmi_text_printf(&text, " %s", table.files[i].path);
@@ -200,7 +200,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         tdmi_arrow_file *parquet = NULL;
         snprintf(path, sizeof path, "%s/%s", table->path, file->path);
         if (tdmi_arrow_file_open(path, &parquet, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         int64_t n = tdmi_arrow_file_rows(parquet);
         assert_true(file->n_rows < 0 || file->n_rows == n);
         assert_int_equal(tdmi_arrow_file_bytes(parquet), file->size_bytes);
@@ -209,7 +209,7 @@ static int64_t count_rows(const struct tdmi_delta_table *table)
         if (file->deleted.kind != 0) {
             int64_t *rows = NULL;
             if (tdmi_delta_vector_read(table, file, &rows, &err) != TDM_OK)
-                fail_msg("%s", err.frames[0].text);
+                fail_msg("%s", tdm_error_sentence(&err, 0));
             n_rows -= file->deleted.n_rows;
             tdmi_free(rows);
         }
@@ -279,7 +279,7 @@ static void golden_tables_are_as_written_down(void **state)
         if (status == TDM_E_ABSENT && !has_arrow)
             continue; /* a checkpoint */
         if (status != TDM_OK)
-            fail_msg("%s: %s", golden[i].name, err.frames[0].text);
+            fail_msg("%s: %s", golden[i].name, tdm_error_sentence(&err, 0));
         print_message("# %s version %d: %d files\n", golden[i].name, (int)table.version,
                       (int)table.n_files);
         assert_int_equal(table.n_files, golden[i].n_files);

@@ -47,7 +47,7 @@ static void assert_files(const char *const *commits, const char *expected)
     struct tdmi_delta_table table = {0};
     tdmi_text text = {0};
     if (replay(commits, &table, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     for (int64_t i = 0; i < table.n_files; i++) {
         const struct tdmi_delta_file *file = &table.files[i];
         tdmi_text_printf(&text, "%s%s %d", i == 0 ? "" : ", ", file->path, (int)file->n_rows);

@@ -40,8 +40,8 @@ static void assert_damaged(const tdmi_text *text, int64_t n_wanted, int64_t n_ro
     tdm_error err = {0};
     assert_null(decode(text, n_wanted, n_rows, &err));
     assert_int_equal(err.code, TDM_E_INPUT);
-    if (strstr(err.frames[0].text, word) == NULL)
-        fail_msg("'%s' is not in: %s", word, err.frames[0].text);
+    if (strstr(tdm_error_sentence(&err, 0), word) == NULL)
+        fail_msg("'%s' is not in: %s", word, tdm_error_sentence(&err, 0));
 }
 
 /* Rows {first, first + 1, …} of the low 16 bits, as the container of that size has to be. */
@@ -111,7 +111,7 @@ static void every_form_of_container_is_read(void **state)
     tdm_error err = {0};
     int64_t *rows = decode(&text, n_rows, INT64_MAX, &err);
     if (rows == NULL)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     for (int64_t c = 0; c < 3; c++)
         for (int64_t i = 0; i < n[c]; i++)
             assert_int_equal(rows[at++], 2 * c * 65536 + first[c] + i);
@@ -268,7 +268,7 @@ static void vectors_are_found_by_number_by_path_and_in_the_log(void **state)
         tdm_error err = {0};
         int64_t *rows = NULL;
         if (read_following(tree.root, i == 3, places[i], 5, &rows, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         assert_int_equal(rows[0], 0);
         tdmi_free(rows);
     }

@@ -75,7 +75,7 @@ static tdmi_loader *open_loader(const struct tdmi_loader_options *options)
     tdm_error err = {0};
     tdmi_loader *loader = NULL;
     if (tdmi_loader_open(options, &loader, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return loader;
 }
 
@@ -175,7 +175,7 @@ static void only_batch_borders_can_be_begun_at(void **state)
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
         tdm_error err = {0};
         assert_int_equal(tdmi_loader_seek(loader, 0, positions[i], &err), TDM_E_BUG);
-        assert_non_null(strstr(err.frames[0].text, "multiple of the batch of 8"));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), "multiple of the batch of 8"));
     }
     tdmi_loader_close(loader);
 }

@@ -22,7 +22,7 @@ static tdmi_order grouped(uint64_t seed, const int64_t *sizes, int64_t n, int64_
     tdm_error err = {0};
     const struct tdmi_order_grouped options = {seed, true, sizes, n, window};
     if (tdmi_order_init_grouped(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return order;
 }
 
@@ -33,7 +33,7 @@ static tdmi_order balanced(uint64_t seed, const int *labels, int64_t n, int n_cl
     tdm_error err = {0};
     const struct tdmi_order_balanced options = {seed, labels, n, n_classes, weights, n_draws};
     if (tdmi_order_init_balanced(&order, &options, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return order;
 }
 
@@ -235,7 +235,7 @@ static double quality_of(const tdmi_order *order, int batch)
     double quality = -1;
     tdm_error err = {0};
     if (tdmi_order_quality(order, 1, batch, &quality, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     return quality;
 }
 
@@ -275,7 +275,7 @@ static void quality_has_an_answer_for_tiny_epochs_and_a_sentence_for_shares(void
     double quality;
     tdm_error err = {0};
     assert_int_equal(tdmi_order_quality(&order, 0, 8, &quality, &err), TDM_E_USAGE);
-    assert_non_null(strstr(err.frames[0].text, "more than once"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "more than once"));
     tdmi_order_release(&order);
     order = (tdmi_order){.n = 10};
     assert_int_equal(tdmi_order_quality(&order, 0, 0, &quality, &err), TDM_E_USAGE);
@@ -409,7 +409,7 @@ static void wrong_groups_labels_and_weights_are_named(void **state)
                   {{1, true, huge, 1, -1}, "windows of -1"}};
     for (size_t i = 0; i < COUNT(groups); i++) {
         assert_int_equal(tdmi_order_init_grouped(&order, &groups[i].options, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, groups[i].words));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), groups[i].words));
     }
     const struct {
         struct tdmi_order_balanced options;
@@ -422,7 +422,7 @@ static void wrong_groups_labels_and_weights_are_named(void **state)
                   {{1, labels, 4, 3, zero, 0}, "weight 0"}};
     for (size_t i = 0; i < COUNT(shares); i++) {
         assert_int_equal(tdmi_order_init_balanced(&order, &shares[i].options, &err), TDM_E_USAGE);
-        assert_non_null(strstr(err.frames[0].text, shares[i].words));
+        assert_non_null(strstr(tdm_error_sentence(&err, 0), shares[i].words));
     }
     tdmi_order_release(&order); /* what a failed init leaves */
     tdmi_order_release(NULL);

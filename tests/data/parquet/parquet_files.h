@@ -36,7 +36,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
     tdmi_parquet_writer *writer = NULL;
     struct tdmi_byte_sink sink = {file, add_to_text};
     if (tdmi_parquet_writer_open(&sink, &written->options, &writer, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     struct tdmi_raw_shape shape = written->options.raw_shape;
     size_t raw_bytes = (size_t)shape.height * (size_t)shape.width * (size_t)shape.channels;
     uint8_t *raw = calloc(raw_bytes + 1, 1);
@@ -58,7 +58,7 @@ static inline void write_parquet(tdmi_text *file, const struct written *written)
                                        .height = 20,
                                        .hash = 0x100u + (unsigned)i};
         if (tdmi_parquet_writer_add(writer, &row, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
     }
     free(raw);
     assert_int_equal(tdmi_parquet_writer_rows(writer), written->n_rows);

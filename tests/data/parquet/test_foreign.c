@@ -26,7 +26,7 @@ static void assert_row(const tdmi_source *source, int i, const uint8_t expected[
     tdmi_text bytes = {0};
     tdm_error err = {0};
     if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(bytes.length_bytes, 23);
     assert_memory_equal(bytes.bytes, "P6\n2 2\n255\n", 11);
     assert_memory_equal(bytes.bytes + 11, expected, 12);
@@ -239,7 +239,7 @@ static void large_values_are_read_where_they_lie(void **state)
         for (int i = 5; i >= 0; i--) {
             if (i == 3) {
                 assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_E_INPUT);
-                assert_non_null(strstr(err.frames[0].text, "null"));
+                assert_non_null(strstr(tdm_error_sentence(&err, 0), "null"));
                 continue;
             }
             assert_int_equal(tdmi_source_read_raw(source, i, pixels, &err), TDM_OK);
@@ -382,7 +382,7 @@ static void compare_column(const tdmi_arrow_file *file, const char *path, const 
     tdm_error err = {0};
     assert_int_equal(tdmi_storage_open(path, &bytes, &err), TDM_OK);
     if (tdmi_pages_open(file, bytes, column, 0, &pages, &can_read, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_true(can_read);
     assert_int_equal(tdmi_arrow_file_stream(file, &column, 1, 0, 1, &stream, &err), TDM_OK);
     assert_int_equal(stream.get_schema(&stream, &schema), 0);
@@ -390,7 +390,7 @@ static void compare_column(const tdmi_arrow_file *file, const char *path, const 
     for (int64_t p = 0; p < pages.n_pages; p++) {
         struct tdmi_page page, dictionary;
         if (tdmi_pages_load(&pages, bytes, p, &page, &dictionary, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         for (int32_t v = 0; v < page.n_values; v++, row++, at++) {
             struct tdmi_arrow_cell cell;
             const uint8_t *expected;

@@ -40,7 +40,7 @@ static void describe(const tdmi_source *source, const char *prefix, tdmi_text *t
         tdm_error err = {0};
         struct tdmi_item item = tdmi_source_item(source, i);
         if (tdmi_source_read(source, i, &bytes, &err) != TDM_OK)
-            fail_msg("%s", err.frames[0].text);
+            fail_msg("%s", tdm_error_sentence(&err, 0));
         assert_int_equal(bytes.length_bytes, 23);
         for (int pixel = 0; pixel < 4; pixel++) {
             assert_int_equal(bytes.bytes[11 + 3 * pixel], bytes.bytes[11]);
@@ -143,7 +143,7 @@ static void assert_picture(const tdmi_source *source, int64_t item, int row)
     tdmi_text bytes = {0};
     tdm_error err = {0};
     if (tdmi_source_read(source, item, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(bytes.length_bytes, n);
     assert_memory_equal(bytes.bytes, expected, n);
     assert_int_equal(tdmi_source_hash(source, item), 0x100 + row);
@@ -257,7 +257,7 @@ static void assert_needs_follow(const char *table, const char *word)
     if (tdmi_arrow_version()[0] == '\0')
         return;
     if (tdmi_source_open(table, &follow, &source, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(tdmi_source_items(source), 4);
     assert_picture(source, 3, 3);
     tdmi_source_close(source);

@@ -216,7 +216,7 @@ static void a_dangling_link_is_listed_and_fails_when_read(void **state)
     tdmi_text bytes = {0};
     tdm_error err = {0};
     assert_int_equal(tdmi_source_read(source, 0, &bytes, &err), TDM_E_INPUT);
-    assert_non_null(strstr(err.frames[0].text, "cat/a.ppm"));
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cat/a.ppm"));
     tdmi_text_release(&bytes);
     tdmi_source_close(source);
     tree_free(&tree);

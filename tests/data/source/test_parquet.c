@@ -16,7 +16,7 @@ static void assert_picture(const tdmi_source *source, int64_t index, int picture
     tdmi_text bytes = {0};
     tdm_error err = {0};
     if (tdmi_source_read(source, index, &bytes, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_int_equal(bytes.length_bytes, n);
     assert_memory_equal(bytes.bytes, expected, n);
     tdmi_text_release(&bytes);

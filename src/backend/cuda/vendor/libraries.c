@@ -76,9 +76,9 @@ static void look(struct tdmi_cuda_libraries *it)
         return;
     it->has_looked = true;
     if (tdmi_cudnn_open(it->places.cudnn, NULL, &it->cudnn, &err) != TDM_OK)
-        snprintf(it->no_cudnn, text_room, "%.200s", err.frames[0].text);
+        snprintf(it->no_cudnn, text_room, "%.200s", tdm_error_sentence(&err, 0));
     if (tdmi_cublaslt_open(it->places.cublaslt, &it->cublaslt, &err) != TDM_OK)
-        snprintf(it->no_cublaslt, text_room, "%.200s", err.frames[0].text);
+        snprintf(it->no_cublaslt, text_room, "%.200s", tdm_error_sentence(&err, 0));
     it->answers.device = it->device;
     it->answers.cudnn = it->cudnn;
     it->answers.cublaslt = it->cublaslt;

@@ -277,7 +277,7 @@ static void check_case(struct tdmi_onednn_conv_desc desc, int n)
     tdmi_onednn_conv *conv;
     begin(&p, desc, n);
     if (tdmi_onednn_conv_open(&desc, &conv, &err) != TDM_OK)
-        fail_msg("%s: %s", p.name, err.frames[0].text);
+        fail_msg("%s: %s", p.name, tdm_error_sentence(&err, 0));
     run(&p, conv);
     check(&p);
     tdmi_onednn_conv_close(conv);

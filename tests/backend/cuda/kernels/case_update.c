@@ -127,7 +127,7 @@ static void run(struct world *it, struct tdmi_update_way way, struct tdmi_step_f
     for (int step = 0; step < momentum_steps; step++)
         shim->update->run(stream, list, way, it->arrays[SUMS], &facts);
     if (shim->stream.wait(stream, &err) != TDM_OK)
-        fail_msg("%s", err.frames[0].text);
+        fail_msg("%s", tdm_error_sentence(&err, 0));
     shim->update->close(list);
     shim->stream.close(stream);
     shim->device.close(device);

@@ -1,7 +1,7 @@
 /*
  * The shim in the place of libtandem_cuda.so (base/system/plugin.h): `tandem train --device cuda`
  * computes with the kernels of cards on a machine that has none, in memory that only they may
- * touch. For tests/cli/test_train_card.sh, which asks for a card that records nothing
+ * touch. For tests/cli/gpu/test_train_card.sh, which asks for a card that records nothing
  * (TANDEM_CARD_RECORDS=0), for a byte a replay in a file (TANDEM_CARD_REPLAYS), and for recordings
  * that take so much of the card (TANDEM_CARD_RECORDING_BYTES, of TANDEM_CARD_BYTES), and replays
  * that take so much longer, whatever they compute (TANDEM_CARD_REPLAY_MS); and for
