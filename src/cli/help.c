@@ -41,7 +41,7 @@ static void describe_option(const struct tdmi_option *option, const void *values
         tdmi_option_describe_value(option, values, value, sizeof value);
     if (option->default_words && (!*value || strcmp(value, "0") == 0 || strcmp(value, "0s") == 0))
         snprintf(value, sizeof value, "%s", option->default_words);
-    else if (*value && !*range && option->unit) /* the range would have said it */
+    else if (*value && !*range && option->unit) /* else the range names the unit */
         snprintf(value + strlen(value), sizeof value - strlen(value), " %.*s",
                  tdmi_option_unit_length(option->unit, strcmp(value, "1") == 0), option->unit);
     if ((*range || *value) && length < text_bytes)

@@ -88,7 +88,7 @@ static bool grow_stack(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur < 2 * STACK_BYTES)
-        return true; /* whoever made it so small has measured */
+        return true; /* a limit this small was set on purpose */
     void *room =
         mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
@@ -149,7 +149,7 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 /* ---- one run ---------------------------------------------------------------------------- */
 
 /* A wrong argument ends the reading early; the environment may still say that errors are wanted as
- * JSON. What else is wrong there is not the first thing to tell. */
+ * JSON. Other mistakes are reported later. */
 static void learn_form(struct frame *frame)
 {
     tdm_error ignored = {0};

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a value is stored and spelled. */
+/* Stored type and spelling of a value. */
 enum tdmi_option_type {
     /* bool: --name, --no-name, true, false */
     TDMI_OPTION_FLAG,
@@ -48,8 +48,8 @@ struct tdmi_fractions {
     int count;
 };
 
-/* The two or three that --split means, or TDM_E_USAGE; rest says what becomes of what two leave
- * over. test is 0 without a third, which NULL refuses. */
+/* Take two or three fractions of --split, else TDM_E_USAGE; rest says what happens to the rest of
+ * two. test is 0 without a third; NULL refuses one. */
 tdm_status tdmi_split_take(const struct tdmi_fractions *split, const char *rest, double *train,
                            double *val, double *test, tdm_error *err) TDM_MUST_USE;
 
@@ -60,16 +60,16 @@ struct tdmi_option {
     size_t offset;
     double low, high;    /* inclusive, in the stored unit; both 0: no limit */
     const char *choices; /* "a|b|c" for TDMI_OPTION_CHOICE */
-    /* What a text may be, where the library keeps the list and checks it; NULL past the last. */
+    /* Names that a text may begin with, if the library has a list of them; NULL past the last. */
     const char *(*name_at)(int index);
-    const char *unit;       /* what a number counts: "images", "seconds" */
+    const char *unit;       /* "images", "seconds" */
     const char *zero;       /* an integer's word for 0, which its range leaves out: "auto" */
     const char *value_name; /* in --help: "N", "RUN"; NULL: made from the type */
-    /* What the name alone means; NULL: a value is wanted. The next argument is then taken for its
-     * value only where is_value says so. */
+    /* The value of the name alone; NULL: a value is required. The next argument is taken as the
+     * value only if is_value accepts it. */
     const char *alone;
     bool (*is_value)(const char *text);
-    const char *default_words; /* what a stored default of 0, NULL or below low means */
+    const char *default_words; /* meaning of a stored default of 0, NULL or below low */
     const char *group;         /* heading in --help */
     const char *help;
     bool is_command_line_only; /* makes no sense as a setting: --help, --version */
@@ -157,7 +157,7 @@ struct tdmi_option_value {
     struct tdmi_fractions fractions;
 };
 
-/* where is what messages call the value: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
+/* where names the value in messages: "--epochs", "TANDEM_EPOCHS", "a.toml, line 3: epochs".
  * TDM_E_USAGE with the accepted range and what was found. */
 tdm_status tdmi_option_parse(const struct tdmi_option *option, const char *where, const char *text,
                              struct tdmi_option_value *value, tdm_error *err) TDM_MUST_USE;
@@ -169,13 +169,13 @@ bool tdmi_option_takes_value(const struct tdmi_option *option);
 const struct tdmi_option *tdmi_option_find(const struct tdmi_option *table, const char *name);
 const struct tdmi_option *tdmi_option_find_letter(const struct tdmi_option *table, char letter);
 
-/* "N", "SIZE", "jpeg|png", …: what stands after the name in --help; "" for flags. */
+/* "N", "SIZE", "jpeg|png", …: the value's name in --help; "" for flags. */
 const char *tdmi_option_value_name(const struct tdmi_option *option);
 /* Is its range a list of names, "one of a, b, c"? */
 bool tdmi_option_is_one_of(const struct tdmi_option *option);
-/* How much of a unit's plural is written: "1 epoch", "2 epochs". */
+/* Length of a unit's singular or plural: "1 epoch", "2 epochs". */
 int tdmi_option_unit_length(const char *plural, bool is_one);
-/* What stands between what is wanted and its range: "a number of at least 0", "… from 1 to 2". */
+/* Text between a type and its range: "a number of at least 0", "… from 1 to 2". */
 const char *tdmi_option_range_gap(const struct tdmi_option *option, const char *range);
 /* "from 1 to 100 epochs", "at least 0", "one of a, b, c", or "". */
 void tdmi_option_describe_range(const struct tdmi_option *option, char *text, size_t text_bytes);

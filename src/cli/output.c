@@ -139,7 +139,7 @@ tdm_status tdmi_output_check(struct tdmi_output *out, tdm_error *err)
 
 tdm_status tdmi_output_close(struct tdmi_output *out, tdm_error *err)
 {
-    /* fclose reports a failed flush of what is left; the first problem stays the one told. */
+    /* fclose reports a failed flush of what is left; the first problem is the one reported. */
     if (fclose(out->stream) != 0 && !out->problem)
         out->problem = errno;
     return explain(out, err);

@@ -23,7 +23,7 @@ void tdmi_print(struct tdmi_output *out, const char *format, ...) TDM_PRINTF(2, 
 void tdmi_print_field(struct tdmi_output *out, const char *text);
 /* For programs: as it is. */
 void tdmi_print_raw(struct tdmi_output *out, const char *text);
-/* As a word of a command that is to be copied (base/text/shell.h). */
+/* Print a word of a command that people copy (base/text/shell.h). */
 void tdmi_print_word(struct tdmi_output *out, const char *word);
 /* "next: COMMAND WORD". */
 void tdmi_print_next(struct tdmi_output *out, const char *command, const char *word);

@@ -1,4 +1,4 @@
-/* What was counted when a model was judged, as people read it. */
+/* Counts of an evaluation, printed for people. */
 #ifndef TANDEM_CLI_SCORES_H
 #define TANDEM_CLI_SCORES_H
 

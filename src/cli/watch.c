@@ -68,7 +68,7 @@ static void on_event(void *self, const tdm_event *event)
         print_epoch(watch, event);
         break;
     case TDM_EVENT_CHECKPOINT:
-        /* Every epoch writes one; the run folder, told at the end, is what a person needs. */
+        /* Every epoch writes one; people need the run folder, which is printed at the end. */
         break;
     }
 }

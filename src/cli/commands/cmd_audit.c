@@ -283,7 +283,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         print_list(out, audit, &values->audit);
 }
 
-/* What --strict does not let pass: pictures that are lost or damaged, and copies that make a result
+/* Findings that --strict refuses: images that are lost or damaged, and copies that make a result
  * untrue. */
 static bool is_alarming(const struct tdm_audit *audit)
 {

@@ -210,7 +210,7 @@ static void print_way(struct tdmi_output *out, const char *node, const char *dir
     tdmi_print(out, "  %-28s %-16s %s%s\n", node, direction, way->by, workspace);
 }
 
-/* What was chosen where there was something to choose from. */
+/* The algorithm chosen for each direction, if there was a choice. */
 static void print_ways(struct tdmi_output *out, const struct tdm_bench_compute *result)
 {
     bool has_title = false;
@@ -315,7 +315,7 @@ static bool is_in(const struct measurement *it, const char *group)
     return false;
 }
 
-/* What was typed and belongs to another measurement must not be ignored. */
+/* Refuse options of the other measurement. */
 static tdm_status check_options(const struct tdmi_call *call, const struct measurement *it,
                                 tdm_error *err)
 {

@@ -16,8 +16,9 @@ static void defaults(void *values)
     *(struct values *)values = (struct values){.model = {.threads = 1}};
 }
 
-static void tell(struct tdmi_call *call, const tdm_model *model,
-                 const struct tdm_export_options *options, const struct tdm_export_result *result)
+static void print_result(struct tdmi_call *call, const tdm_model *model,
+                         const struct tdm_export_options *options,
+                         const struct tdm_export_result *result)
 {
     char bytes[32];
     if (call->json) {
@@ -64,7 +65,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         return status;
     status = tdm_model_export(model, &values->export, &result, err);
     if (status == TDM_OK)
-        tell(call, model, &values->export, &result);
+        print_result(call, model, &values->export, &result);
     tdm_model_close(model);
     return status;
 }

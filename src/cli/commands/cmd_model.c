@@ -69,7 +69,7 @@ static void print_columns(struct tdmi_output *out, const char *shape, const char
     tdmi_print(out, "  %-14s  %10s  %11s  %s", shape, parameters, flops, op);
 }
 
-/* What the order of the rows does not say. */
+/* Inputs that differ from the node before. */
 static void print_inputs(struct tdmi_output *out, const tdm_network *network,
                          const struct tdm_network_node *node, int index)
 {

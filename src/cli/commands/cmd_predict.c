@@ -1,5 +1,5 @@
 /*
- * tandem predict MODEL FILE…: what a trained model sees in pictures.
+ * tandem predict MODEL FILE…: the likeliest classes of images.
  */
 #include "cli/command.h"
 #include "cli/serve.h"
@@ -68,7 +68,7 @@ static void print_csv(struct tdmi_output *out, const struct tdm_prediction *it)
 
 struct answering {
     struct tdmi_call *call;
-    int64_t n_answered, n_told; /* told: why not, too */
+    int64_t n_answered, n_told; /* told: with the reason of a problem, too */
 };
 
 static tdm_status on_prediction(void *self, const struct tdm_prediction *prediction, tdm_error *err)
@@ -87,7 +87,7 @@ static tdm_status on_prediction(void *self, const struct tdm_prediction *predict
     return tdmi_output_check(call->out, err);
 }
 
-/* The pictures of the command line, of a list, or the one that comes through standard input. */
+/* Images of the command line, of a list, or one from standard input. */
 static tdm_status predict(tdm_model *model, const struct tdmi_call *call, tdm_prediction_sink sink,
                           tdm_error *err)
 {
@@ -193,7 +193,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;
     }
-    if (status == TDM_OK && answering.n_answered == 0) /* each has said why */
+    if (status == TDM_OK && answering.n_answered == 0) /* every problem was printed */
         call->exit_status = tdm_status_exit(TDM_E_INPUT);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * tandem prepare SRC -o OUT: pictures become a table that is quick to read.
+ * tandem prepare SRC -o OUT: convert images to a table that loads fast.
  */
 #include "cli/command.h"
 #include "tandem/prepare.h"
@@ -45,7 +45,7 @@ static tdm_status read_options(const struct tdmi_call *call, struct tdm_prepare_
     options->source = call->arguments[0];
     if (options->folder == NULL)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem prepare needs -o OUT: the folder to make");
-    double test = 0.0; /* what the two leave over, whether it is said or not */
+    double test = 0.0; /* the rest of both, whether given or not */
     tdm_status status = tdmi_split_take(&values->split, "becomes test", &options->train_fraction,
                                         &options->val_fraction, &test, err);
     const double sum = options->train_fraction + options->val_fraction + test;

@@ -19,7 +19,7 @@ static void defaults(void *values)
     own->part = "all";
 }
 
-/* What has been told so far, a row a kind of check, in the order they came in. */
+/* Results so far: one row for each kind of check, in order of arrival. */
 enum { most_groups = 16, most_ways = 200 };
 
 struct hearing {
@@ -29,7 +29,7 @@ struct hearing {
         char name[48];
         int passed, failed;
     } groups[most_groups];
-    /* What computes, how often; those that there is no room for are "others", the last. */
+    /* Algorithms and how often they ran; the last entry, "others", counts those without room. */
     int n_ways;
     struct way {
         char op[16], direction[24], by[64];
@@ -100,8 +100,8 @@ static void print_ways(const struct hearing *hearing)
                    hearing->ways[i].by, hearing->ways[i].n);
 }
 
-static void tell(const struct hearing *hearing, const char *device,
-                 const struct tdm_selftest_result *result)
+static void print_result(const struct hearing *hearing, const char *device,
+                         const struct tdm_selftest_result *result)
 {
     struct tdmi_output *out = hearing->call->out;
     tdmi_print(out, "self-test of %s\n\n  %-40s %7s %7s\n", device, "check", "passed", "failed");
@@ -161,7 +161,7 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         tdm_json_integer(call->json, "passed", result.passed);
         tdm_json_integer(call->json, "failed", result.failed);
     } else {
-        tell(&hearing, values->device, &result);
+        print_result(&hearing, values->device, &result);
     }
     call->exit_status = result.failed > 0;
     return TDM_OK;

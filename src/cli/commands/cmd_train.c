@@ -1,5 +1,5 @@
 /*
- * tandem train SRC: from a folder of labelled pictures to a run folder with a trained model.
+ * tandem train SRC: from labelled images to a run folder with a trained model.
  * Defaults are the library's; this file only spells the options and shows the result.
  */
 #include "cli/command.h"

@@ -161,7 +161,7 @@ static const char *value_words(const struct tdmi_row *row, double value, char te
     return text;
 }
 
-/* What ends the sentences of options that may not change. */
+/* The end of messages about options that may not change. */
 #define KEEP_IT "; leave it out, or give another -o"
 
 tdm_status tdmi_options_match(const struct tdm_train_options *options,

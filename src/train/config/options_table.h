@@ -47,7 +47,7 @@ const struct tdmi_row *tdmi_row_named(const char *name);
 
 bool tdmi_row_is_text(const struct tdmi_row *row);
 bool tdmi_row_is_unset(const struct tdmi_row *row, double value);
-/* Of a text nobody gave: "". */
+/* "" for a missing text. */
 const char *tdmi_row_text(const struct tdmi_row *row, const struct tdm_train_options *options);
 /* Every number fits a double exactly but the seed, which is compared by itself. */
 double tdmi_row_number(const struct tdmi_row *row, const struct tdm_train_options *options);
