@@ -12,15 +12,15 @@
 /* One type in three versions; the library has the second. */
 struct options_1 {
     size_t struct_bytes;
-    int a;
+    long a;
 };
 struct options_2 {
     size_t struct_bytes;
-    int a, b;
+    long a, b;
 };
 struct options_3 {
     size_t struct_bytes;
-    int a, b, c[4];
+    long a, b, c[4];
 };
 
 static const struct options_2 usual = {.a = 1, .b = 2};

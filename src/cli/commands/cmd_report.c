@@ -78,7 +78,7 @@ static const char *const examples[] = {
 
 const struct tdmi_command tdmi_command_report = {
     .name = "report",
-    .summary = "write runs as one HTML page: curves, classes, confusions, calibration",
+    .summary = "write an HTML page: curves, classes, confusions, calibration",
     .description = "The page is one file: no network, no scripts, no other files. Each further run "
                    "is compared with the first.",
     .arguments = arguments,
