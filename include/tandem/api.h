@@ -2,8 +2,8 @@
  * Marks and rules of every public header.
  *
  * Structs that a program hands over begin with struct_bytes, their size when the program was
- * compiled. The library reads and writes no byte behind it, and new members are added at the end,
- * so a program works with newer libraries without being compiled again.
+ * compiled. The library reads and writes no byte behind it, and new members are added at the end
+ * and behind its padding, so a program works with newer libraries without being compiled again.
  *
  *     struct tdm_train_options options;                    // with defaults: through its _init
  *     tdm_train_options_init(&options, sizeof options);
